@@ -1,0 +1,404 @@
+"""Kernels: frozen values, checked at birth, with exact expectations where they exist."""
+
+from __future__ import annotations
+
+import numbers
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+from scipy.linalg import cholesky, solve_triangular
+from scipy.spatial.distance import cdist
+
+from muhat import gram
+from muhat.distances import Metric, median_distance, squared_distances
+from muhat.measures import Atoms, Gaussians
+from muhat.types import Array
+from muhat.validation import check_count, check_number, check_rows
+from muhat.values import Value
+
+Measure = Atoms | Gaussians
+
+
+class Kernel(Value):
+    """Base of all kernels: ``k(X, Y)``, ``k.diag(X)``, ``k.resolve(X)``, ``k.expect(P, Q)``, sums and products.
+
+    Kernels are values: two with equal parameters are equal, and none ever changes.
+    """
+
+    __array_ufunc__ = None  # so that np.float64(3.0) * kernel reaches __rmul__
+
+    def __call__(self, X: Any, Y: Any = None) -> Array:
+        """Kernel values of all pairs of rows.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+        Y : array of shape (m, d), default X
+
+        Returns
+        -------
+        array of shape (n, m)
+        """
+        A = self.points(X)
+        return self._gram(A, A if Y is None or Y is X else self.points(Y, A.shape[1]))
+
+    def diag(self, X: Any) -> Array:
+        """The values k(x, x), an array of shape (n,)."""
+        return self._diag(self.points(X))
+
+    def points(self, X: Any, n_features: int | None = None) -> Array:
+        """The rows of X, checked, as this kernel takes them."""
+        rows = check_rows(X)
+        if n_features is not None and rows.shape[1] != n_features:
+            raise ValueError(f"X has {rows.shape[1]} columns and must have {n_features}")
+        return rows
+
+    def resolve(self, X: Any, sample_weight: Array | None = None) -> Kernel:
+        """This kernel with every "median" replaced by the number that X gives.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+        sample_weight : array of shape (n,), optional
+            Repetitions of the rows.
+        """
+        return self
+
+    def expect(self, P: Measure, Q: Measure) -> float:
+        """The integral of k(x, y) over x ~ P and y ~ Q, exact; a ValueError where there is no closed form."""
+        if isinstance(P, Atoms) and isinstance(Q, Atoms):
+            if P is Q:
+                return gram.quadratic_form(self._gram, P.points, P.weights)
+            return gram.bilinear_form(self._gram, P.points, Q.points, P.weights, Q.weights)
+        return float(P.weights @ self.expectations(P, Q) @ Q.weights)
+
+    def expectations(self, P: Measure, Q: Measure) -> Array:
+        """E k(x, y) for each pair of components of P and Q, weights left out: shape (len(P), len(Q))."""
+        if isinstance(P, Atoms) and isinstance(Q, Atoms):
+            return self._gram(P.points, Q.points)
+        if isinstance(P, Atoms):
+            return self._gaussian_expectations(Q, P).T  # type: ignore[arg-type]
+        return self._gaussian_expectations(P, Q)
+
+    def expect_diag(self, P: Measure) -> float:
+        """The integral of k(x, x) over x ~ P, exact; a ValueError where there is no closed form."""
+        if isinstance(P, Atoms):
+            return float(P.weights @ self._diag(P.points))
+        return float(P.weights @ self._gaussian_diag(P))
+
+    def _gram(self, X: Array, Y: Array) -> Array:
+        raise TypeError(f"{type(self).__name__} must define _gram(X, Y)")
+
+    def _diag(self, X: Array) -> Array:
+        raise TypeError(f"{type(self).__name__} must define _diag(X)")
+
+    def _gaussian_expectations(self, P: Gaussians, Q: Measure) -> Array:
+        raise ValueError(self._no_closed_form())
+
+    def _gaussian_diag(self, P: Gaussians) -> Array:
+        raise ValueError(self._no_closed_form())
+
+    def _no_closed_form(self) -> str:
+        return (
+            f"{self!r} has no closed-form expectation under a Gaussian; go by Monte Carlo: "
+            f"embed(kernel, P.sample(n)) in place of embed(kernel, P)"
+        )
+
+    def __add__(self, other: Kernel) -> Kernel:
+        return Sum(self, other) if isinstance(other, Kernel) else NotImplemented
+
+    def __mul__(self, other: Kernel | float) -> Kernel:
+        if isinstance(other, Kernel):
+            return Product(self, other)
+        return Scaled(float(other), self) if isinstance(other, numbers.Real) else NotImplemented
+
+    def __rmul__(self, factor: float) -> Kernel:
+        return Scaled(float(factor), self) if isinstance(factor, numbers.Real) else NotImplemented
+
+
+@dataclass(frozen=True)
+class Sum(Kernel):
+    """k(x, y) = left(x, y) + right(x, y)."""
+
+    left: Kernel
+    right: Kernel
+
+    def resolve(self, X: Any, sample_weight: Array | None = None) -> Kernel:
+        return Sum(self.left.resolve(X, sample_weight), self.right.resolve(X, sample_weight))
+
+    def _gram(self, X: Array, Y: Array) -> Array:
+        return self.left._gram(X, Y) + self.right._gram(X, Y)
+
+    def _diag(self, X: Array) -> Array:
+        return self.left._diag(X) + self.right._diag(X)
+
+    def _gaussian_expectations(self, P: Gaussians, Q: Measure) -> Array:
+        return self.left._gaussian_expectations(P, Q) + self.right._gaussian_expectations(P, Q)
+
+    def _gaussian_diag(self, P: Gaussians) -> Array:
+        return self.left._gaussian_diag(P) + self.right._gaussian_diag(P)
+
+
+@dataclass(frozen=True)
+class Product(Kernel):
+    """k(x, y) = left(x, y) · right(x, y)."""
+
+    left: Kernel
+    right: Kernel
+
+    def resolve(self, X: Any, sample_weight: Array | None = None) -> Kernel:
+        return Product(self.left.resolve(X, sample_weight), self.right.resolve(X, sample_weight))
+
+    def _gram(self, X: Array, Y: Array) -> Array:
+        return self.left._gram(X, Y) * self.right._gram(X, Y)
+
+    def _diag(self, X: Array) -> Array:
+        return self.left._diag(X) * self.right._diag(X)
+
+
+@dataclass(frozen=True)
+class Scaled(Kernel):
+    """k(x, y) = factor · kernel(x, y), with factor > 0."""
+
+    factor: float
+    kernel: Kernel
+
+    def __post_init__(self) -> None:
+        check_number("factor", self.factor, low=0, open_low=True)
+
+    def resolve(self, X: Any, sample_weight: Array | None = None) -> Kernel:
+        return Scaled(self.factor, self.kernel.resolve(X, sample_weight))
+
+    def _gram(self, X: Array, Y: Array) -> Array:
+        return self.factor * self.kernel._gram(X, Y)
+
+    def _diag(self, X: Array) -> Array:
+        return self.factor * self.kernel._diag(X)
+
+    def _gaussian_expectations(self, P: Gaussians, Q: Measure) -> Array:
+        return self.factor * self.kernel._gaussian_expectations(P, Q)
+
+    def _gaussian_diag(self, P: Gaussians) -> Array:
+        return self.factor * self.kernel._gaussian_diag(P)
+
+
+@dataclass(frozen=True)
+class Polynomial(Kernel):
+    r"""k(x, y) = (xᵀy + ``constant``)^``degree``.
+
+    Parameters
+    ----------
+    degree : int, default 2
+        Expectations under Gaussians are closed-form for degrees 1 to 3.
+    constant : float, default 1.0
+        Non-negative.
+
+    Examples
+    --------
+    >>> from muhat import Polynomial
+    >>> Polynomial(degree=2)([[1.0, 2.0]], [[3.0, 4.0]])
+    array([[144.]])
+    """
+
+    degree: int = 2
+    constant: float = 1.0
+
+    def __post_init__(self) -> None:
+        check_count("degree", self.degree)
+        check_number("constant", self.constant, low=0)
+
+    def _gram(self, X: Array, Y: Array) -> Array:
+        return _power(X @ Y.T + self.constant, self.degree)
+
+    def _diag(self, X: Array) -> Array:
+        return _power(np.einsum("ij,ij->i", X, X) + self.constant, self.degree)
+
+    def _gaussian_expectations(self, P: Gaussians, Q: Measure) -> Array:
+        points = Q.points if isinstance(Q, Atoms) else Q.means
+        M = P.means @ points.T + self.constant
+        if self.degree == 1:
+            return M
+        q = np.stack([np.einsum("bi,ij,bj->b", points, S, points, optimize=True) for S in P.covariances])
+        third = np.zeros_like(M)
+        if isinstance(Q, Gaussians):
+            q += np.einsum("ai,bij,aj->ab", P.means, Q.covariances, P.means, optimize=True)
+            q += np.einsum("aij,bij->ab", P.covariances, Q.covariances, optimize=True)
+            third = np.einsum("ai,bij,ajk,bk->ab", P.means, Q.covariances, P.covariances, Q.means, optimize=True)
+        if self.degree == 2:
+            return M**2 + q
+        if self.degree == 3:
+            return M**3 + 3 * M * q + 6 * third
+        raise ValueError(self._no_closed_form())
+
+    def _gaussian_diag(self, P: Gaussians) -> Array:
+        S, theta = P.covariances, P.means
+        T = np.einsum("ai,ai->a", theta, theta) + np.einsum("aii->a", S) + self.constant
+        if self.degree == 1:
+            return T
+        Stheta = np.einsum("aij,aj->ai", S, theta)
+        V = 2 * np.einsum("aij,aij->a", S, S) + 4 * np.einsum("ai,ai->a", theta, Stheta)
+        if self.degree == 2:
+            return T**2 + V
+        if self.degree == 3:
+            cubes = 8 * np.einsum("aij,aij->a", S @ S, S) + 24 * np.einsum("ai,ai->a", Stheta, Stheta)
+            return T**3 + 3 * T * V + cubes
+        raise ValueError(self._no_closed_form())
+
+
+def _power(values: Array, degree: int) -> Array:
+    with np.errstate(over="ignore"):  # an infinite value is reported by who sums the matrix
+        return values**degree if degree > 1 else values
+
+
+@dataclass(frozen=True)
+class Linear(Kernel):
+    """k(x, y) = xᵀy: the kernel mean is the ordinary mean.
+
+    Examples
+    --------
+    >>> from muhat import Linear
+    >>> Linear()([[1.0, 2.0]], [[3.0, 4.0]])
+    array([[11.]])
+    """
+
+    def _gram(self, X: Array, Y: Array) -> Array:
+        return X @ Y.T
+
+    def _diag(self, X: Array) -> Array:
+        return np.einsum("ij,ij->i", X, X)
+
+    def _gaussian_expectations(self, P: Gaussians, Q: Measure) -> Array:
+        return P.means @ (Q.points if isinstance(Q, Atoms) else Q.means).T
+
+    def _gaussian_diag(self, P: Gaussians) -> Array:
+        return np.einsum("ai,ai->a", P.means, P.means) + np.einsum("aii->a", P.covariances)
+
+
+class _Radial(Kernel):
+    """Base of kernels with a bandwidth, a function of a distance, and k(x, x) = 1."""
+
+    bandwidth: float | Literal["median"]
+    _metric: ClassVar[Metric] = "sqeuclidean"
+
+    def __post_init__(self) -> None:
+        if self.bandwidth != "median":
+            check_number("bandwidth", self.bandwidth, low=0, open_low=True, or_else='"median"')
+
+    def resolve(self, X: Any, sample_weight: Array | None = None) -> Self:
+        if self.bandwidth != "median":
+            return self
+        median = median_distance(check_rows(X, min_rows=2), self._metric, sample_weight)
+        return self.with_params(bandwidth=median)
+
+    @property
+    def _width(self) -> float:
+        if self.bandwidth == "median":
+            raise ValueError(f"{self!r}: the median needs data; call kernel.resolve(X) first, or pass a number")
+        return self.bandwidth
+
+    def _diag(self, X: Array) -> Array:
+        return np.ones(len(X))
+
+    def _gaussian_diag(self, P: Gaussians) -> Array:
+        return np.ones(len(P))
+
+
+@dataclass(frozen=True)
+class Gaussian(_Radial):
+    r"""k(x, y) = exp(−‖x − y‖² / 2s²), with s = ``bandwidth``.
+
+    Parameters
+    ----------
+    bandwidth : float or "median", default "median"
+        "median" is s² = median of ‖xᵢ − xⱼ‖² over the pairs i < j, found by ``resolve(X)`` or ``fit``.
+
+    Examples
+    --------
+    >>> from muhat import Gaussian
+    >>> Gaussian(bandwidth=1.0)([[0.0], [1.0]]).round(4)
+    array([[1.    , 0.6065],
+           [0.6065, 1.    ]])
+    >>> Gaussian().resolve([[0.0], [1.0], [3.0]])
+    Gaussian(bandwidth=2.0)
+    """
+
+    bandwidth: float | Literal["median"] = "median"
+
+    def _gram(self, X: Array, Y: Array) -> Array:
+        K = squared_distances(X, Y, scale=self._width)
+        K *= -0.5
+        return np.exp(K, out=K)
+
+    def _gaussian_expectations(self, P: Gaussians, Q: Measure) -> Array:
+        if isinstance(Q, Atoms):
+            return np.stack([self._smoothed(Q.points - mean, S) for mean, S in P.components()])
+        pairs = [[self._smoothed(b - a, S + T) for b, T in Q.components()] for a, S in P.components()]
+        return np.array(pairs)
+
+    def _smoothed(self, offsets: Array, covariance: Array) -> Array:
+        """|I + Σ/s²|^(−½) exp(−½ rᵀ(Σ + s²I)⁻¹r) for each offset r."""
+        s = self._width
+        root = cholesky(np.eye(len(covariance)) + covariance / s / s, lower=True)
+        standardised = solve_triangular(root, offsets.T / s, lower=True)
+        return np.exp(-0.5 * (standardised**2).sum(axis=0) - np.log(np.diag(root)).sum())
+
+
+@dataclass(frozen=True)
+class Laplace(_Radial):
+    r"""k(x, y) = exp(−‖x − y‖₁ / s), with s = ``bandwidth``.
+
+    Parameters
+    ----------
+    bandwidth : float or "median", default "median"
+        "median" is the median of the L1 distances ‖xᵢ − xⱼ‖₁ over the pairs i < j.
+
+    Examples
+    --------
+    >>> from muhat import Laplace
+    >>> Laplace(bandwidth=1.0)([[0.0]], [[1.0]]).round(4)
+    array([[0.3679]])
+    """
+
+    bandwidth: float | Literal["median"] = "median"
+    _metric: ClassVar[Metric] = "cityblock"
+
+    def _gram(self, X: Array, Y: Array) -> Array:
+        K = cdist(X / self._width, Y / self._width, "cityblock")
+        np.negative(K, out=K)
+        return np.exp(K, out=K)
+
+
+@dataclass(frozen=True)
+class Matern(_Radial):
+    r"""The Matérn kernel of smoothness ``nu``, with r = √(2ν)·‖x − y‖ / ``bandwidth``.
+
+    ν = ½: e^(−r);  ν = 3/2: (1 + r) e^(−r);  ν = 5/2: (1 + r + r²/3) e^(−r).
+
+    Parameters
+    ----------
+    nu : {0.5, 1.5, 2.5}, default 1.5
+    bandwidth : float or "median", default "median"
+        "median" is s² = median of ‖xᵢ − xⱼ‖² over the pairs i < j.
+
+    Examples
+    --------
+    >>> from muhat import Matern
+    >>> Matern(nu=1.5, bandwidth=1.0)([[0.0]], [[1.0]]).round(4)
+    array([[0.4834]])
+    """
+
+    nu: float = 1.5
+    bandwidth: float | Literal["median"] = "median"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.nu not in (0.5, 1.5, 2.5):
+            raise ValueError(f"nu={self.nu!r} must be 0.5, 1.5 or 2.5; for others use as_kernel(sklearn's Matern)")
+
+    def _gram(self, X: Array, Y: Array) -> Array:
+        r = np.sqrt(squared_distances(X, Y, scale=self._width / np.sqrt(2 * self.nu)))
+        decay = np.exp(-r)
+        if self.nu == 0.5:
+            return decay
+        return decay * (1 + r if self.nu == 1.5 else 1 + r + r**2 / 3)

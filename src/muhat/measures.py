@@ -1,0 +1,245 @@
+"""Measures: what an element of the space integrates the kernel against.
+
+Two kinds suffice: weighted points, and weighted Gaussians. A point is a Gaussian with zero covariance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.linalg import LinAlgError, cholesky, solve_triangular
+from scipy.special import logsumexp
+
+from muhat.types import Array, RandomState
+from muhat.validation import check_count, check_rng, check_rows, check_weights
+
+_COVARIANCE_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Atoms:
+    r"""The signed measure :math:`\sum_i w_i \delta_{x_i}`.
+
+    Parameters
+    ----------
+    points : array of shape (n, d)
+    weights : array of shape (n,), default 1/n each
+        Any finite numbers; they are never normalised.
+
+    Examples
+    --------
+    >>> from muhat import Atoms
+    >>> Atoms([[0.0], [1.0]])
+    Atoms(n=2, d=1, total_weight=1)
+    """
+
+    points: Array
+    weights: Array = None  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        points = check_rows(self.points, name="points")
+        uniform = np.full(len(points), 1.0 / len(points))
+        weights = uniform if self.weights is None else check_weights("weights", self.weights, len(points))
+        object.__setattr__(self, "points", points)
+        object.__setattr__(self, "weights", weights)
+
+    @classmethod
+    def trusted(cls, points: Array, weights: Array) -> Atoms:
+        """Atoms of arrays that were checked before; nothing is copied."""
+        atoms = object.__new__(cls)
+        object.__setattr__(atoms, "points", points)
+        object.__setattr__(atoms, "weights", weights)
+        return atoms
+
+    @property
+    def n_features(self) -> int:
+        """Width of the points."""
+        return self.points.shape[1]
+
+    def __len__(self) -> int:
+        return len(self.points)
+
+    def scaled(self, factor: float) -> Atoms:
+        """The measure times a number."""
+        return Atoms.trusted(self.points, factor * self.weights)
+
+    def plus(self, other: Atoms) -> Atoms:
+        """The sum; measures on the same points stay on those points."""
+        if self.points is other.points or np.array_equal(self.points, other.points):
+            return Atoms.trusted(self.points, self.weights + other.weights)
+        points = np.concatenate([self.points, other.points])
+        return Atoms.trusted(points, np.concatenate([self.weights, other.weights]))
+
+    def __repr__(self) -> str:
+        return f"Atoms(n={len(self)}, d={self.n_features}, total_weight={self.weights.sum():.4g})"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Gaussians:
+    r"""The signed measure :math:`\sum_j w_j N(\theta_j, \Sigma_j)`; the arrays are taken as they are."""
+
+    weights: Array
+    means: Array
+    covariances: Array
+
+    @property
+    def n_features(self) -> int:
+        """Width of the points that the Gaussians describe."""
+        return self.means.shape[1]
+
+    def __len__(self) -> int:
+        return len(self.means)
+
+    def components(self) -> Iterator[tuple[Array, Array]]:
+        """Mean and covariance of each component in turn."""
+        return zip(self.means, self.covariances, strict=True)
+
+    def scaled(self, factor: float) -> Gaussians:
+        """The measure times a number."""
+        return Gaussians(factor * self.weights, self.means, self.covariances)
+
+    def plus(self, other: Gaussians) -> Gaussians:
+        """The sum; measures on the same components stay on those components."""
+        if self.means is other.means and self.covariances is other.covariances:
+            return Gaussians(self.weights + other.weights, self.means, self.covariances)
+        pairs = zip(self._arrays(), other._arrays(), strict=True)
+        return Gaussians(*(np.concatenate(pair) for pair in pairs))
+
+    def _arrays(self) -> tuple[Array, Array, Array]:
+        return self.weights, self.means, self.covariances
+
+    def __repr__(self) -> str:
+        n, d, total = len(self), self.n_features, self.weights.sum()
+        return f"{type(self).__name__}(n_components={n}, d={d}, total_weight={total:.4g})"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class GaussianMixture(Gaussians):
+    r"""The probability distribution :math:`\sum_j \pi_j N(\theta_j, \Sigma_j)`.
+
+    Parameters
+    ----------
+    weights : array of shape (k,)
+        Non-negative, sum 1.
+    means : array of shape (k, d)
+    covariances : array of shape (k, d, d), (k, d) or (k,)
+        Full, diagonal or spherical; positive semi-definite, singular ones allowed.
+
+    Examples
+    --------
+    >>> from muhat import GaussianMixture
+    >>> P = GaussianMixture([0.5, 0.5], [[0.0, 0.0], [3.0, 0.0]], [1.0, 0.25])
+    >>> P
+    GaussianMixture(n_components=2, d=2, total_weight=1)
+    >>> P.sample(3, random_state=0).shape
+    (3, 2)
+    """
+
+    def __post_init__(self) -> None:
+        means = check_rows(self.means, name="means")
+        weights = check_weights("weights", self.weights, len(means))
+        if (weights < 0).any() or abs(weights.sum() - 1) > 1e-8:
+            raise ValueError(f"weights={weights} must be non-negative and sum to 1; divide them by their sum")
+        object.__setattr__(self, "means", means)
+        object.__setattr__(self, "weights", weights)
+        object.__setattr__(self, "covariances", _full_covariances(self.covariances, *means.shape))
+
+    def sample(self, n: int, random_state: RandomState = None) -> Array:
+        """Draw ``n`` independent rows.
+
+        Parameters
+        ----------
+        n : int
+        random_state : None, int, Generator, SeedSequence or RandomState
+
+        Returns
+        -------
+        array of shape (n, d)
+        """
+        rng = check_rng(random_state)
+        chosen = rng.choice(len(self), size=check_count("n", n), p=self.weights / self.weights.sum())
+        noise = rng.standard_normal((n, self.n_features))
+        X = np.empty_like(noise)
+        for j, (mean, covariance) in enumerate(self.components()):
+            eigenvalues, eigenvectors = np.linalg.eigh(covariance)
+            root = eigenvectors * np.sqrt(eigenvalues.clip(0))
+            X[chosen == j] = mean + noise[chosen == j] @ root.T
+        return X
+
+    def log_density(self, X: Any) -> Array:
+        """Logarithm of the density at the rows of X.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+
+        Returns
+        -------
+        array of shape (n,)
+        """
+        X = check_rows(X)
+        if X.shape[1] != self.n_features:
+            raise ValueError(f"X has {X.shape[1]} columns and the mixture lives in {self.n_features} dimensions")
+        logs = np.column_stack([_log_normal(X, *component) for component in self.components()])
+        return logsumexp(logs, axis=1, b=self.weights)
+
+
+def _full_covariances(covariances: Any, k: int, d: int) -> Array:
+    covariances = np.asarray(covariances, dtype=np.float64)
+    if not np.isfinite(covariances).all():
+        raise ValueError("covariances must be finite")
+    if covariances.shape == (k,):
+        covariances = covariances[:, None] * np.ones(d)
+    if covariances.shape == (k, d):
+        covariances = covariances[:, :, None] * np.eye(d)
+    if covariances.shape != (k, d, d):
+        raise ValueError(
+            f"covariances have shape {covariances.shape}; with means of shape {(k, d)} they must have shape "
+            f"{(k, d, d)} (full), {(k, d)} (diagonal) or {(k,)} (spherical)"
+        )
+    for j, covariance in enumerate(covariances):
+        tolerance = _COVARIANCE_TOLERANCE * max(np.abs(covariance).max(), 1e-300)
+        asymmetric = np.abs(covariance - covariance.T).max() > tolerance
+        if asymmetric or np.linalg.eigvalsh(covariance).min() < -d * tolerance:
+            raise ValueError(f"covariances[{j}] must be symmetric and positive semi-definite")
+    return covariances
+
+
+def _log_normal(X: Array, mean: Array, covariance: Array) -> Array:
+    try:
+        root = cholesky(covariance, lower=True)
+    except LinAlgError as error:
+        raise ValueError(
+            "a component has a singular covariance and therefore no density; add noise to its diagonal first"
+        ) from error
+    standardised = solve_triangular(root, (X - mean).T, lower=True)
+    constant = np.log(np.diag(root)).sum() + 0.5 * len(mean) * np.log(2 * np.pi)
+    return -0.5 * (standardised**2).sum(axis=0) - constant
+
+
+def paper_mixture(n_features: int, random_state: RandomState = None) -> GaussianMixture:
+    r"""Draw a distribution of the paper's synthetic experiments.
+
+    Four Gaussians with weights (.05, .3, .4, .25), means :math:`\theta_{ij} \sim U(-10, 10)`, covariances
+    :math:`\Sigma_i \sim W(2 I_d, 7)` (singular for d > 7), and noise :math:`N(0, .2 I)` folded in.
+
+    Parameters
+    ----------
+    n_features : int
+    random_state : None, int, Generator, SeedSequence or RandomState
+
+    Examples
+    --------
+    >>> import muhat as mh
+    >>> mh.paper_mixture(30, random_state=0)
+    GaussianMixture(n_components=4, d=30, total_weight=1)
+    """
+    d = check_count("n_features", n_features)
+    rng = check_rng(random_state)
+    means = rng.uniform(-10, 10, size=(4, d))
+    roots = rng.normal(0, np.sqrt(2.0), size=(4, d, 7))
+    covariances = roots @ roots.transpose(0, 2, 1) + 0.2 * np.eye(d)
+    return GaussianMixture(np.array([0.05, 0.3, 0.4, 0.25]), means, covariances)

@@ -1,0 +1,248 @@
+"""Leave-one-out scores, and the search over λ."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+
+from muhat.refits import RefitMeans, Refits, TikhonovRefits, plain_refit_means
+from muhat.spectrum import Spectrum, whole_spectrum
+from muhat.types import Array
+
+GRID = np.logspace(-8, 4, 33)
+"""The λ, relative to the largest eigenvalue, between which minima are bracketed."""
+
+TIE = 1e-13
+"""Scores that differ by less, relative to ϱ, are equal; a limit of λ then wins."""
+
+
+class ScorePath(NamedTuple):
+    """A leave-one-out score as a curve: ``values`` of the parameter, ascending, and their ``scores``."""
+
+    values: Array
+    scores: Array
+
+
+class Choice(NamedTuple):
+    """What the search found."""
+
+    lam: float
+    score: float
+    path: ScorePath
+
+
+def simple_shrinkage(n: float, mean_diag: float, mean_gram: float) -> float:
+    """The α in [0, 1] with the lowest leave-one-out score of (1−α)·average (Theorem 3, clipped)."""
+    if not mean_diag > 0:
+        return 0.0
+    mean_offdiag = (n * mean_gram / mean_diag - 1.0) / (n - 1.0)
+    return float(np.clip((1.0 - mean_offdiag) / (1.0 + (n - 2.0) * mean_offdiag), 0.0, 1.0))
+
+
+def simple_score(n: float, mean_diag: float, mean_gram: float, alpha: Any) -> Any:
+    """Leave-one-out score of (1−α)·average, from the sums of the Gram matrix."""
+    means = plain_refit_means(n, mean_diag, mean_gram)
+    return means.scores(mean_diag, 1.0 - alpha)
+
+
+def simple_scores(K: Any, alphas: Any) -> Array:
+    """Leave-one-out scores of simple shrinkage (S-KMSE).
+
+    Parameters
+    ----------
+    K : array of shape (n, n)
+        Gram matrix.
+    alphas : array of shape (m,)
+        Amounts of shrinkage; 0 is the plain average.
+
+    Returns
+    -------
+    array of shape (m,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from muhat.selection import simple_scores
+    >>> simple_scores(np.eye(2), [0.0, 0.5, 1.0])
+    array([2.  , 1.25, 1.  ])
+    """
+    K = _gram_matrix(K)
+    return simple_score(len(K), np.trace(K) / len(K), K.mean(), np.atleast_1d(np.asarray(alphas, dtype=float)))
+
+
+def deletion_scores(K: Any, lams: Any) -> Array:
+    """Leave-one-out scores of flexible shrinkage (F-KMSE) by true deletion: row i leaves the data and the span.
+
+    Parameters
+    ----------
+    K : array of shape (n, n)
+        Gram matrix, singular or not.
+    lams : array of shape (m,)
+        Ridges in [0, inf]; 0 is the plain average and inf the zero element.
+
+    Returns
+    -------
+    array of shape (m,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from muhat.selection import deletion_scores
+    >>> deletion_scores(np.eye(2), [0.0, 1.0, np.inf])
+    array([2.  , 1.25, 1.  ])
+    """
+    spectrum = whole_spectrum(_gram_matrix(K))
+    return DeletionScore(spectrum, TikhonovRefits(spectrum)).at(lams)
+
+
+def theorem4_scores(K: Any, lams: Any) -> Array:
+    """The paper's scores of flexible shrinkage (Theorem 4), without an inverse of K.
+
+    Differs from the paper: valid for singular K. The score drops the loss of row i but leaves φ(xᵢ) in the span,
+    so it is no leave-one-out score and shrinks too much; see :func:`deletion_scores`.
+
+    Parameters
+    ----------
+    K : array of shape (n, n)
+        Gram matrix, singular or not.
+    lams : array of shape (m,)
+        Ridges in [0, inf].
+
+    Returns
+    -------
+    array of shape (m,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from muhat.selection import theorem4_scores
+    >>> theorem4_scores(np.eye(2), [0.0, 1.0, np.inf]).round(4)
+    array([2.    , 1.1111, 1.    ])
+    """
+    return Theorem4Score(whole_spectrum(_gram_matrix(K))).at(lams)
+
+
+def _gram_matrix(K: Any) -> Array:
+    K = np.array(K, dtype=np.float64)
+    if K.ndim != 2 or K.shape[0] != K.shape[1] or len(K) < 2:
+        raise ValueError(f"K has shape {K.shape} and must be a square Gram matrix of at least 2 rows")
+    if not np.isfinite(K).all():
+        raise ValueError("K must be finite; it holds NaN or infinite values")
+    return K
+
+
+class SpectralScore(ABC):
+    """A score of a filtered mean as a function of λ in [0, inf].
+
+    ``values`` are all λ at which the score can differ, or None for a continuum.
+    """
+
+    values: Array | None = None
+
+    def __init__(self, spectrum: Spectrum) -> None:
+        self.spectrum = spectrum
+
+    @abstractmethod
+    def inside(self, lams: Array) -> Array:
+        """Scores at λ in (0, inf), both in the units of the spectrum."""
+
+    def limits(self) -> tuple[float, float]:
+        """Scores at λ = 0 (the plain average) and λ = inf (the zero element), in the units of the spectrum."""
+        sp = self.spectrum
+        return float(simple_score(sp.n, sp.mean_diag, sp.mean_gram, 0.0)), sp.mean_diag
+
+    def at(self, lams: Any) -> Array:
+        """Scores at any λ in [0, inf], in the units of the data."""
+        lams = np.atleast_1d(np.asarray(lams, dtype=float))
+        if np.isnan(lams).any() or (lams < 0).any():
+            raise ValueError(f"lams={lams} must lie in [0, inf]")
+        at_zero, at_infinity = self.limits()
+        inside = (lams > 0) & np.isfinite(lams)
+        scores = np.where(lams > 0, at_infinity, at_zero)
+        if inside.any():
+            scores[inside] = self.inside(lams[inside] / self.spectrum.unit)
+        return scores * self.spectrum.unit
+
+    def search(self) -> Choice:
+        """The λ in [0, inf] with the lowest score, and the curve that was seen, in the units of the data.
+
+        A continuum is searched on a grid, then by Brent's method in the bracket of every local minimum; ``values``
+        are searched one by one. Scores can have several minima, and minima at either end. A limit wins ties.
+        """
+        path = self._path()
+        at_zero, at_infinity = self.limits()
+        lam, score = (0.0, at_zero) if at_zero <= at_infinity else (np.inf, at_infinity)
+        if path.scores.min(initial=np.inf) < score - TIE * self.spectrum.mean_diag:
+            best = int(np.argmin(path.scores))
+            lam, score = path.values[best], path.scores[best]
+        unit = self.spectrum.unit
+        return Choice(float(lam * unit), float(score * unit), ScorePath(path.values * unit, path.scores * unit))
+
+    def _path(self) -> ScorePath:
+        if self.spectrum.top <= 0:
+            return ScorePath(np.empty(0), np.empty(0))
+        if self.values is None:
+            return self._refined(GRID * self.spectrum.top)
+        lams: Array = np.unique(self.values[self.values > 0])
+        return ScorePath(lams, self.inside(lams))
+
+    def _refined(self, grid: Array) -> ScorePath:
+        scores = self.inside(grid)
+        padded = np.concatenate([[np.inf], scores, [np.inf]])
+        minima = np.flatnonzero((scores <= padded[:-2]) & (scores <= padded[2:]))
+        found = [self._brent(grid[max(j - 1, 0)], grid[min(j + 1, len(grid) - 1)]) for j in minima]
+        lams = np.append(grid, [lam for lam, _ in found])
+        order = np.argsort(lams)
+        return ScorePath(lams[order], np.append(scores, [score for _, score in found])[order])
+
+    def _brent(self, low: float, high: float) -> tuple[float, float]:
+        result = minimize_scalar(
+            lambda log_lam: float(self.inside(np.array([np.exp(log_lam)]))[0]),
+            bounds=(np.log(low), np.log(high)),
+            method="bounded",
+            options={"xatol": 1e-6},
+        )
+        return float(np.exp(result.x)), float(result.fun)
+
+
+class DeletionScore(SpectralScore):
+    """True leave-one-out of ``scale`` times the filtered mean; ``scale=None`` is the best scale for each λ."""
+
+    def __init__(self, spectrum: Spectrum, refits: Refits, scale: float | None = 1.0) -> None:
+        super().__init__(spectrum)
+        self.refits, self.scale = refits, scale
+        self.values = refits.values
+
+    def inside(self, lams: Array) -> Array:
+        return self._scored(self.refits.means(lams))
+
+    def limits(self) -> tuple[float, float]:
+        return float(self._scored(self._plain_means())), self.spectrum.mean_diag
+
+    def best_scale(self, lam: float) -> float:
+        """The constant c in [0, 1] with the lowest score at λ, in the units of the data."""
+        if np.isinf(lam):
+            return 1.0
+        inside = lam > 0
+        means = self.refits.means(np.array([lam / self.spectrum.unit])) if inside else self._plain_means()
+        return float(np.squeeze(means.best_scale()))
+
+    def _plain_means(self) -> RefitMeans:
+        return plain_refit_means(self.spectrum.n, self.spectrum.mean_diag, self.spectrum.mean_gram)
+
+    def _scored(self, means: RefitMeans) -> Array:
+        scale = means.best_scale() if self.scale is None else self.scale
+        return means.scores(self.spectrum.mean_diag, scale)
+
+
+class Theorem4Score(SpectralScore):
+    """The paper's score of F-KMSE: O(n) for each λ, from the eigenvalues and â alone."""
+
+    def inside(self, lams: Array) -> Array:
+        n, g = self.spectrum.n, self.spectrum.eigenvalues[:, None]
+        a2 = (self.spectrum.ones[:, None] / n) ** 2
+        s = g / (g + lams)
+        return (g * (1.0 / n - a2 + a2 * (1.0 - s) ** 2) / (1.0 - s / n) ** 2).sum(axis=0)

@@ -1,0 +1,89 @@
+"""Eigenpairs of a Gram matrix, in units in which its mean diagonal is about 1."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.linalg import eigh
+
+from muhat.distances import power_of_two_near
+from muhat.types import Array
+
+
+@dataclass(frozen=True, eq=False)
+class Spectrum:
+    """K / unit = U diag(g) Uᵀ, K with entry (i, j) times the root of the multiplicities of rows i and j.
+
+    ``unit`` is a power of two, so that no digit changes and no data is too large or too small to be squared.
+    """
+
+    eigenvalues: Array
+    eigenvectors: Array
+    diagonal: Array
+    unit: float
+    multiplicities: Array | None = None
+
+    @property
+    def n(self) -> float:
+        """Number of rows, repetitions counted."""
+        return float(len(self.diagonal) if self.multiplicities is None else self.multiplicities.sum())
+
+    @property
+    def repetitions(self) -> Array:
+        """Multiplicity of each row."""
+        return np.ones(len(self.diagonal)) if self.multiplicities is None else self.multiplicities
+
+    @property
+    def top(self) -> float:
+        """The largest eigenvalue."""
+        return float(self.eigenvalues[-1])
+
+    @property
+    def mean_diag(self) -> float:
+        """ϱ: the mean of k(x, x)."""
+        return float(self.repetitions @ self.diagonal / self.n)
+
+    @property
+    def mean_gram(self) -> float:
+        """ρ: the mean of k(x, x') over all pairs."""
+        return float(self.eigenvalues @ self.ones**2 / self.n**2)
+
+    @cached_property
+    def ones(self) -> Array:
+        """â: the vector of ones in the basis of eigenvectors."""
+        return self.eigenvectors.T @ np.sqrt(self.repetitions)
+
+    @cached_property
+    def squared_eigenvectors(self) -> Array:
+        """U∘U."""
+        return self.eigenvectors**2
+
+    def gram(self) -> Array:
+        """The matrix that was decomposed, put together again."""
+        return (self.eigenvectors * self.eigenvalues) @ self.eigenvectors.T
+
+    def weights(self, factors: Array) -> Array:
+        """Weights β of the mean whose share in each eigen-direction is multiplied by ``factors``."""
+        return np.sqrt(self.repetitions) * (self.eigenvectors @ (factors * self.ones)) / self.n
+
+
+def whole_spectrum(K: Array, multiplicities: Array | None = None) -> Spectrum:
+    """Decompose K, which is overwritten: two n x n arrays besides LAPACK's workspace of the same size.
+
+    Eigenvalues below the rounding error of the largest, n·ε, are set to 0.
+    """
+    diagonal = np.diag(K).copy()
+    repetitions = np.ones(len(K)) if multiplicities is None else multiplicities
+    unit = power_of_two_near(float(repetitions @ diagonal / repetitions.sum()))
+    if unit != 1.0:
+        K /= unit
+    if multiplicities is not None:
+        root = np.sqrt(multiplicities)
+        K *= root
+        K *= root[:, None]
+    eigenvalues, eigenvectors = eigh(K.T, driver="evd", overwrite_a=True, check_finite=False)
+    rounding = len(K) * np.finfo(np.float64).eps * max(eigenvalues[-1], 0.0)
+    eigenvalues[eigenvalues <= rounding] = 0.0
+    return Spectrum(eigenvalues, eigenvectors, diagonal / unit, unit, multiplicities)

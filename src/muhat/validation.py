@@ -1,0 +1,143 @@
+"""The one place that checks input: every message names the parameter, the value and the remedy."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any
+
+import numpy as np
+from scipy.linalg import LinAlgError, cholesky
+from sklearn.utils.validation import check_array, validate_data
+
+from muhat.types import Array, RandomState
+
+GRAM_TOLERANCE = 1e-8
+"""Largest asymmetry and negative eigenvalue, relative to the trace, that counts as rounding."""
+
+
+def check_number(
+    name: str,
+    value: Any,
+    *,
+    low: float = -np.inf,
+    high: float = np.inf,
+    open_low: bool = False,
+    finite: bool = True,
+    or_else: str = "",
+) -> float:
+    """Return ``value`` as a float inside [low, high] (or (low, high]), or raise a ValueError."""
+    interval = f"{'(' if open_low else '['}{low:g}, {high:g}{']' if np.isfinite(high) else ')'}"
+    alternative = f" or be {or_else}" if or_else else ""
+    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_)
+    inside = is_number and low <= value <= high and not (open_low and value == low) and not (finite and np.isinf(value))
+    if not inside:
+        raise ValueError(f"{name}={value!r} must be a number in {interval}{alternative}")
+    return float(value)
+
+
+def check_count(name: str, value: Any, *, low: int = 1) -> int:
+    """Return ``value`` as an int of at least ``low``, or raise a ValueError."""
+    if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < low:
+        raise ValueError(f"{name}={value!r} must be a whole number of at least {low}")
+    return int(value)
+
+
+def check_rows(X: Any, *, estimator: Any = None, name: str = "X", reset: bool = True, min_rows: int = 1) -> Array:
+    """Return a finite float64 matrix; with an estimator, check or record its feature names and width too."""
+    options = {
+        "dtype": np.float64,
+        "ensure_min_samples": min_rows,
+        "order": "C",
+        "copy": estimator is not None,
+    }
+    try:
+        if estimator is None:
+            return check_array(X, input_name=name, **options)
+        return validate_data(estimator, X, reset=reset, **options)
+    except ValueError as error:
+        if "could not convert" not in str(error):
+            raise
+        raise ValueError(
+            f"{name} holds values that are not numbers ({error}); encode or drop such columns first, "
+            f"for example with sklearn.preprocessing.OneHotEncoder"
+        ) from error
+
+
+def check_weights(name: str, weights: Any, n: int) -> Array:
+    """Return ``n`` finite weights of any sign."""
+    weights = np.array(weights, dtype=np.float64)
+    if weights.shape != (n,):
+        raise ValueError(f"{name} has shape {weights.shape} and must have one entry a row: ({n},)")
+    if not np.isfinite(weights).all():
+        raise ValueError(f"{name} must be finite; entry {np.flatnonzero(~np.isfinite(weights))[0]} is not")
+    return weights
+
+
+def check_multiplicities(sample_weight: Any, X: Array) -> Array | None:
+    """Return row multiplicities: weight 2 stands for the row twice, weight 0 for the row absent."""
+    if sample_weight is None:
+        return None
+    weights = check_weights("sample_weight", sample_weight, len(X))
+    if (weights < 0).any():
+        raise ValueError(f"sample_weight must not be negative; its smallest entry is {weights.min():g}")
+    total = weights.sum()
+    if not total > 1:
+        raise ValueError(
+            f"sample_weight sums to {total:g} and must sum to more than 1: it counts repetitions of rows "
+            f"(weight 2 is the row twice), so multiply it by the number of rows that it stands for"
+        )
+    return weights
+
+
+def check_gram(K: Any, *, name: str = "K") -> Array:
+    """Return a copy of a Gram matrix, symmetric to the last bit, or raise a ValueError."""
+    K = np.array(K, dtype=np.float64)
+    if K.ndim != 2 or K.shape[0] != K.shape[1]:
+        raise ValueError(f"{name} has shape {K.shape}; kernel='precomputed' needs a square Gram matrix k(X, X)")
+    trace = np.trace(K)
+    asymmetry = np.abs(K - K.T).max()
+    if asymmetry > GRAM_TOLERANCE * max(np.abs(K).max(), 1e-300):
+        raise ValueError(
+            f"{name} is not symmetric (entries differ by up to {asymmetry:.3g}); "
+            f"pass the Gram matrix k(X, X) of the training rows"
+        )
+    K += K.T
+    K *= 0.5
+    if K.any() and not _is_positive_semidefinite(K, GRAM_TOLERANCE * trace):
+        raise ValueError(
+            f"{name} is not positive semi-definite beyond rounding, so it is no Gram matrix of a kernel; "
+            f"use a positive definite kernel, or clip the negative eigenvalues first"
+        )
+    return K
+
+
+def _is_positive_semidefinite(K: Array, tolerance: float) -> bool:
+    if not tolerance > 0:
+        return False
+    shifted = K.copy()
+    shifted[np.diag_indices_from(shifted)] += tolerance
+    try:
+        cholesky(shifted, lower=True, overwrite_a=True, check_finite=False)
+    except LinAlgError:
+        return False
+    return True
+
+
+def check_overflow(kernel: Any, diagonal: Array) -> None:
+    """Raise a ValueError where sums over the Gram matrix, bounded by its diagonal, would overflow."""
+    with np.errstate(over="ignore"):
+        if not np.isfinite(diagonal.max() * float(len(diagonal)) ** 2):
+            raise ValueError(f"{kernel!r} overflows on X, its values reach {diagonal.max():.3g}; rescale X first")
+
+
+def check_rng(random_state: RandomState) -> np.random.Generator:
+    """Return a Generator from anything that scikit-learn or numpy takes as a seed."""
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(2**32, size=4, dtype=np.uint32))
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"random_state={random_state!r} must be None, a non-negative whole number, a numpy Generator, "
+            f"SeedSequence or RandomState"
+        ) from error

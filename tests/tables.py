@@ -1,0 +1,99 @@
+"""One table of kernels and one of mean estimators: every property test runs over them."""
+
+from functools import partial
+
+import numpy as np
+import oracles
+
+import muhat as mh
+
+KERNELS = {
+    "linear": mh.Linear(),
+    "polynomial1": mh.Polynomial(degree=1, constant=0.5),
+    "polynomial2": mh.Polynomial(degree=2, constant=1.0),
+    "polynomial3": mh.Polynomial(degree=3, constant=0.5),
+    "polynomial4": mh.Polynomial(degree=4, constant=1.0),
+    "gaussian": mh.Gaussian(bandwidth=1.5),
+    "gaussian_narrow": mh.Gaussian(bandwidth=0.4),
+    "laplace": mh.Laplace(bandwidth=1.2),
+    "matern_half": mh.Matern(nu=0.5, bandwidth=1.3),
+    "matern": mh.Matern(nu=1.5, bandwidth=1.3),
+    "matern_smooth": mh.Matern(nu=2.5, bandwidth=0.9),
+    "sum": mh.Linear() + mh.Gaussian(bandwidth=0.8),
+    "scaled": 3.0 * mh.Polynomial(degree=2, constant=0.5),
+    "scaled_sum": 0.5 * (mh.Gaussian(bandwidth=1.1) + 2.0 * mh.Polynomial(degree=3, constant=1.0)),
+    "product": mh.Linear() * mh.Gaussian(bandwidth=1.5),
+}
+
+# The same kernels as functions k(x, y) of the oracles.
+FUNCTIONS = {
+    "linear": oracles.linear,
+    "polynomial1": partial(oracles.polynomial, degree=1, constant=0.5),
+    "polynomial2": partial(oracles.polynomial, degree=2, constant=1.0),
+    "polynomial3": partial(oracles.polynomial, degree=3, constant=0.5),
+    "polynomial4": partial(oracles.polynomial, degree=4, constant=1.0),
+    "gaussian": partial(oracles.gaussian, bandwidth=1.5),
+    "gaussian_narrow": partial(oracles.gaussian, bandwidth=0.4),
+    "laplace": partial(oracles.laplace, bandwidth=1.2),
+    "matern_half": partial(oracles.matern, nu=0.5, bandwidth=1.3),
+    "matern": partial(oracles.matern, nu=1.5, bandwidth=1.3),
+    "matern_smooth": partial(oracles.matern, nu=2.5, bandwidth=0.9),
+    "sum": lambda x, y: oracles.linear(x, y) + oracles.gaussian(x, y, 0.8),
+    "scaled": lambda x, y: 3.0 * oracles.polynomial(x, y, 2, 0.5),
+    "scaled_sum": lambda x, y: 0.5 * oracles.gaussian(x, y, 1.1) + oracles.polynomial(x, y, 3, 1.0),
+    "product": lambda x, y: oracles.linear(x, y) * oracles.gaussian(x, y, 1.5),
+}
+
+WITHOUT_CLOSED_FORM = ("polynomial4", "laplace", "matern_half", "matern", "matern_smooth", "product")
+CLOSED_FORM = tuple(name for name in KERNELS if name not in WITHOUT_CLOSED_FORM)
+
+FILTERS = {
+    "tikhonov": mh.Tikhonov(),
+    "iterated_tikhonov": mh.IteratedTikhonov(n_iter=2),
+    "iterated_tikhonov_5": mh.IteratedTikhonov(n_iter=5),
+    "truncated_svd": mh.TruncatedSVD(),
+    "landweber": mh.Landweber(),
+    "nu_method": mh.NuMethod(nu=1.0),
+    "nu_method_2": mh.NuMethod(nu=2.0),
+}
+
+ESTIMATORS = {
+    "kernel_mean": mh.KernelMean(),
+    "shrunk": mh.ShrunkKernelMean(),
+    "shrunk_fixed": mh.ShrunkKernelMean(shrinkage=0.3),
+    "spectral": mh.SpectralKernelMean(),
+    "spectral_theorem4": mh.SpectralKernelMean(lam="theorem4"),
+    "spectral_fixed": mh.SpectralKernelMean(lam=0.7),
+    "spectral_nested": mh.SpectralKernelMean(scale="loo"),
+    **{
+        f"spectral_{name}": mh.SpectralKernelMean(filter=filter, lam=0.4)
+        for name, filter in FILTERS.items()
+        if name != "tikhonov"
+    },
+}
+
+
+def sample(n, d, seed, shift=0.5):
+    """Points with a mean away from zero, so that neither limit of lam wins by default."""
+    return np.random.default_rng(seed).normal(size=(n, d)) + shift
+
+
+def gram(name, X):
+    return oracles.gram(FUNCTIONS[name], X, X)
+
+
+def data_sets():
+    """Names and points on which leave-one-out is easy to get wrong: ties, low rank, two points."""
+    spread = sample(9, 3, seed=1)
+    return {
+        "generic": spread,
+        "more_dimensions_than_points": sample(6, 11, seed=2),
+        "low_rank": sample(12, 2, seed=3),
+        "duplicates": np.concatenate([spread[:5], spread[:4], spread[:1]]),
+        "two_points": sample(2, 3, seed=4),
+        "two_equal_points": np.repeat(sample(1, 3, seed=5), 2, axis=0),
+        "three_points": sample(3, 1, seed=6),
+        "centred": spread - spread.mean(axis=0),
+        "with_the_origin": np.concatenate([np.zeros((2, 3)), spread[:5]]),
+        "far_from_zero": sample(8, 3, seed=7, shift=30.0),
+    }
