@@ -1,8 +1,8 @@
 r"""Spectral filters: how much of each eigen-direction of the mean is kept.
 
-A filter maps the eigenvalues g of the Gram matrix to shrink factors h(g) in [0, 1]; the estimate has weights
-β = U(h ∘ Uᵀ1ₙ). ``lam`` is always in Gram units, so λ = 0 keeps everything and λ = ∞ nothing, and filters
-with the same λ are comparable: an iterative filter does as many steps as shrink like that ridge.
+A filter is a function ``filter(eigenvalues, lam)`` from the eigenvalues g of the Gram matrix to shrink factors
+h(g); the estimate has weights β = U(h ∘ Uᵀ1ₙ). ``lam`` is always in Gram units: λ = 0 keeps everything, λ = ∞
+nothing, and an iterative filter does as many steps as shrink like the ridge λ.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Filter(Value, ABC):
     takes_multiplicities = False
 
     @abstractmethod
-    def factors(self, eigenvalues: Array, lam: float) -> Array:
+    def __call__(self, eigenvalues: Array, lam: float) -> Array:
         """Shrink factors of the eigen-directions, for 0 < lam < inf; eigenvalues ascend."""
 
     @abstractmethod
@@ -48,13 +48,13 @@ class Tikhonov(Filter):
     Examples
     --------
     >>> import numpy as np, muhat as mh
-    >>> mh.Tikhonov().factors(np.array([0.0, 1.0, 3.0]), lam=1.0)
+    >>> mh.Tikhonov()(np.array([0.0, 1.0, 3.0]), lam=1.0)
     array([0.  , 0.5 , 0.75])
     """
 
     takes_multiplicities = True
 
-    def factors(self, eigenvalues: Array, lam: float) -> Array:
+    def __call__(self, eigenvalues: Array, lam: float) -> Array:
         return eigenvalues / (eigenvalues + lam)
 
     def refits(self, spectrum: Spectrum) -> Refits:
@@ -68,7 +68,7 @@ class IteratedTikhonov(Filter):
     Examples
     --------
     >>> import numpy as np, muhat as mh
-    >>> mh.IteratedTikhonov(n_iter=2).factors(np.array([0.0, 1.0, 3.0]), lam=1.0)
+    >>> mh.IteratedTikhonov(n_iter=2)(np.array([0.0, 1.0, 3.0]), lam=1.0)
     array([0.    , 0.75  , 0.9375])
     """
 
@@ -77,7 +77,7 @@ class IteratedTikhonov(Filter):
     def __post_init__(self) -> None:
         check_count("n_iter", self.n_iter)
 
-    def factors(self, eigenvalues: Array, lam: float) -> Array:
+    def __call__(self, eigenvalues: Array, lam: float) -> Array:
         return 1.0 - (lam / (eigenvalues + lam)) ** self.n_iter
 
     def refits(self, spectrum: Spectrum) -> Refits:
@@ -91,11 +91,11 @@ class TruncatedSVD(Filter):
     Examples
     --------
     >>> import numpy as np, muhat as mh
-    >>> mh.TruncatedSVD().factors(np.array([0.0, 1.0, 3.0]), lam=1.0)
+    >>> mh.TruncatedSVD()(np.array([0.0, 1.0, 3.0]), lam=1.0)
     array([0., 1., 1.])
     """
 
-    def factors(self, eigenvalues: Array, lam: float) -> Array:
+    def __call__(self, eigenvalues: Array, lam: float) -> Array:
         return (eigenvalues >= lam).astype(np.float64)
 
     def refits(self, spectrum: Spectrum) -> Refits:
@@ -111,7 +111,7 @@ class Landweber(Filter):
     Examples
     --------
     >>> import numpy as np, muhat as mh
-    >>> mh.Landweber().factors(np.array([0.0, 1.0, 2.0]), lam=1.0)
+    >>> mh.Landweber()(np.array([0.0, 1.0, 2.0]), lam=1.0)
     array([0.  , 0.75, 1.  ])
     """
 
@@ -124,7 +124,7 @@ class Landweber(Filter):
         """Number of steps that stand for λ."""
         return round(eigenvalues[-1] / lam)
 
-    def factors(self, eigenvalues: Array, lam: float) -> Array:
+    def __call__(self, eigenvalues: Array, lam: float) -> Array:
         relative = eigenvalues / max(eigenvalues[-1], np.finfo(float).tiny)
         return 1.0 - (1.0 - relative) ** self.steps(eigenvalues, lam)
 
@@ -142,7 +142,7 @@ class NuMethod(Filter):
     Examples
     --------
     >>> import numpy as np, muhat as mh
-    >>> mh.NuMethod().factors(np.array([0.0, 1.0, 2.0]), lam=1.0).round(3)
+    >>> mh.NuMethod()(np.array([0.0, 1.0, 2.0]), lam=1.0).round(3)
     array([0. , 0.6, 1.2])
     """
 
@@ -157,7 +157,7 @@ class NuMethod(Filter):
         """Number of steps that stand for λ."""
         return round(float(np.sqrt(eigenvalues[-1] / lam)))
 
-    def factors(self, eigenvalues: Array, lam: float) -> Array:
+    def __call__(self, eigenvalues: Array, lam: float) -> Array:
         relative = eigenvalues / max(eigenvalues[-1], np.finfo(float).tiny)
         kept, before = np.zeros_like(relative), np.zeros_like(relative)
         for _, (momentum, step) in zip(range(self.steps(eigenvalues, lam)), nu_steps(self.nu), strict=False):

@@ -13,8 +13,8 @@ from muhat.types import Array
 
 KernelFunction = Callable[[Array, Array], Array]
 
-BLOCK = 1024
-"""Rows and columns of a tile: 8 MB of float64."""
+BLOCK = 512
+"""Rows and columns of a tile: 2 MB of float64."""
 
 
 def _blocks(n: int) -> Iterator[slice]:

@@ -330,7 +330,7 @@ class SpectralKernelMean(BaseKernelMean):
             return spectrum.repetitions / spectrum.n
         if np.isinf(self.lam_):
             return np.zeros(len(spectrum.diagonal))
-        return spectrum.weights(self.filter.factors(spectrum.eigenvalues, self.lam_ / spectrum.unit))
+        return spectrum.weights(self.filter(spectrum.eigenvalues, self.lam_ / spectrum.unit))
 
     def _compute_loo_score(self) -> float:
         points = self.mean_.measures[0].points  # type: ignore[union-attr]

@@ -25,8 +25,8 @@ class RefitMeans(NamedTuple):
 
     def best_scale(self) -> Array:
         """The constant c in [0, 1] with the lowest score."""
-        positive = self.square > 0
-        ratio = np.divide(self.cross, self.square, out=np.ones_like(self.cross), where=positive)
+        cross, square = self.cross.real, self.square.real
+        ratio = np.divide(cross, square, out=np.ones_like(cross), where=square > 0)
         return np.clip(ratio, 0.0, 1.0)
 
     def scores(self, mean_diag: float, scale: Array | float) -> Array:
@@ -38,6 +38,7 @@ class Refits(Protocol):
     """What a filter offers to the search: means at any λ; ``values`` are all that differ, None if a continuum."""
 
     values: Array | None
+    analytic: bool
 
     def means(self, lams: Array) -> RefitMeans: ...
 
@@ -49,10 +50,21 @@ def plain_refit_means(n: float, mean_diag: float, mean_gram: float) -> RefitMean
     return RefitMeans(np.array(cross), np.array(square))
 
 
+def _times(A: Array, C: Array) -> Array:
+    """A @ C for a real A, also where C is complex, without a complex copy of A."""
+    if not np.iscomplexobj(C):
+        return A @ C
+    return (A @ np.ascontiguousarray(C).view(np.float64)).view(C.dtype)
+
+
 class TikhonovRefits:
-    """F-KMSE without row i from one eigendecomposition: O(n²) for each λ, duplicates and singular K included."""
+    """F-KMSE without row i from one eigendecomposition: O(n²) for each λ, duplicates and singular K included.
+
+    Analytic in λ: ``means`` takes complex λ, whose imaginary part carries a derivative.
+    """
 
     values: Array | None = None
+    analytic = True
 
     def __init__(self, spectrum: Spectrum) -> None:
         self.spectrum = spectrum
@@ -63,8 +75,8 @@ class TikhonovRefits:
         g, ones = sp.eigenvalues[:, None], sp.ones[:, None]
         e = lams / (g + lams)
         s = g / (g + lams)
-        linear = sp.eigenvectors @ np.hstack([e * ones, g * s * ones, g * e * s * ones])
-        quadratic = sp.squared_eigenvectors @ np.hstack([e, g * e, g * e**2])
+        linear = _times(sp.eigenvectors, np.hstack([e * ones, g * s * ones, g * e * s * ones]))
+        quadratic = _times(sp.squared_eigenvectors, np.hstack([e, g * e, g * e**2]))
         W, Kb, V = np.split(linear / np.sqrt(repetitions), 3, axis=1)
         H, D1, D2 = np.split(quadratic / repetitions, 3, axis=1)
         t = W / (H + (repetitions - 1) / repetitions)
@@ -94,6 +106,7 @@ class DowndatedRefits:
     """Iterated Tikhonov: (K₋ᵢ + λI)⁻¹ is a rank-one change of (K + λI)⁻¹, for all i at once."""
 
     values: Array | None = None
+    analytic = False
 
     def __init__(self, spectrum: Spectrum, n_iter: int) -> None:
         self.spectrum, self.K, self.n_iter = spectrum, spectrum.gram(), n_iter
@@ -116,6 +129,8 @@ class DowndatedRefits:
 
 class SteppedRefits:
     """Truncated SVD: both means are step functions of λ, known at every step after n eigendecompositions."""
+
+    analytic = False
 
     def __init__(self, K: Array) -> None:
         n = len(K)
@@ -157,6 +172,8 @@ class IterativeRefits:
 
     After t steps λ is g_max / t^power.
     """
+
+    analytic = False
 
     def __init__(self, spectrum: Spectrum, steps: Iterator[tuple[float, float]], max_iter: int, power: int) -> None:
         self._top, self._power = spectrum.top, power

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import minimize_scalar
+from scipy.optimize import brentq, minimize_scalar
 
 from muhat.refits import RefitMeans, Refits, TikhonovRefits, plain_refit_means
 from muhat.spectrum import Spectrum, whole_spectrum
@@ -17,6 +17,9 @@ GRID = np.logspace(-8, 4, 33)
 
 TIE = 1e-13
 """Scores that differ by less, relative to ϱ, are equal; a limit of λ then wins."""
+
+
+_NEAR = 0.01
 
 
 class ScorePath(NamedTuple):
@@ -137,10 +140,12 @@ def _gram_matrix(K: Any) -> Array:
 class SpectralScore(ABC):
     """A score of a filtered mean as a function of λ in [0, inf].
 
-    ``values`` are all λ at which the score can differ, or None for a continuum.
+    ``values`` are all λ at which the score can differ, or None for a continuum. An ``analytic`` score takes
+    complex λ too.
     """
 
     values: Array | None = None
+    analytic = True
 
     def __init__(self, spectrum: Spectrum) -> None:
         self.spectrum = spectrum
@@ -192,20 +197,35 @@ class SpectralScore(ABC):
     def _refined(self, grid: Array) -> ScorePath:
         scores = self.inside(grid)
         padded = np.concatenate([[np.inf], scores, [np.inf]])
-        minima = np.flatnonzero((scores <= padded[:-2]) & (scores <= padded[2:]))
-        found = [self._brent(grid[max(j - 1, 0)], grid[min(j + 1, len(grid) - 1)]) for j in minima]
+        minima = np.flatnonzero((scores <= padded[:-2]) & (scores <= padded[2:])).tolist()
+        found = [self._minimum(grid[max(j - 1, 0)], grid[min(j + 1, len(grid) - 1)]) for j in minima]
         lams = np.append(grid, [lam for lam, _ in found])
         order = np.argsort(lams)
         return ScorePath(lams[order], np.append(scores, [score for _, score in found])[order])
 
-    def _brent(self, low: float, high: float) -> tuple[float, float]:
+    def _minimum(self, low: float, high: float) -> tuple[float, float]:
+        """Brent's method on the score; where the score is analytic, then on its derivative, for the last digits."""
         result = minimize_scalar(
-            lambda log_lam: float(self.inside(np.array([np.exp(log_lam)]))[0]),
+            lambda log_lam: self._at_log(log_lam).real,
             bounds=(np.log(low), np.log(high)),
             method="bounded",
-            options={"xatol": 1e-6},
+            options={"xatol": 1e-3 if self.analytic else 1e-6},
         )
-        return float(np.exp(result.x)), float(result.fun)
+        log_lam, score = float(result.x), float(result.fun)
+        if self.analytic:
+            near = (log_lam - _NEAR, log_lam + _NEAR)
+            if self._slope(near[0]) < 0 < self._slope(near[1]):
+                log_lam = brentq(self._slope, *near, xtol=1e-12)
+                score = self._at_log(log_lam).real
+        return float(np.exp(log_lam)), score
+
+    def _at_log(self, log_lam: complex) -> complex:
+        return complex(self.inside(np.exp(np.array([log_lam])))[0])
+
+    def _slope(self, log_lam: float) -> float:
+        """The derivative by log λ, exact to rounding: the imaginary part of a step in the complex plane."""
+        step = 1e-100
+        return self._at_log(complex(log_lam, step)).imag / step
 
 
 class DeletionScore(SpectralScore):
@@ -214,7 +234,7 @@ class DeletionScore(SpectralScore):
     def __init__(self, spectrum: Spectrum, refits: Refits, scale: float | None = 1.0) -> None:
         super().__init__(spectrum)
         self.refits, self.scale = refits, scale
-        self.values = refits.values
+        self.values, self.analytic = refits.values, refits.analytic
 
     def inside(self, lams: Array) -> Array:
         return self._scored(self.refits.means(lams))

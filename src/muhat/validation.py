@@ -81,6 +81,8 @@ def check_multiplicities(sample_weight: Any, X: Array) -> Array | None:
     if (weights < 0).any():
         raise ValueError(f"sample_weight must not be negative; its smallest entry is {weights.min():g}")
     total = weights.sum()
+    if total == 0:
+        raise ValueError("sample_weight is zero for every row; at least two rows must be present")
     if not total > 1:
         raise ValueError(
             f"sample_weight sums to {total:g} and must sum to more than 1: it counts repetitions of rows "
