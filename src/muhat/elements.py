@@ -62,10 +62,13 @@ class Element:
 
     def __call__(self, X: Any) -> Array:
         """Values of the element, as a function, at the rows of X: an array of shape (n,)."""
-        points = self.kernel.points(X, self.n_features)
-        return np.sum([self._values(points, measure) for measure in self.measures], axis=0)
+        return self.values(self.kernel.points(X, self.n_features))
 
-    def _values(self, points: Array, measure: Measure) -> Array:
+    def values(self, points: Array) -> Array:
+        """Values at rows that were checked before."""
+        return np.sum([self._integral(points, measure) for measure in self.measures], axis=0)
+
+    def _integral(self, points: Array, measure: Measure) -> Array:
         if isinstance(measure, Atoms):
             return gram.product(self.kernel._gram, points, measure.points, measure.weights)
         return measure.weights @ self.kernel._gaussian_expectations(measure, _unweighted(points))

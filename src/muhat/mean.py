@@ -49,17 +49,19 @@ class BaseKernelMean(ValueParametersMixin, BaseEstimator):
         rows = check_rows(X, estimator=self, min_rows=2)
         multiplicities = check_multiplicities(sample_weight, rows)
         if isinstance(self.kernel, Kernel):
-            self.kernel_ = self.kernel.resolve(rows, multiplicities)
-            points = rows
-        elif self.kernel == "precomputed":
-            self.kernel_ = Precomputed(check_gram(rows, name="X"))
-            points = self.kernel_.training_points()
-        else:
-            raise ValueError(
-                f"kernel={self.kernel!r} must be a kernel object such as muhat.Gaussian(), or 'precomputed'; "
-                f"wrap other kernels by muhat.as_kernel"
-            )
-        check_overflow(self.kernel_, self.kernel_._diag(points))
+            return self._fit_points(self.kernel.resolve(rows, multiplicities), rows, multiplicities)
+        if self.kernel == "precomputed":
+            kernel = Precomputed(check_gram(rows, name="X"))
+            return self._fit_points(kernel, kernel.training_points(), multiplicities)
+        raise ValueError(
+            f"kernel={self.kernel!r} must be a kernel object such as muhat.Gaussian(), or 'precomputed'; "
+            f"wrap other kernels by muhat.as_kernel"
+        )
+
+    def _fit_points(self, kernel: Kernel, points: Array, multiplicities: Array | None = None) -> Self:
+        """Fit to a resolved kernel and to points that were checked before."""
+        check_overflow(kernel, kernel._diag(points))
+        self.kernel_ = kernel
         self._multiplicities = multiplicities
         self._known_loo_score: float | None = None
         self._estimate(points, _repetitions(points, multiplicities))
@@ -100,7 +102,7 @@ class BaseKernelMean(ValueParametersMixin, BaseEstimator):
         check_is_fitted(self, "mean_")
         rows = check_rows(X, estimator=self, reset=False)
         constant = 0.0 if isinstance(self.kernel_, Precomputed) else self.kernel_._diag(rows).mean()
-        return float(2.0 * self.mean_(rows).mean() - constant - self.mean_.norm() ** 2)
+        return float(2.0 * self.mean_.values(rows).mean() - constant - self.mean_.norm() ** 2)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -222,7 +224,7 @@ class ShrunkKernelMean(BaseKernelMean):
                 f"target={self.target!r} must be an Element of the space of {self.kernel_!r}; resolve the kernel "
                 f"first, and give it to both: kernel = kernel.resolve(X); target = muhat.embed(kernel, ...)"
             )
-        return float(self.target.norm() ** 2 - 2.0 * share @ self.target(points))
+        return float(self.target.norm() ** 2 - 2.0 * share @ self.target.values(points))
 
 
 class SpectralKernelMean(BaseKernelMean):

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from muhat.adapters import Precomputed
 from muhat.elements import Element, embed
 from muhat.kernels import Kernel
 from muhat.mean import BaseKernelMean
@@ -23,14 +24,15 @@ def check_recipe(name: str, mean: Any) -> None:
 
 
 def mean_weights(mean: BaseKernelMean | None, K: Array) -> Array:
-    """Weights β that the recipe gives the rows of a Gram matrix; a single row has weight 1."""
+    """Weights β that the recipe gives the rows of a Gram matrix, taken as valid; a single row has weight 1."""
     if mean is None or len(K) == 1:
         return np.full(len(K), 1.0 / len(K))
-    return clone(mean).set_params(kernel="precomputed").fit(K).weights_
+    kernel = Precomputed(K)
+    return clone(mean)._fit_points(kernel, kernel.training_points()).weights_
 
 
 def mean_element(mean: BaseKernelMean | None, kernel: Kernel, X: Array) -> Element:
-    """The recipe's estimate in the space of ``kernel`` (resolved); a single row is its own mean."""
+    """The recipe's estimate from rows that were checked, in the space of a resolved kernel; a single row is its own mean."""
     if mean is None or len(X) == 1:
         return embed(kernel, X)
-    return clone(mean).set_params(kernel=kernel).fit(X).mean_
+    return clone(mean)._fit_points(kernel, X).mean_

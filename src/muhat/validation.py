@@ -91,26 +91,33 @@ def check_multiplicities(sample_weight: Any, X: Array) -> Array | None:
     return weights
 
 
-def check_gram(K: Any, *, name: str = "K") -> Array:
-    """Return a copy of a Gram matrix, symmetric to the last bit, or raise a ValueError."""
-    K = np.array(K, dtype=np.float64)
+def check_gram(K: Any, *, name: str = "K", definite: bool = True) -> Array:
+    """Return a Gram matrix, symmetric to the last bit, or raise a ValueError.
+
+    Whether it is positive semi-definite costs a Cholesky decomposition; ``definite=False`` leaves that out. The
+    matrix is copied only where it has to be made symmetric.
+    """
+    K = np.asarray(K, dtype=np.float64)
     if K.ndim != 2 or K.shape[0] != K.shape[1]:
         raise ValueError(f"{name} has shape {K.shape}; kernel='precomputed' needs a square Gram matrix k(X, X)")
-    trace = np.trace(K)
-    asymmetry = np.abs(K - K.T).max()
-    if asymmetry > GRAM_TOLERANCE * max(np.abs(K).max(), 1e-300):
+    strips = [slice(start, start + _STRIP) for start in range(0, len(K), _STRIP)]
+    asymmetry = max(float(np.abs(K[rows] - K[:, rows].T).max()) for rows in strips)
+    if asymmetry > GRAM_TOLERANCE * max(float(np.abs(K[rows]).max()) for rows in strips):
         raise ValueError(
             f"{name} is not symmetric (entries differ by up to {asymmetry:.3g}); "
             f"pass the Gram matrix k(X, X) of the training rows"
         )
-    K += K.T
-    K *= 0.5
-    if K.any() and not _is_positive_semidefinite(K, GRAM_TOLERANCE * trace):
+    if asymmetry > 0:
+        K = 0.5 * (K + K.T)
+    if definite and K.any() and not _is_positive_semidefinite(K, GRAM_TOLERANCE * np.trace(K)):
         raise ValueError(
             f"{name} is not positive semi-definite beyond rounding, so it is no Gram matrix of a kernel; "
             f"use a positive definite kernel, or clip the negative eigenvalues first"
         )
     return K
+
+
+_STRIP = 256
 
 
 def _is_positive_semidefinite(K: Array, tolerance: float) -> bool:

@@ -1,0 +1,152 @@
+"""Operators between two spaces, known by their action on centred features."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import eigh, svd
+
+from muhat import gram
+from muhat.elements import Element
+from muhat.kernels import Kernel
+from muhat.measures import Atoms
+from muhat.types import Array
+from muhat.validation import check_count
+
+
+class SingularSystem(NamedTuple):
+    """Singular values, descending, with orthonormal functions: operator(right[k]) = values[k] · left[k]."""
+
+    values: Array
+    left: list[Element]
+    right: list[Element]
+
+
+class EigenSystem(NamedTuple):
+    """Eigenvalues, descending, with orthonormal eigenfunctions."""
+
+    values: Array
+    functions: list[Element]
+
+
+@dataclass(frozen=True, eq=False)
+class CovarianceOperator:
+    r"""The operator :math:`\Sigma_{YX} = \sum_i \beta_i\, (\varphi(y_i) - \mu_Y) \otimes (\phi(x_i) - \mu_X)`.
+
+    ``operator(f)`` is an element of the space of Y, ``operator.covariance(f, g)`` the number ⟨g, Σf⟩, and inner
+    products, norms and distances are Hilbert–Schmidt's; operators of different samples meet if their kernels are
+    equal, however each was centred.
+
+    Parameters
+    ----------
+    x, y : arrays of shape (n, d) and (n, e)
+    mean_x, mean_y : Element
+        The centres, each in its space.
+    weights : array of shape (n,)
+    """
+
+    x: Array
+    y: Array
+    mean_x: Element
+    mean_y: Element
+    weights: Array
+
+    @property
+    def kernel_x(self) -> Kernel:
+        """Kernel of the space that the operator acts on."""
+        return self.mean_x.kernel
+
+    @property
+    def kernel_y(self) -> Kernel:
+        """Kernel of the space that the operator maps into."""
+        return self.mean_y.kernel
+
+    def __call__(self, f: Element) -> Element:
+        """The image Σf of an element of the space of X."""
+        moved = self.weights * _centred_values(f, self.mean_x, self.x)
+        return _centred_combination(self.mean_y, self.y, moved)
+
+    def covariance(self, f: Element, g: Element) -> float:
+        """⟨g, Σf⟩: the estimated covariance of f(X) and g(Y)."""
+        at_x, at_y = _centred_values(f, self.mean_x, self.x), _centred_values(g, self.mean_y, self.y)
+        return float((self.weights * at_x) @ at_y)
+
+    def inner(self, other: CovarianceOperator) -> float:
+        """Hilbert–Schmidt inner product."""
+        Kx = _cross_centred(self.x, self.mean_x, other.x, other.mean_x)
+        Ky = _cross_centred(self.y, self.mean_y, other.y, other.mean_y)
+        return float(self.weights @ (Kx * Ky) @ other.weights)
+
+    def norm(self) -> float:
+        """Hilbert–Schmidt norm."""
+        return float(np.sqrt(max(self.inner(self), 0.0)))
+
+    def hsic(self) -> float:
+        """The squared norm: the Hilbert–Schmidt independence criterion."""
+        return self.norm() ** 2
+
+    def distance(self, other: CovarianceOperator) -> float:
+        """Hilbert–Schmidt norm of the difference."""
+        squared = self.inner(self) - 2.0 * self.inner(other) + other.inner(other)
+        return float(np.sqrt(max(squared, 0.0)))
+
+    def singular_system(self, n_components: int = 5) -> SingularSystem:
+        """The leading singular values and functions; fewer where the operator has lower rank."""
+        k = check_count("n_components", n_components)
+        x_basis, y_basis = self._basis(self.x, self.mean_x), self._basis(self.y, self.mean_y)
+        P, values, Rt = svd((y_basis.roots.T * self.weights) @ x_basis.roots, full_matrices=False)
+        k = min(k, int(np.count_nonzero(values > len(self.x) * np.finfo(float).eps * values.max(initial=0.0))))
+        left = [_centred_combination(self.mean_y, self.y, y_basis.coefficients @ P[:, j]) for j in range(k)]
+        right = [_centred_combination(self.mean_x, self.x, x_basis.coefficients @ Rt[j]) for j in range(k)]
+        return SingularSystem(values[:k], left, right)
+
+    def eigen_system(self, n_components: int = 5) -> EigenSystem:
+        """The largest eigenvalues and their functions, for a covariance operator of X with itself."""
+        if self.mean_x is not self.mean_y or self.x is not self.y:
+            raise ValueError("only a covariance operator of X with itself has eigenvalues; use singular_system()")
+        k = check_count("n_components", n_components)
+        basis = self._basis(self.x, self.mean_x)
+        values, vectors = eigh((basis.roots.T * self.weights) @ basis.roots)
+        top = np.argsort(-values)[:k]
+        functions = [_centred_combination(self.mean_x, self.x, basis.coefficients @ vectors[:, j]) for j in top]
+        return EigenSystem(values[top], functions)
+
+    def _basis(self, points: Array, mean: Element) -> _Basis:
+        g, U = eigh(_cross_centred(points, mean, points, mean), driver="evd")
+        kept = g > len(g) * np.finfo(float).eps * g[-1]
+        return _Basis(U[:, kept] * np.sqrt(g[kept]), U[:, kept] / np.sqrt(g[kept]))
+
+    def __repr__(self) -> str:
+        return f"CovarianceOperator({self.kernel_x!r} -> {self.kernel_y!r}, {len(self.x):,} pairs)"
+
+
+class _Basis(NamedTuple):
+    """An orthonormal basis of the span of the centred features."""
+
+    roots: Array
+    """L with K̃ = LLᵀ: the features in the basis."""
+    coefficients: Array
+    """The basis in the features."""
+
+
+def _centred_values(f: Element, mean: Element, points: Array) -> Array:
+    """⟨f, φ(x) − μ⟩ at each row."""
+    return f.values(points) - f.inner(mean)
+
+
+def _centred_combination(mean: Element, points: Array, coefficients: Array) -> Element:
+    """Σ c_i (φ(x_i) − μ)."""
+    combination = Element(mean.kernel, Atoms.trusted(points, coefficients))
+    return combination - float(coefficients.sum()) * mean
+
+
+def _cross_centred(X: Array, mean: Element, Y: Array, other_mean: Element) -> Array:
+    """⟨φ(x) − μ, φ(y) − ν⟩ for all pairs of rows."""
+    kernel = mean.kernel
+    shared = mean.inner(other_mean)  # raises where the spaces differ
+    K = gram.dense(kernel._gram, X) if X is Y else kernel._gram(X, Y)
+    K -= np.add.outer(other_mean.values(X), mean.values(Y))
+    K += shared
+    return K
