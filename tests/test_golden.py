@@ -200,17 +200,13 @@ every_selecting_estimator = pytest.mark.parametrize("estimator", [mh.ShrunkKerne
 NO_GRAM_MATRICES = {"asymmetric": [[2.0, 1.0], [0.0, 2.0]], "indefinite": [[1.0, 2.0], [2.0, 1.0]]}
 
 
-@pytest.mark.parametrize(
-    "estimator", [mh.ShrunkKernelMean(kernel=mh.Linear()), mh.SpectralKernelMean(kernel=mh.Linear())]
-)
+@every_selecting_estimator
 def test_one_point_cannot_be_left_out(estimator):
     with pytest.raises(ValueError, match=r"sample|row|point"):
         estimator(kernel=mh.Linear()).fit([[1.0, 2.0]])
 
 
-@pytest.mark.parametrize(
-    "estimator", [mh.ShrunkKernelMean(kernel=mh.Linear()), mh.SpectralKernelMean(kernel=mh.Linear())]
-)
+@every_selecting_estimator
 def test_zero_gram_gives_the_plain_average(estimator):
     fitted = estimator(kernel=mh.Linear()).fit(np.zeros((4, 2)))
     assert_array_equal(fitted.weights_, np.full(4, 0.25))

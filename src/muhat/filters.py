@@ -102,6 +102,15 @@ class TruncatedSVD(Filter):
         return SteppedRefits(spectrum.gram())
 
 
+def _checked_steps(steps: float, lam: float, max_iter: int) -> int:
+    if steps > max_iter + 0.5:
+        raise ValueError(
+            f"lam={lam:.3g} asks for {steps:.3g} steps, more than max_iter={max_iter}; raise max_iter, or take lam=0, "
+            f"the plain average"
+        )
+    return round(float(steps))
+
+
 @dataclass(frozen=True)
 class Landweber(Filter):
     """h(g) = 1 − (1 − g/g_max)^t with t = round(g_max/λ) steps of gradient descent.
@@ -122,7 +131,7 @@ class Landweber(Filter):
 
     def steps(self, eigenvalues: Array, lam: float) -> int:
         """Number of steps that stand for λ."""
-        return round(eigenvalues[-1] / lam)
+        return _checked_steps(eigenvalues[-1] / lam, lam, self.max_iter)
 
     def __call__(self, eigenvalues: Array, lam: float) -> Array:
         relative = eigenvalues / max(eigenvalues[-1], np.finfo(float).tiny)
@@ -155,7 +164,7 @@ class NuMethod(Filter):
 
     def steps(self, eigenvalues: Array, lam: float) -> int:
         """Number of steps that stand for λ."""
-        return round(float(np.sqrt(eigenvalues[-1] / lam)))
+        return _checked_steps(np.sqrt(eigenvalues[-1] / lam), lam, self.max_iter)
 
     def __call__(self, eigenvalues: Array, lam: float) -> Array:
         relative = eigenvalues / max(eigenvalues[-1], np.finfo(float).tiny)

@@ -305,11 +305,14 @@ class SpectralKernelMean(BaseKernelMean):
         return check_number("lam", self.lam, low=0, finite=False, or_else='"loo" or "theorem4"')
 
     def _given_scale(self) -> float | None:
+        scale = None
         if not (isinstance(self.scale, str) and self.scale == "loo"):
-            return check_number("scale", self.scale, low=0, or_else='"loo"')
-        if self.lam == "theorem4":
-            raise ValueError('scale="loo" is chosen by deletion; use lam="loo" or a number, not lam="theorem4"')
-        return None
+            scale = check_number("scale", self.scale, low=0, or_else='"loo"')
+        if isinstance(self.lam, str) and self.lam == "theorem4" and scale != 1.0:
+            raise ValueError(
+                f'scale={self.scale!r}: lam="theorem4" scores the estimate as it is; use lam="loo" or a number'
+            )
+        return scale
 
     def _decomposed(self, points: Array, repetitions: Array) -> Spectrum:
         repeats = self._multiplicities is not None

@@ -32,7 +32,7 @@ def mean_weights(mean: BaseKernelMean | None, K: Array) -> Array:
 
 
 def mean_element(mean: BaseKernelMean | None, kernel: Kernel, X: Array) -> Element:
-    """The recipe's estimate from rows that were checked, in the space of a resolved kernel; a single row is its own mean."""
+    """The recipe's estimate in the space of a resolved kernel, from checked rows; a single row is its own mean."""
     if mean is None or len(X) == 1:
         return embed(kernel, X)
     return clone(mean)._fit_points(kernel, X).mean_

@@ -192,9 +192,5 @@ class IterativeRefits:
         self.values: Array | None = self._top / np.arange(1.0, len(path)) ** power
 
     def means(self, lams: Array) -> RefitMeans:
-        t = np.rint((self._top / np.atleast_1d(lams)) ** (1.0 / self._power)).astype(int)
-        if (t >= len(self._path)).any():
-            raise ValueError(
-                f"{t.max()} steps are needed and max_iter={len(self._path) - 1}; raise max_iter of the filter"
-            )
-        return RefitMeans(*self._path[t].T)
+        steps = (self._top / np.atleast_1d(lams)) ** (1.0 / self._power)
+        return RefitMeans(*self._path[np.rint(steps).astype(int)].T)

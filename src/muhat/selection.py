@@ -197,7 +197,7 @@ class SpectralScore(ABC):
     def _refined(self, grid: Array) -> ScorePath:
         scores = self.inside(grid)
         padded = np.concatenate([[np.inf], scores, [np.inf]])
-        minima = np.flatnonzero((scores <= padded[:-2]) & (scores <= padded[2:])).tolist()
+        minima = np.flatnonzero((scores < padded[:-2]) & (scores <= padded[2:])).tolist()  # a plateau counts once
         found = [self._minimum(grid[max(j - 1, 0)], grid[min(j + 1, len(grid) - 1)]) for j in minima]
         lams = np.append(grid, [lam for lam, _ in found])
         order = np.argsort(lams)
