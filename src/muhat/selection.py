@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.optimize import brentq, minimize_scalar
+from numpy.polynomial import Chebyshev
+from scipy.optimize import minimize_scalar
 
 from muhat.refits import RefitMeans, Refits, TikhonovRefits, plain_refit_means
 from muhat.spectrum import Spectrum, whole_spectrum
@@ -19,7 +21,7 @@ TIE = 1e-13
 """Scores that differ by less, relative to ϱ, are equal; a limit of λ then wins."""
 
 
-_NEAR = 0.01
+_NODES = 16
 
 
 class ScorePath(NamedTuple):
@@ -174,8 +176,9 @@ class SpectralScore(ABC):
     def search(self) -> Choice:
         """The λ in [0, inf] with the lowest score, and the curve that was seen, in the units of the data.
 
-        A continuum is searched on a grid, then by Brent's method in the bracket of every local minimum; ``values``
-        are searched one by one. Scores can have several minima, and minima at either end. A limit wins ties.
+        A continuum is searched on a grid, then in the bracket of every local minimum: on the derivative where the
+        score is analytic, else by Brent's method. ``values`` are searched one by one. Scores can have several minima,
+        and minima at either end. A limit wins ties.
         """
         path = self._path()
         at_zero, at_infinity = self.limits()
@@ -197,35 +200,37 @@ class SpectralScore(ABC):
     def _refined(self, grid: Array) -> ScorePath:
         scores = self.inside(grid)
         padded = np.concatenate([[np.inf], scores, [np.inf]])
-        minima = np.flatnonzero((scores < padded[:-2]) & (scores <= padded[2:])).tolist()  # a plateau counts once
-        found = [self._minimum(grid[max(j - 1, 0)], grid[min(j + 1, len(grid) - 1)]) for j in minima]
-        lams = np.append(grid, [lam for lam, _ in found])
+        lowest = np.flatnonzero((scores < padded[:-2]) & (scores <= padded[2:])).tolist()  # a plateau counts once
+        brackets = [(np.log(grid[max(j - 1, 0)]), np.log(grid[min(j + 1, len(grid) - 1)])) for j in lowest]
+        found = np.exp(np.concatenate([self._minima(*bracket) for bracket in brackets]))
+        lams, scores = np.append(grid, found), np.append(scores, self.inside(found) if len(found) else found)
         order = np.argsort(lams)
-        return ScorePath(lams[order], np.append(scores, [score for _, score in found])[order])
+        return ScorePath(lams[order], scores[order])
 
-    def _minimum(self, low: float, high: float) -> tuple[float, float]:
-        """Brent's method on the score; where the score is analytic, then on its derivative, for the last digits."""
-        result = minimize_scalar(
-            lambda log_lam: self._at_log(log_lam).real,
-            bounds=(np.log(low), np.log(high)),
-            method="bounded",
-            options={"xatol": 1e-3 if self.analytic else 1e-6},
-        )
-        log_lam, score = float(result.x), float(result.fun)
-        if self.analytic:
-            near = (log_lam - _NEAR, log_lam + _NEAR)
-            if self._slope(near[0]) < 0 < self._slope(near[1]):
-                log_lam = brentq(self._slope, *near, xtol=1e-12)
-                score = self._at_log(log_lam).real
-        return float(np.exp(log_lam)), score
+    def _minima(self, low: float, high: float) -> Array:
+        """Logarithms of λ at the minima in a bracket; none where the score falls all the way."""
+        if not self.analytic:
+            score = lambda log_lam: self.inside(np.exp([log_lam]))[0]  # noqa: E731
+            return np.array([minimize_scalar(score, bounds=(low, high), method="bounded", options={"xatol": 1e-6}).x])
+        return _rising_zeros(self._slopes, low, high)
 
-    def _at_log(self, log_lam: complex) -> complex:
-        return complex(self.inside(np.exp(np.array([log_lam])))[0])
-
-    def _slope(self, log_lam: float) -> float:
-        """The derivative by log λ, exact to rounding: the imaginary part of a step in the complex plane."""
+    def _slopes(self, log_lams: Array) -> Array:
+        """Derivatives by log λ, exact to rounding: the imaginary part of a step in the complex plane."""
         step = 1e-100
-        return self._at_log(complex(log_lam, step)).imag / step
+        return self.inside(np.exp(log_lams + 1j * step)).imag / step
+
+
+def _rising_zeros(function: Callable[[Array], Array], low: float, high: float) -> Array:
+    """Zeros in [low, high] at which an analytic function rises, from one batch of values at Chebyshev's nodes.
+
+    The scores are analytic in log λ in a strip of half-width π, so the interpolation error on the bracket of a
+    grid point is of the order of 1e-14.
+    """
+    nodes = low + (high - low) * (1 + np.cos(np.pi * (np.arange(_NODES) + 0.5) / _NODES)) / 2
+    interpolant = Chebyshev.fit(nodes, function(nodes), _NODES - 1, domain=[low, high])
+    zeros = interpolant.roots()
+    zeros = zeros[np.abs(zeros.imag) < 1e-9].real
+    return zeros[(zeros >= low) & (zeros <= high) & (interpolant.deriv()(zeros) > 0)]
 
 
 class DeletionScore(SpectralScore):
@@ -234,7 +239,7 @@ class DeletionScore(SpectralScore):
     def __init__(self, spectrum: Spectrum, refits: Refits, scale: float | None = 1.0) -> None:
         super().__init__(spectrum)
         self.refits, self.scale = refits, scale
-        self.values, self.analytic = refits.values, refits.analytic
+        self.values, self.analytic = refits.values, refits.analytic and scale is not None
 
     def inside(self, lams: Array) -> Array:
         return self._scored(self.refits.means(lams))
