@@ -1,20 +1,30 @@
 """muhat: kernel means that beat the plain average."""
 
 from muhat.adapters import as_kernel
+from muhat.bags import DistributionKernel, bags_from_groups
 from muhat.covariance import Centered, KernelCovariance, ShrunkKernelCenterer
+from muhat.datasets import load_bags, load_uci
+from muhat.density import MatchedGaussianMixture
 from muhat.elements import Element, embed
 from muhat.filters import IteratedTikhonov, Landweber, NuMethod, Tikhonov, TruncatedSVD
+from muhat.hypothesis_tests import hsic_test, mmd_test
 from muhat.kernels import Gaussian, Laplace, Linear, Matern, Polynomial
 from muhat.mean import KernelMean, ShrunkKernelMean, SpectralKernelMean
 from muhat.measures import Atoms, GaussianMixture, paper_mixture
 from muhat.pca import KernelPCA
 from muhat.stein import james_stein, oracle_shrinkage
+from muhat.support_measure import (
+    OneClassSupportMeasureMachine,
+    SupportMeasureClassifier,
+    SupportMeasureRegressor,
+)
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Atoms",
     "Centered",
+    "DistributionKernel",
     "Element",
     "Gaussian",
     "GaussianMixture",
@@ -25,17 +35,26 @@ __all__ = [
     "Landweber",
     "Laplace",
     "Linear",
+    "MatchedGaussianMixture",
     "Matern",
     "NuMethod",
+    "OneClassSupportMeasureMachine",
     "Polynomial",
     "ShrunkKernelCenterer",
     "ShrunkKernelMean",
     "SpectralKernelMean",
+    "SupportMeasureClassifier",
+    "SupportMeasureRegressor",
     "Tikhonov",
     "TruncatedSVD",
     "as_kernel",
+    "bags_from_groups",
     "embed",
+    "hsic_test",
     "james_stein",
+    "load_bags",
+    "load_uci",
+    "mmd_test",
     "oracle_shrinkage",
     "paper_mixture",
 ]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from muhat.kernels import Kernel
 from muhat.types import Array
@@ -136,7 +137,7 @@ def as_kernel(kernel: Any) -> Kernel:
     if isinstance(kernel, Kernel):
         return kernel
     if _is_gaussian_process_kernel(kernel):
-        return FromGaussianProcess(kernel)
+        return FromGaussianProcess(clone(kernel))
     if callable(kernel) and not isinstance(kernel, type):
         return FromFunction(kernel)
     raise ValueError(

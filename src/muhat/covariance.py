@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from muhat import gram
 from muhat.components import centre_gram
 from muhat.elements import Element
-from muhat.kernels import Gaussian, Kernel, Measure
+from muhat.kernels import Gaussian, Kernel, Measure, check_kernel
 from muhat.mean import BaseKernelMean
 from muhat.measures import Atoms, Gaussians
 from muhat.operators import CovarianceOperator
@@ -238,8 +238,7 @@ class KernelCovariance(ValueParametersMixin, BaseEstimator):
         return self
 
     def _centred(self, name: str, kernel: Any, X: Array) -> tuple[Kernel, Element, Array]:
-        if not isinstance(kernel, Kernel):
-            raise ValueError(f"{name}={kernel!r} must be a kernel object such as muhat.Gaussian(); see as_kernel")
+        check_kernel(name, kernel)
         resolved = kernel.resolve(X)
         K = gram.dense(resolved._gram, X)
         weights = mean_weights(self.centering, K)

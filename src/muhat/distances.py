@@ -30,52 +30,58 @@ def power_of_two_near(scale: float) -> float:
 
 
 def squared_distances(X: Array, Y: Array, scale: float = 1.0) -> Array:
-    r"""Squared distances :math:`\|x - y\|^2 / scale^2`, exactly 0 for equal rows.
+    r"""Squared distances :math:`\|x - y\|^2 / scale^2`: exactly 0 for equal rows, symmetric, inf where too large.
 
     The expanded form |x|² + |y|² − 2xᵀy runs at the speed of a matrix product but loses the digits of rows that
     lie close together far from the origin; such pairs are computed again from their differences.
     """
-    unit = power_of_two_near(scale)
     same = X is Y
+    centre = X.mean(axis=0)
+    A = X - centre
+    B = A if same else Y - centre
+    spread = max(np.abs(A).max(initial=0.0), np.abs(B).max(initial=0.0))
+    unit = power_of_two_near(max(scale, float(spread)))
     X = X / unit
     Y = X if same else Y / unit
-    distances = cdist(X, Y, "sqeuclidean") if X.shape[1] <= _DIRECT_WIDTH else _expanded(X, Y)
-    distances *= (unit / scale) ** 2
+    if X.shape[1] <= _DIRECT_WIDTH:
+        distances = cdist(X, Y, "sqeuclidean")
+    else:
+        A /= unit
+        distances = _expanded(X, Y, A, A if same else B / unit)
+    with np.errstate(over="ignore"):
+        distances *= unit / scale
+        distances *= unit / scale  # not by the square, which may be infinite where a distance is 0
     return distances
 
 
-def _expanded(X: Array, Y: Array) -> Array:
-    centre = X.mean(axis=0)
-    A = X - centre
-    B = A if Y is X else Y - centre
+def _expanded(X: Array, Y: Array, A: Array, B: Array) -> Array:
+    """Squared distances of the rows of X and Y by way of the same rows about a centre, A and B."""
     a, b = np.einsum("ij,ij->i", A, A), np.einsum("ij,ij->i", B, B)
     distances = A @ B.T
     threshold = _CLOSE * max(a.max(initial=0.0), b.max(initial=0.0))
-    for start in range(0, len(A), _CHUNK):
-        rows = slice(start, start + _CHUNK)
+    chunks = [slice(start, start + _CHUNK) for start in range(0, len(A), _CHUNK)]
+    counts = []
+    for rows in chunks:
         part = distances[rows]
         part *= -2.0
         part += np.add.outer(a[rows], b)
-        _recompute_close(part, X[rows], Y, threshold)
+        counts.append(np.count_nonzero(part <= threshold))
+    if sum(counts) > _MANY_CLOSE * distances.size:
+        return cdist(X, Y, "sqeuclidean")
+    for rows, count in zip(chunks, counts, strict=True):
+        if count:
+            i, j = np.nonzero(distances[rows] <= threshold)
+            difference = X[rows][i] - Y[j]
+            distances[rows][i, j] = np.einsum("ij,ij->i", difference, difference)
     return distances
-
-
-def _recompute_close(distances: Array, X: Array, Y: Array, threshold: float) -> None:
-    close = distances <= threshold
-    count = np.count_nonzero(close)
-    if count > _MANY_CLOSE * close.size:
-        distances[:] = cdist(X, Y, "sqeuclidean")
-    elif count:
-        i, j = np.nonzero(close)
-        difference = X[i] - Y[j]
-        distances[i, j] = np.einsum("ij,ij->i", difference, difference)
 
 
 def median_distance(X: Array, metric: Metric, sample_weight: Array | None = None) -> float:
     """Median over all pairs i < j of the distance (for "sqeuclidean": root of the median squared distance).
 
-    Exact up to 2,000 rows. Beyond, from 2,000 rows at equal steps of the rows in lexicographic order, so that
-    the order of the rows does not matter. ``sample_weight`` counts repetitions of rows.
+    Exact up to 2,000 rows. Beyond, the rows are put in lexicographic order and cut into 2,000 steps, and from each
+    step one row is taken at a place that a fixed seed chose: the order of the rows does not matter.
+    ``sample_weight`` counts repetitions of rows.
     """
     X, weights = _thinned(X, sample_weight)
     unit = power_of_two_near(float(np.abs(X - X[0]).max()))
@@ -90,16 +96,14 @@ def median_distance(X: Array, metric: Metric, sample_weight: Array | None = None
 
 
 def _thinned(X: Array, weights: Array | None) -> tuple[Array, Array | None]:
-    if weights is not None:
-        X, weights = X[weights > 0], weights[weights > 0]
-    if len(X) <= MEDIAN_ROWS:
-        return X, weights
+    """Up to 2,000 rows as they are; beyond, one row at a fixed random place of each of 2,000 steps in their order."""
+    total = len(X) if weights is None else float(weights.sum())
+    if total <= MEDIAN_ROWS:
+        return (X, None) if weights is None else (X[weights > 0], weights[weights > 0])
     order = np.lexsort(X.T[::-1])
-    steps = (np.arange(MEDIAN_ROWS) + 0.5) / MEDIAN_ROWS
-    if weights is None:
-        return X[order[(steps * len(X)).astype(int)]], None
-    cumulative = np.cumsum(weights[order])
-    return X[order[np.searchsorted(cumulative, steps * cumulative[-1])]], None
+    places = (np.arange(MEDIAN_ROWS) + np.random.default_rng(0).random(MEDIAN_ROWS)) * (total / MEDIAN_ROWS)
+    ends = np.arange(1.0, len(X) + 1) if weights is None else np.cumsum(weights[order])
+    return X[order[np.searchsorted(ends, places, side="right").clip(max=len(X) - 1)]], None
 
 
 def _positive_median(distances: Array, multiplicity: Array | None) -> float:

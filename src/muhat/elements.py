@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from muhat import gram
-from muhat.kernels import Kernel, Measure
+from muhat.kernels import Kernel, Measure, check_kernel
 from muhat.measures import Atoms, Gaussians
 from muhat.types import Array
 from muhat.validation import check_weights
@@ -45,8 +45,7 @@ class Element:
     __array_ufunc__ = None  # so that np.float64(2.0) * f reaches __rmul__
 
     def __init__(self, kernel: Kernel, *measures: Measure) -> None:
-        if not isinstance(kernel, Kernel):
-            raise ValueError(f"kernel={kernel!r} must be a kernel object; see muhat.as_kernel")
+        check_kernel("kernel", kernel)
         if not measures:
             raise ValueError("an element needs at least one measure; see muhat.embed")
         widths = {measure.n_features for measure in measures}
@@ -116,7 +115,11 @@ class Element:
     __rmul__ = __mul__
 
     def __truediv__(self, divisor: float) -> Element:
-        return self * (1.0 / divisor) if isinstance(divisor, numbers.Real) else NotImplemented
+        if not isinstance(divisor, numbers.Real):
+            return NotImplemented
+        if divisor == 0:
+            raise ValueError("an element cannot be divided by zero")
+        return self * (1.0 / float(divisor))
 
     def _check_same_space(self, other: Element) -> None:
         if not isinstance(other, Element):
@@ -185,6 +188,7 @@ def embed(kernel: Kernel, P: Any, weights: Any = None) -> Element:
     >>> round(loss, 4)
     0.0042
     """
+    check_kernel("kernel", kernel)
     if isinstance(P, Atoms | Gaussians):
         if weights is not None:
             raise ValueError("weights go with an array of rows; a measure has its own")

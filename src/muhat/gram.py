@@ -27,10 +27,11 @@ def dense(kernel: KernelFunction, X: Array) -> Array:
         return kernel(X, X)
     K = np.empty((len(X), len(X)))
     for rows in _blocks(len(X)):
-        K[rows, rows] = kernel(X[rows], X[rows])
+        part = X[rows]
+        K[rows, rows] = kernel(part, part)
         for start in range(rows.stop, len(X), BLOCK):
             columns = slice(start, start + BLOCK)
-            K[rows, columns] = kernel(X[rows], X[columns])
+            K[rows, columns] = kernel(part, X[columns])
             K[columns, rows] = K[rows, columns].T
     return K
 

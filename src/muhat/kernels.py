@@ -282,7 +282,7 @@ class _Radial(Kernel):
     _metric: ClassVar[Metric] = "sqeuclidean"
 
     def __post_init__(self) -> None:
-        if self.bandwidth != "median":
+        if not (isinstance(self.bandwidth, str) and self.bandwidth == "median"):
             check_number("bandwidth", self.bandwidth, low=0, open_low=True, or_else='"median"')
 
     def resolve(self, X: Any, sample_weight: Array | None = None) -> Self:
@@ -369,6 +369,10 @@ class Laplace(_Radial):
         return np.exp(K, out=K)
 
 
+_VANISHING = 1e3
+"""exp(-r) is 0 here, and so is any power of r times it."""
+
+
 @dataclass(frozen=True)
 class Matern(_Radial):
     r"""The Matérn kernel of smoothness ``nu``, with r = √(2ν)·‖x − y‖ / ``bandwidth``.
@@ -393,12 +397,21 @@ class Matern(_Radial):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.nu not in (0.5, 1.5, 2.5):
+        if check_number("nu", self.nu) not in (0.5, 1.5, 2.5):
             raise ValueError(f"nu={self.nu!r} must be 0.5, 1.5 or 2.5; for others use as_kernel(sklearn's Matern)")
 
     def _gram(self, X: Array, Y: Array) -> Array:
         r = np.sqrt(squared_distances(X, Y, scale=self._width / np.sqrt(2 * self.nu)))
+        np.minimum(r, _VANISHING, out=r)
         decay = np.exp(-r)
         if self.nu == 0.5:
             return decay
         return decay * (1 + r if self.nu == 1.5 else 1 + r + r**2 / 3)
+
+
+def check_kernel(name: str, kernel: Any) -> None:
+    """Raise a ValueError unless ``kernel`` is a kernel object."""
+    if not isinstance(kernel, Kernel):
+        raise ValueError(
+            f"{name}={kernel!r} must be a kernel object such as muhat.Gaussian(); wrap other kernels by muhat.as_kernel"
+        )

@@ -60,7 +60,8 @@ class BaseKernelMean(ValueParametersMixin, BaseEstimator):
 
     def _fit_points(self, kernel: Kernel, points: Array, multiplicities: Array | None = None) -> Self:
         """Fit to a resolved kernel and to points that were checked before."""
-        check_overflow(kernel, kernel._diag(points))
+        with np.errstate(over="ignore"):
+            check_overflow(kernel, kernel._diag(points))
         self.kernel_ = kernel
         self._multiplicities = multiplicities
         self._known_loo_score: float | None = None
@@ -224,6 +225,10 @@ class ShrunkKernelMean(BaseKernelMean):
                 f"target={self.target!r} must be an Element of the space of {self.kernel_!r}; resolve the kernel "
                 f"first, and give it to both: kernel = kernel.resolve(X); target = muhat.embed(kernel, ...)"
             )
+        if self.target.n_features != points.shape[1]:
+            raise ValueError(
+                f"target={self.target!r} lives in {self.target.n_features} dimensions, X in {points.shape[1]}"
+            )
         return float(self.target.norm() ** 2 - 2.0 * share @ self.target.values(points))
 
 
@@ -335,7 +340,7 @@ class SpectralKernelMean(BaseKernelMean):
             return spectrum.repetitions / spectrum.n
         if np.isinf(self.lam_):
             return np.zeros(len(spectrum.diagonal))
-        return spectrum.weights(self.filter(spectrum.eigenvalues, self.lam_ / spectrum.unit))
+        return spectrum.weights(self.filter(spectrum.eigenvalues * spectrum.unit, self.lam_))
 
     def _compute_loo_score(self) -> float:
         points = self.mean_.measures[0].points  # type: ignore[union-attr]

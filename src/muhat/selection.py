@@ -22,6 +22,7 @@ TIE = 1e-13
 
 
 _NODES = 16
+_NEAR = 1e-3
 
 
 class ScorePath(NamedTuple):
@@ -143,11 +144,12 @@ class SpectralScore(ABC):
     """A score of a filtered mean as a function of λ in [0, inf].
 
     ``values`` are all λ at which the score can differ, or None for a continuum. An ``analytic`` score takes
-    complex λ too.
+    complex λ too; it is ``smooth`` if it is analytic all along, in one piece.
     """
 
     values: Array | None = None
     analytic = True
+    smooth = True
 
     def __init__(self, spectrum: Spectrum) -> None:
         self.spectrum = spectrum
@@ -167,10 +169,12 @@ class SpectralScore(ABC):
         if np.isnan(lams).any() or (lams < 0).any():
             raise ValueError(f"lams={lams} must lie in [0, inf]")
         at_zero, at_infinity = self.limits()
+        with np.errstate(over="ignore"):
+            lams = lams / self.spectrum.unit
         inside = (lams > 0) & np.isfinite(lams)
         scores = np.where(lams > 0, at_infinity, at_zero)
         if inside.any():
-            scores[inside] = self.inside(lams[inside] / self.spectrum.unit)
+            scores[inside] = self.inside(lams[inside])
         return scores * self.spectrum.unit
 
     def search(self) -> Choice:
@@ -209,10 +213,16 @@ class SpectralScore(ABC):
 
     def _minima(self, low: float, high: float) -> Array:
         """Logarithms of λ at the minima in a bracket; none where the score falls all the way."""
-        if not self.analytic:
-            score = lambda log_lam: self.inside(np.exp([log_lam]))[0]  # noqa: E731
-            return np.array([minimize_scalar(score, bounds=(low, high), method="bounded", options={"xatol": 1e-6}).x])
-        return _rising_zeros(self._slopes, low, high)
+        if self.smooth:
+            return _rising_zeros(self._slopes, low, high)
+        found = minimize_scalar(
+            lambda log_lam: self.inside(np.exp([log_lam]))[0],
+            bounds=(low, high),
+            method="bounded",
+            options={"xatol": 1e-6},
+        ).x
+        polished = _rising_zeros(self._slopes, found - _NEAR, found + _NEAR) if self.analytic else np.empty(0)
+        return polished if len(polished) else np.array([found])
 
     def _slopes(self, log_lams: Array) -> Array:
         """Derivatives by log λ, exact to rounding: the imaginary part of a step in the complex plane."""
@@ -239,7 +249,8 @@ class DeletionScore(SpectralScore):
     def __init__(self, spectrum: Spectrum, refits: Refits, scale: float | None = 1.0) -> None:
         super().__init__(spectrum)
         self.refits, self.scale = refits, scale
-        self.values, self.analytic = refits.values, refits.analytic and scale is not None
+        self.values, self.analytic = refits.values, refits.analytic
+        self.smooth = refits.analytic and scale is not None  # the best scale is clipped, which breaks the curve
 
     def inside(self, lams: Array) -> Array:
         return self._scored(self.refits.means(lams))

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import gammaln
+from scipy.special import hyp1f1
 
 from muhat.elements import Element, embed
 from muhat.kernels import Kernel, Measure
+from muhat.measures import Atoms, Gaussians
 from muhat.types import Array
-from muhat.validation import check_count, check_number, check_rows
+from muhat.validation import check_count, check_number, check_rows, check_weights
 
 
 class OracleShrinkage(NamedTuple):
@@ -49,6 +50,12 @@ def oracle_shrinkage(kernel: Kernel, P: Measure, n: int, target: Element | None 
     OracleShrinkage(shrinkage=0.5, risk=0.5)
     """
     n = check_count("n", n)
+    if not isinstance(P, Atoms | Gaussians):
+        raise ValueError(
+            f"P is {type(P).__name__} and must be a GaussianMixture, or Atoms(points) for a finite population"
+        )
+    if target is not None and not isinstance(target, Element):
+        raise ValueError(f"target={target!r} must be an Element of the space; make one by muhat.embed(kernel, ...)")
     mean = embed(kernel, P)
     plain_risk = max(mean.kernel.expect_diag(P) - mean.norm() ** 2, 0.0) / n
     bias = mean.norm() ** 2 if target is None else target.distance(mean) ** 2
@@ -88,9 +95,10 @@ def james_stein(X: Any, variance: float, target: Any = 0.0, positive_part: bool 
     if d < 3:
         raise ValueError(f"X has {d} columns; the James-Stein estimator needs 3 or more (below, x̄ cannot be beaten)")
     variance = check_number("variance", variance, low=0)
-    centre = np.asarray(target, dtype=np.float64)
-    if centre.shape not in ((), (d,)) or not np.isfinite(centre).all():
-        raise ValueError(f"target={target!r} must be a finite number or have one entry a column: ({d},)")
+    try:
+        centre = check_weights("target", np.full(d, target) if np.ndim(target) == 0 else target, d)
+    except ValueError as error:
+        raise ValueError(f"target={target!r} must be a finite number or have one entry a column: ({d},)") from error
     offset = X.mean(axis=0) - centre
     squared_length = offset @ offset
     if squared_length == 0:
@@ -102,7 +110,8 @@ def james_stein(X: Any, variance: float, target: Any = 0.0, positive_part: bool 
 def james_stein_risk(theta: Any, variance: float, n: int) -> float:
     r"""Exact risk E‖δ − θ‖² of the James–Stein estimate toward 0 without the positive part.
 
-    V[d − (d−2)² E 1/(d−2+2N)], V = v/n, N Poisson with mean ‖θ‖²/2V.
+    V[d − (d−2)² E 1/(d−2+2N)], V = v/n, N Poisson with mean r = ‖θ‖²/2V; the expectation is M(1, d/2, −r)/(d−2) with
+    Kummer's function M.
 
     Examples
     --------
@@ -110,12 +119,9 @@ def james_stein_risk(theta: Any, variance: float, n: int) -> float:
     >>> round(james_stein_risk([0.0, 0.0, 0.0, 0.0, 0.0], variance=1.0, n=1), 12)
     2.0
     """
-    theta = np.atleast_1d(np.asarray(theta, dtype=np.float64))
-    d, V = len(theta), variance / n
-    rate = theta @ theta / (2 * V)
-    spread = 12 * np.sqrt(rate) + 60
-    counts = np.arange(max(np.floor(rate - spread), 0), np.ceil(rate + spread))
-    log_rate = np.log(rate) if rate > 0 else -np.inf
-    with np.errstate(invalid="ignore"):
-        logs = np.where(counts > 0, counts * log_rate, 0.0) - rate - gammaln(counts + 1)
-    return float(V * (d - (d - 2) ** 2 * (np.exp(logs) / (d - 2 + 2 * counts)).sum()))
+    theta = check_weights("theta", theta, np.size(theta))
+    d = len(theta)
+    if d < 3:
+        raise ValueError(f"theta has {d} entries; the James-Stein estimator needs 3 or more")
+    V = check_number("variance", variance, low=0, open_low=True) / check_count("n", n)
+    return float(V * (d - (d - 2) * hyp1f1(1.0, d / 2, -(theta @ theta) / (2 * V))))

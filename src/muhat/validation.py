@@ -26,7 +26,7 @@ def check_number(
     or_else: str = "",
 ) -> float:
     """Return ``value`` as a float inside [low, high] (or (low, high]), or raise a ValueError."""
-    interval = f"{'(' if open_low else '['}{low:g}, {high:g}{']' if np.isfinite(high) else ')'}"
+    interval = f"{'(' if open_low else '['}{low:g}, {high:g}{')' if finite and np.isinf(high) else ']'}"
     alternative = f" or be {or_else}" if or_else else ""
     is_number = isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_)
     inside = is_number and low <= value <= high and not (open_low and value == low) and not (finite and np.isinf(value))
@@ -65,7 +65,10 @@ def check_rows(X: Any, *, estimator: Any = None, name: str = "X", reset: bool = 
 
 def check_weights(name: str, weights: Any, n: int) -> Array:
     """Return ``n`` finite weights of any sign."""
-    weights = np.array(weights, dtype=np.float64)
+    try:
+        weights = np.array(weights, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} must be an array of numbers, one a row ({error})") from error
     if weights.shape != (n,):
         raise ValueError(f"{name} has shape {weights.shape} and must have one entry a row: ({n},)")
     if not np.isfinite(weights).all():
@@ -100,6 +103,9 @@ def check_gram(K: Any, *, name: str = "K", definite: bool = True) -> Array:
     K = np.asarray(K, dtype=np.float64)
     if K.ndim != 2 or K.shape[0] != K.shape[1]:
         raise ValueError(f"{name} has shape {K.shape}; kernel='precomputed' needs a square Gram matrix k(X, X)")
+    with np.errstate(over="ignore"):
+        if not np.isfinite(np.trace(K) * len(K)):
+            raise ValueError(f"{name} has entries up to {np.abs(K).max():.3g}, whose sums overflow; rescale it first")
     strips = [slice(start, start + _STRIP) for start in range(0, len(K), _STRIP)]
     asymmetry = max(float(np.abs(K[rows] - K[:, rows].T).max()) for rows in strips)
     if asymmetry > GRAM_TOLERANCE * max(float(np.abs(K[rows]).max()) for rows in strips):

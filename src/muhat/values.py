@@ -80,6 +80,8 @@ class ValueParametersMixin:
         for name, part in inside_values.items():
             own[name] = held[name].with_params(**part)
         for name in nested.keys() - inside_values.keys():
+            if name in held and not hasattr(held[name], "set_params"):
+                raise ValueError(f"{name}={held[name]!r} has no parameters, so {sorted(nested[name])} cannot be set")
             own |= {f"{name}__{inner}": value for inner, value in nested[name].items()}
         BaseEstimator.set_params(self, **own)
         return self

@@ -1,0 +1,393 @@
+"""Tests between samples: have two samples one distribution (MMD), are two samples of pairs independent (HSIC)?
+
+Both tests permute: each kernel is evaluated once, and every permutation only reads the same Gram matrix again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+from scipy import fft
+
+from muhat import gram
+from muhat.distances import power_of_two_near
+from muhat.elements import Element
+from muhat.kernels import Gaussian, Kernel, check_kernel
+from muhat.mean import BaseKernelMean, KernelMean, ShrunkKernelMean
+from muhat.measures import Atoms
+from muhat.recipes import check_recipe, mean_weights
+from muhat.selection import simple_shrinkage
+from muhat.types import Array, RandomState
+from muhat.validation import check_count, check_number, check_overflow, check_rng, check_rows
+
+SPLIT_BYTES = 2**25
+"""Size of a block of splits; each column is one split of the pooled sample."""
+
+_ROWS = 256
+_DIAGONALS = 64
+_EPS = float(np.finfo(np.float64).eps)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PermutationResult:
+    """What a permutation test found: ``statistic``, ``pvalue`` and ``null_distribution``, as in scipy.stats.
+
+    The p-value is (b + 1)/(B + 1), where b of the B permutations reach the statistic. It is never 0, and under the
+    null hypothesis it is at most α with probability at most α, at every sample size.
+    """
+
+    statistic: float
+    pvalue: float
+    null_distribution: Array
+
+    def __repr__(self) -> str:
+        found = f"statistic={self.statistic:.4g}, pvalue={self.pvalue:.4g}"
+        return f"{type(self).__name__}({found}, n_resamples={len(self.null_distribution):,})"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MMDResult(PermutationResult):
+    """Result of :func:`mmd_test`: also the ``kernel`` with its bandwidth, and the ``witness`` function f − g."""
+
+    kernel: Kernel
+    witness: Element
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class HSICResult(PermutationResult):
+    """Result of :func:`hsic_test`: also ``kernel_x`` and ``kernel_y`` with their bandwidths."""
+
+    kernel_x: Kernel
+    kernel_y: Kernel
+
+
+def mmd_test(
+    X: Any,
+    Y: Any,
+    kernel: Kernel = Gaussian(),  # noqa: B008 (frozen)
+    n_resamples: int = 999,
+    random_state: RandomState = None,
+    *,
+    mean: BaseKernelMean | None = None,
+    unbiased: bool = False,
+) -> MMDResult:
+    r"""Test whether two samples come from one distribution.
+
+    The statistic is the squared distance of the two estimated means, for the plain average
+
+    .. math:: \mathrm{MMD}^2 = \frac1{n^2}\sum_{ij} k(x_i, x_j) + \frac1{m^2}\sum_{ij} k(y_i, y_j)
+              - \frac2{nm}\sum_{ij} k(x_i, y_j),
+
+    and its null distribution is that over random splits of the pooled sample into n and m rows.
+
+    Parameters
+    ----------
+    X : array of shape (n, d), n >= 2
+    Y : array of shape (m, d), m >= 2
+    kernel : Kernel, default Gaussian()
+        A bandwidth "median" is found once, on the pooled sample.
+    n_resamples : int, default 999
+        Number B of random splits. They cost (n+m)²·B operations of one matrix product.
+    random_state : None, int, Generator, SeedSequence or RandomState
+    mean : mean estimator, optional
+        A recipe for both means, default the plain average. ShrunkKernelMean costs no more than it; any other
+        estimator is fitted twice for every split, on parts of the one Gram matrix: with SpectralKernelMean that is
+        2B eigendecompositions.
+    unbiased : bool, default False
+        Leave k(xᵢ, xᵢ) and k(yᵢ, yᵢ) out and divide by n(n−1) and m(m−1): zero on average under the null
+        hypothesis, and maybe negative. Only with the plain average. Use it where n and m differ much: the default
+        also grows with the spread of the smaller sample, and hardly sees a difference in which that is the narrow one.
+
+    Returns
+    -------
+    MMDResult
+
+    References
+    ----------
+    Gretton, Borgwardt, Rasch, Schölkopf, Smola (2012). A kernel two-sample test. JMLR 13.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from muhat.hypothesis_tests import mmd_test
+    >>> rng = np.random.default_rng(0)
+    >>> X, Y = rng.normal(size=(40, 2)), rng.laplace(size=(60, 2)) + 0.5
+    >>> result = mmd_test(X, Y, random_state=0)
+    >>> result
+    MMDResult(statistic=0.09..., pvalue=0.001, n_resamples=999)
+    >>> bool(np.isclose(result.witness.norm() ** 2, result.statistic))
+    True
+    """
+    X, Y = _sample("X", X, 2), _sample("Y", Y, 2)
+    if X.shape[1] != Y.shape[1]:
+        raise ValueError(f"X has {X.shape[1]} columns and Y has {Y.shape[1]}; two samples need the same columns")
+    check_kernel("kernel", kernel)
+    check_recipe("mean", mean)
+    n_resamples, rng = check_count("n_resamples", n_resamples), check_rng(random_state)
+    pooled = np.concatenate([X, Y])
+    kernel = kernel.resolve(pooled)
+    K = _gram(kernel, pooled)
+    means = _estimated_means(mean, K, len(X), unbiased)
+    observed = np.repeat([1.0, 0.0], [len(X), len(Y)])
+    statistic = float(means.statistics(observed[:, None])[0])
+    null = np.concatenate([means.statistics(S) for S in _random_splits(observed, n_resamples, rng)])
+    pvalue = _pvalue(statistic, null, _EPS * float(np.trace(K)) / len(K))
+    witness = Element(kernel, Atoms.trusted(pooled, means.weights(observed[:, None])[:, 0]))
+    return MMDResult(statistic, pvalue, null, kernel, witness)
+
+
+def _sample(name: str, X: Any, min_rows: int) -> Array:
+    rows = check_rows(X, name=name)
+    if len(rows) < min_rows:
+        raise ValueError(f"{name} has {len(rows)} row(s) and this test needs at least {min_rows}")
+    return rows
+
+
+def _gram(kernel: Kernel, points: Array) -> Array:
+    check_overflow(kernel, kernel._diag(points))
+    K = gram.dense(kernel._gram, points)
+    if not np.isfinite(K.sum()):  # no comparison with NaN holds, which would look like a small p-value
+        raise ValueError(f"{kernel!r} gives values that are not finite; correct the kernel, or rescale the data")
+    return K
+
+
+def _pvalue(statistic: float, null: Array, rounding: float) -> float:
+    """The share of permutations that reach the statistic, itself among them; ties count up to rounding."""
+    tolerance = max(100 * _EPS * abs(statistic), 16 * rounding)
+    return float((np.count_nonzero(null >= statistic - tolerance) + 1) / (len(null) + 1))
+
+
+# ---------------------------------------------------------------- two samples: columns of S are splits, 1 for X
+
+
+def _random_splits(observed: Array, n_resamples: int, rng: np.random.Generator) -> Iterator[Array]:
+    block = max(1, SPLIT_BYTES // observed.nbytes)
+    for start in range(0, n_resamples, block):
+        rows = np.tile(observed, (min(block, n_resamples - start), 1))
+        yield rng.permuted(rows, axis=1, out=rows).T
+
+
+def _quadratic_forms(K: Array, W: Array) -> Array:
+    """The forms wᵀKw of the columns of W, each pair of rows multiplied once."""
+    forms = np.zeros(W.shape[1])
+    for start in range(0, len(K), _ROWS):
+        rows, rest = slice(start, start + _ROWS), slice(start + _ROWS, None)
+        products = K[rows, rest] @ W[rest]
+        products *= 2.0
+        products += K[rows, rows] @ W[rows]
+        forms += np.einsum("ib,ib->b", W[rows], products)
+    return forms
+
+
+def _estimated_means(mean: Any, K: Array, n: int, unbiased: bool) -> _Means:
+    if mean is None or type(mean) is KernelMean:
+        return _UnbiasedMeans(K, n) if unbiased else _Means(K, n)
+    if unbiased:
+        raise ValueError(f"unbiased=True is a correction of the plain average; with mean={mean!r} use unbiased=False")
+    return _ShrunkMeans(K, n, mean) if type(mean) is ShrunkKernelMean else _RefittedMeans(K, n, mean)
+
+
+class _Means:
+    """The plain averages f and g of n and m rows, for every split in the columns of S."""
+
+    def __init__(self, K: Array, n: int) -> None:
+        self.K, self.n, self.m = K, n, len(K) - n
+
+    def weights(self, S: Array) -> Array:
+        """Signed weights of the pooled rows in f − g."""
+        return _weights(S, 1.0 / self.n, 1.0 / self.m)
+
+    def statistics(self, S: Array) -> Array:
+        """‖f − g‖²."""
+        return _quadratic_forms(self.K, self.weights(S)).clip(0)
+
+    def averages(self, S: Array) -> tuple[Array, ...]:
+        """MMD²; ϱ and ρ of the first part; ϱ and ρ of the second."""
+        W = _weights(S, 1.0 / self.n, 1.0 / self.m)
+        row_means, diagonal = self.K.mean(axis=1), np.diag(self.K)
+        # With μ the mean of all rows and δ = f − g, the parts have the means f = μ + δ·m/(n+m), g = μ − δ·n/(n+m).
+        squared, inner, overall = _quadratic_forms(self.K, W), row_means @ W, row_means.mean()
+        x, y = self.m / len(self.K), self.n / len(self.K)
+        gram_x = overall + 2.0 * x * inner + x**2 * squared
+        gram_y = overall - 2.0 * y * inner + y**2 * squared
+        trace = diagonal @ S
+        return squared, trace / self.n, gram_x, (diagonal.sum() - trace) / self.m, gram_y
+
+
+def _weights(S: Array, x: Any, y: Any) -> Array:
+    return S * (x + y) - y
+
+
+class _UnbiasedMeans(_Means):
+    def statistics(self, S: Array) -> Array:
+        squared, diag_x, gram_x, diag_y, gram_y = self.averages(S)
+        return squared - (diag_x - gram_x) / (self.n - 1) - (diag_y - gram_y) / (self.m - 1)
+
+
+class _ShrunkMeans(_Means):
+    """Simple shrinkage to a·f and b·g; a = 1 − α depends on averages alone."""
+
+    def __init__(self, K: Array, n: int, mean: ShrunkKernelMean) -> None:
+        super().__init__(K, n)
+        if mean.target is not None:
+            raise ValueError(f"mean={mean!r} has a target; in this test shrink toward zero: target=None")
+        loo = isinstance(mean.shrinkage, str) and mean.shrinkage == "loo"
+        self.shrinkage = None if loo else check_number("shrinkage", mean.shrinkage, low=0, high=1, or_else='"loo"')
+
+    def weights(self, S: Array) -> Array:
+        _, diag_x, gram_x, diag_y, gram_y = self.averages(S)
+        return _weights(S, self._kept(self.n, diag_x, gram_x) / self.n, self._kept(self.m, diag_y, gram_y) / self.m)
+
+    def statistics(self, S: Array) -> Array:
+        squared, diag_x, gram_x, diag_y, gram_y = self.averages(S)
+        a, b = self._kept(self.n, diag_x, gram_x), self._kept(self.m, diag_y, gram_y)
+        return (a * b * squared + (a - b) * (a * gram_x - b * gram_y)).clip(0)
+
+    def _kept(self, n: int, mean_diag: Array, mean_gram: Array) -> Array:
+        if self.shrinkage is not None:
+            return np.full(len(mean_diag), 1.0 - self.shrinkage)
+        pairs = zip(mean_diag, mean_gram.clip(0), strict=True)
+        return np.array([1.0 - simple_shrinkage(n, *pair) for pair in pairs])
+
+
+class _RefittedMeans(_Means):
+    def __init__(self, K: Array, n: int, mean: BaseKernelMean) -> None:
+        super().__init__(K, n)
+        self.mean = mean
+
+    def weights(self, S: Array) -> Array:
+        return np.column_stack([self._refit(split == 1) for split in S.T])
+
+    def _refit(self, first: Any) -> Array:
+        weights = np.empty(len(self.K))
+        weights[first] = mean_weights(self.mean, self.K[np.ix_(first, first)])
+        weights[~first] = -mean_weights(self.mean, self.K[np.ix_(~first, ~first)])
+        return weights
+
+
+# ---------------------------------------------------------------- independence
+
+
+def hsic_test(
+    X: Any,
+    Y: Any,
+    kernel_x: Kernel = Gaussian(),  # noqa: B008 (frozen)
+    kernel_y: Kernel = Gaussian(),  # noqa: B008 (frozen)
+    n_resamples: int = 999,
+    random_state: RandomState = None,
+    *,
+    unbiased: bool = False,
+) -> HSICResult:
+    r"""Test whether the rows of X and of Y, taken in pairs, are independent.
+
+    The statistic is the squared norm of the cross-covariance operator, HSIC :math:`= \mathrm{tr}(KHLH)/n^2` with
+    :math:`H = I - 11^\top/n`, and its null distribution is that over random pairings of the rows.
+
+    The pairings come in families of n: a random one and its cyclic shifts, along a random order of the rows. The
+    statistics of a family are one circular correlation of the diagonals of K and L, O(n² log n) by the fast Fourier
+    transform in place of O(n³). The observed pairing has a family too, and under independence each member of each
+    family is equally likely to be the observed one: the level is exact, as it is with independent draws.
+
+    Parameters
+    ----------
+    X : array of shape (n, p), n >= 2
+    Y : array of shape (n, q)
+        Row i belongs to row i of X.
+    kernel_x, kernel_y : Kernel, default Gaussian()
+        A bandwidth "median" is found once, on X and on Y.
+    n_resamples : int, default 999
+        Number of random pairings.
+    random_state : None, int, Generator, SeedSequence or RandomState
+    unbiased : bool, default False
+        The estimate of Song et al., zero on average under independence, and maybe negative; it needs n >= 4.
+
+    Returns
+    -------
+    HSICResult
+
+    References
+    ----------
+    Gretton, Fukumizu, Teo, Song, Schölkopf, Smola (2008). A kernel statistical test of independence. NIPS 20.
+    Song, Smola, Gretton, Bedo, Borgwardt (2012). Feature selection via dependence maximization. JMLR 13.
+    Hemerik, Goeman (2018). Exact testing with random permutations. TEST 27.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from muhat.hypothesis_tests import hsic_test
+    >>> angle = np.random.default_rng(0).uniform(0, 2 * np.pi, size=(200, 1))
+    >>> hsic_test(np.cos(angle), np.sin(angle), random_state=0)  # no correlation, but no independence either
+    HSICResult(statistic=0.0086..., pvalue=0.001, n_resamples=999)
+    """
+    X, Y = _sample("X", X, 4 if unbiased else 2), _sample("Y", Y, 1)
+    if len(X) != len(Y):
+        raise ValueError(f"X has {len(X)} rows and Y has {len(Y)}; row i of X and row i of Y must be a pair")
+    check_kernel("kernel_x", kernel_x)
+    check_kernel("kernel_y", kernel_y)
+    n_resamples, rng = check_count("n_resamples", n_resamples), check_rng(random_state)
+    kernel_x, kernel_y = kernel_x.resolve(X), kernel_y.resolve(Y)
+    K, unit_x, size_x = _centred_in_units(_gram(kernel_x, X), unbiased)
+    L, unit_y, size_y = _centred_in_units(_gram(kernel_y, Y), unbiased)
+    n = len(X)
+    orders = rng.permuted(np.tile(np.arange(n), (-(-(n_resamples + 1) // n), 1)), axis=1)
+    sums = _pairing_sums(K, L, orders).ravel()
+    sums[0] = np.vdot(K, L)
+    if not unbiased:
+        np.maximum(sums, 0.0, out=sums)  # what is negative is rounding
+    statistic, null = float(sums[0]), rng.choice(sums[1:], n_resamples, replace=False)
+    pvalue = _pvalue(statistic, null, _EPS * float(size_x * np.linalg.norm(L) + size_y * np.linalg.norm(K)))
+    scale = unit_x / (n * (n - 3) if unbiased else n**2) * unit_y
+    if not np.isfinite(scale * float(np.abs(sums).max())):
+        raise ValueError(f"HSIC of {kernel_x!r} and {kernel_y!r} overflows on X and Y; rescale them first")
+    return HSICResult(scale * statistic, pvalue, scale * null, kernel_x, kernel_y)
+
+
+def _centred_in_units(K: Array, unbiased: bool) -> tuple[Array, float, float]:
+    """K centred, in a unit in which products neither overflow nor vanish; the unit; and the norm of K before."""
+    unit = power_of_two_near(float(np.abs(K).max()))
+    K = K / unit
+    size = float(np.linalg.norm(K))
+    return _centred(K, unbiased), unit, size
+
+
+def _centred(K: Array, unbiased: bool) -> Array:
+    """HKH, in place; or with a zero diagonal, and such that Σ KᵢⱼLᵢⱼ / n(n−3) is the unbiased HSIC."""
+    n = len(K)
+    if unbiased:
+        np.fill_diagonal(K, 0.0)
+    means = K.sum(axis=1) / (n - 2 if unbiased else n)
+    K -= means
+    K -= means[:, None]
+    K += means.sum() / (n - 1 if unbiased else n)
+    if unbiased:
+        np.fill_diagonal(K, 0.0)
+    return K
+
+
+def _pairing_sums(K: Array, L: Array, orders: Any) -> Array:
+    """Entry (b, t) is Σᵢⱼ K[a(i), a(j)] L[b(i+t), b(j+t)], where b is row b of ``orders`` and a is its row 0.
+
+    Entry (0, 0) is the observed sum. The pairs j = i + d of one d are a diagonal, and all shifts t of two diagonals
+    are their circular correlation. K and L are symmetric, hence d and n − d give the same.
+    """
+    n = len(K)
+    last = n // 2
+    spectra = np.zeros((len(orders), last + 1), dtype=np.complex128)
+    for start in range(0, last + 1, _DIAGONALS):
+        offsets = np.arange(start, min(start + _DIAGONALS, last + 1))
+        times = np.where((offsets == 0) | (2 * offsets == n), 1.0, 2.0)
+        of_K = fft.rfft(times * _diagonals(K, orders[0], offsets), axis=0).conj()
+        for spectrum, order in zip(spectra, orders, strict=True):
+            spectrum += np.einsum("fd,fd->f", of_K, fft.rfft(_diagonals(L, order, offsets), axis=0))
+    return fft.irfft(spectra, n, axis=1)
+
+
+def _diagonals(K: Array, order: Any, offsets: Any) -> Array:
+    """Column d holds K[order(i), order(i + d)] for all i, indices modulo n."""
+    n = len(order)
+    shifted = sliding_window_view(np.concatenate([order, order])[offsets[0] :], len(offsets))[:n]
+    return K.ravel().take(shifted + n * order[:, None])

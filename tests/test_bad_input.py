@@ -1,0 +1,160 @@
+"""One table of bad input: every error names the parameter, the value and the remedy."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.exceptions import NotFittedError
+from tables import ESTIMATORS, sample
+
+import muhat as mh
+from muhat.selection import deletion_scores
+from muhat.stein import james_stein_risk
+
+X = sample(8, 3, seed=1)
+K = mh.Gaussian(1.0)(X)
+P = mh.GaussianMixture([1.0], [[0.0, 0.0, 0.0]], [1.0])
+FITTED = mh.KernelMean().fit(X)
+GRAM = mh.KernelMean("precomputed").fit(K)
+F = mh.embed(mh.Gaussian(1.0), X)
+
+
+def spoiled(matrix, value, place=(0, 1)):
+    matrix = np.array(matrix, dtype=np.asarray(matrix).dtype if value is None else np.result_type(matrix, type(value)))
+    matrix[place] = value
+    return matrix
+
+
+def fit(data=X, estimator=mh.KernelMean, sample_weight=None, **params):
+    return lambda: estimator(**params).fit(data, sample_weight=sample_weight)
+
+
+S, SPECTRAL = mh.ShrunkKernelMean, mh.SpectralKernelMean
+ASYMMETRIC = spoiled(K, 0.9)
+INDEFINITE = np.array([[1.0, 2.0], [2.0, 1.0]])
+NOT_NUMBERS = "X holds values that are not numbers .* encode or drop such columns"
+ROWS = r"minimum of 2 is required"
+
+CASES = [
+    # data
+    ("NaN", fit(spoiled(X, np.nan)), ValueError, "Input X contains NaN"),
+    ("infinity", fit(spoiled(X, np.inf)), ValueError, "Input X contains infinity"),
+    ("strings", fit([["a", "b"], ["c", "d"]]), ValueError, NOT_NUMBERS),
+    ("no rows", fit(np.empty((0, 3))), ValueError, ROWS),
+    ("no columns", fit(np.empty((3, 0))), ValueError, "0 feature"),
+    ("one row", fit(X[:1]), ValueError, ROWS),
+    ("1-D", fit(X[:, 0]), ValueError, r"Expected 2D array.*[\s\S]*reshape"),
+    ("3-D", fit(X[None]), ValueError, "dim 3"),
+    ("complex", fit(X + 0j), ValueError, "Complex data not supported"),
+    ("sparse", fit(sparse.csr_array(X)), TypeError, r"Sparse data was passed.*toarray\(\)"),
+    ("width of mean_(X)", lambda: FITTED.mean_(X[:, :2]), ValueError, "X has 2 columns and must have 3"),
+    ("width of score(X)", lambda: FITTED.score(X[:, :2]), ValueError, "X has 2 features.* expecting 3 features"),
+    ("width of k(X, Y)", lambda: mh.Linear()(X, X[:, :2]), ValueError, "2 columns and must have 3"),
+    ("NaN in mean_(X)", lambda: FITTED.mean_(spoiled(X, np.nan)), ValueError, "contains NaN"),
+    ("not fitted score", lambda: mh.KernelMean().score(X), NotFittedError, "not fitted yet"),
+    ("not fitted loo", lambda: mh.KernelMean().loo_score_, NotFittedError, "not fitted yet"),
+    # kernels
+    ("bandwidth < 0", lambda: mh.Gaussian(-1.0), ValueError, r'bandwidth=-1.0 must be .*\(0, inf\) or be "median"'),
+    ("bandwidth 0", lambda: mh.Laplace(0), ValueError, r'bandwidth=0 must be .* or be "median"'),
+    ("bandwidth NaN", lambda: mh.Matern(1.5, np.nan), ValueError, "bandwidth=nan must be"),
+    ("bandwidth inf", lambda: mh.Gaussian(np.inf), ValueError, "bandwidth=inf must be"),
+    ("bandwidth scott", lambda: mh.Gaussian("scott"), ValueError, "bandwidth='scott' must be .* \"median\""),
+    ("bandwidth None", lambda: mh.Gaussian(None), ValueError, "bandwidth=None must be"),
+    ("bandwidth a column", lambda: mh.Gaussian(np.ones(3)), ValueError, "bandwidth=array"),
+    ("degree 0", lambda: mh.Polynomial(0), ValueError, "degree=0 must be a whole number of at least 1"),
+    ("degree 2.5", lambda: mh.Polynomial(2.5), ValueError, "degree=2.5 must be a whole number"),
+    ("constant -1", lambda: mh.Polynomial(2, -1), ValueError, r"constant=-1 must be a number in \[0, inf\)"),
+    ("nu 0.7", lambda: mh.Matern(0.7), ValueError, "nu=0.7 must be 0.5, 1.5 or 2.5; .*as_kernel"),
+    ("nu an array", lambda: mh.Matern(np.ones(3)), ValueError, "nu=array"),
+    ("median, called", lambda: mh.Gaussian()(X), ValueError, r"median needs data; call kernel.resolve\(X\)"),
+    ("median of a mixture", lambda: mh.embed(mh.Gaussian(), P).norm(), ValueError, "median needs data"),
+    ("kernel a string", fit(kernel="rbf"), ValueError, r"kernel='rbf' must be a kernel object.*'precomputed'"),
+    ("kernel a function", fit(kernel=np.dot), ValueError, "kernel=<.*dot.* wrap other kernels by muhat.as_kernel"),
+    ("kernel a class", fit(kernel=mh.Gaussian), ValueError, "kernel=<class .* must be a kernel object"),
+    ("kernel None", fit(kernel=None), ValueError, "kernel=None must be a kernel object"),
+    ("embed by a string", lambda: mh.embed("rbf", X), ValueError, "kernel='rbf' must be a kernel object"),
+    ("embed by a function", lambda: mh.embed(np.dot, X), ValueError, "kernel=.* must be a kernel object"),
+    ("no closed form", lambda: mh.embed(mh.Laplace(1.0), P).norm(), ValueError, "no closed-form.* Monte Carlo"),
+    ("equal rows", fit(np.ones((4, 2))), ValueError, "all rows of X are equal; pass the bandwidth as a number"),
+    # parameters of the estimators
+    ("shrinkage 1.4", fit(estimator=S, shrinkage=1.4), ValueError, r'shrinkage=1.4 must be .*\[0, 1\] or be "loo"'),
+    ("shrinkage auto", fit(estimator=S, shrinkage="auto"), ValueError, "shrinkage='auto' must be .*\"loo\""),
+    ("shrinkage NaN", fit(estimator=S, shrinkage=np.nan), ValueError, "shrinkage=nan must be"),
+    ("lam -1", fit(estimator=SPECTRAL, lam=-1), ValueError, 'lam=-1 must be .*"loo" or "theorem4"'),
+    ("lam NaN", fit(estimator=SPECTRAL, lam=np.nan), ValueError, "lam=nan must be"),
+    ("lam gcv", fit(estimator=SPECTRAL, lam="gcv"), ValueError, 'lam=\'gcv\' must be .*"loo" or "theorem4"'),
+    ("lam may be inf", fit(estimator=SPECTRAL, lam=-1), ValueError, r"\[0, inf\]"),
+    ("scale -1", fit(estimator=SPECTRAL, scale=-1), ValueError, 'scale=-1 must be .* or be "loo"'),
+    ("scale auto", fit(estimator=SPECTRAL, scale="auto"), ValueError, "scale='auto' must be"),
+    ("filter a string", fit(estimator=SPECTRAL, filter="tikhonov"), ValueError, r"filter='tikhonov' .*Tikhonov\(\)"),
+    ("filter a class", fit(estimator=SPECTRAL, filter=mh.Tikhonov), ValueError, r"filter=<class.*Tikhonov\(\)"),
+    ("theorem4, other filter", fit(estimator=SPECTRAL, lam="theorem4", filter=mh.TruncatedSVD()), ValueError, "loo"),
+    ("theorem4, scale", fit(estimator=SPECTRAL, lam="theorem4", scale="loo"), ValueError, 'scale=.loo.*lam="loo"'),
+    ("target elsewhere", fit(estimator=S, kernel=mh.Linear(), target=F), ValueError, "target=.*space of Linear"),
+    ("target, median", fit(estimator=S, target=F), ValueError, "target=Element.*resolve the kernel"),
+    ("target an array", fit(estimator=S, target=np.zeros(3)), ValueError, "target=array.* must be an Element"),
+    (
+        "target of another width",
+        fit(X[:, :2], estimator=S, kernel=mh.Gaussian(1.0), target=F),
+        ValueError,
+        "target.* 3 .*2|dimensions",
+    ),
+    # Gram matrices
+    ("Gram not square", fit(K[:3], kernel="precomputed"), ValueError, r"shape \(3, 8\); .* square Gram matrix"),
+    ("Gram not symmetric", fit(ASYMMETRIC, kernel="precomputed"), ValueError, r"not symmetric .* pass .*k\(X, X\)"),
+    ("Gram not PSD", fit(INDEFINITE, kernel="precomputed"), ValueError, "not positive semi-definite .* clip"),
+    ("Gram, negative", fit(-K, kernel="precomputed"), ValueError, "not positive semi-definite"),
+    ("Gram, huge", fit(1.5e308 * np.eye(2), kernel="precomputed"), ValueError, "overflow"),
+    ("Gram, NaN", fit(spoiled(K, np.nan), kernel="precomputed"), ValueError, "contains NaN"),
+    ("rows of a Gram", lambda: GRAM.mean_(X), ValueError, "3 columns; .* with the 8 training rows"),
+    ("score of a Gram", lambda: GRAM.score(X), ValueError, "3 features.* expecting 8"),
+    ("scores, not square", lambda: deletion_scores(K[:3], [1.0]), ValueError, r"K has shape \(3, 8\)"),
+    # elements
+    ("two spaces", lambda: F.inner(mh.embed(mh.Laplace(1.0), X)), ValueError, r"Gaussian.* and Laplace.*pooled"),
+    ("no element", lambda: F.inner(X), ValueError, r"is no element; embed it first"),
+    ("too few weights", lambda: mh.embed(mh.Linear(), X, weights=[1.0]), ValueError, r"weights has shape \(1,\)"),
+    ("weights NaN", lambda: mh.embed(mh.Linear(), X, weights=[np.nan] * 8), ValueError, "weights must be finite"),
+    # weights of rows
+    ("sample_weight < 0", fit(sample_weight=[-1.0] + [1.0] * 7), ValueError, "sample_weight must not be negative.*-1"),
+    ("sample_weight 0", fit(sample_weight=np.zeros(8)), ValueError, "sample_weight is zero for every row"),
+    ("sample_weight long", fit(sample_weight=np.ones(9)), ValueError, r"sample_weight has shape \(9,\).*\(8,\)"),
+    ("sample_weight 2-D", fit(sample_weight=np.ones((8, 1))), ValueError, r"sample_weight has shape \(8, 1\)"),
+    ("sample_weight NaN", fit(sample_weight=[np.nan] * 8), ValueError, "sample_weight must be finite"),
+    ("sample_weight text", fit(sample_weight=["a"] * 8), ValueError, "sample_weight"),
+    ("sample_weight shares", fit(sample_weight=np.full(8, 1 / 8)), ValueError, "sums to 1 .* multiply it"),
+    # Stein
+    ("james_stein, 2 columns", lambda: mh.james_stein(X[:, :2], 1.0), ValueError, "X has 2 columns; .* 3 or more"),
+    ("james_stein, variance", lambda: mh.james_stein(X, -1.0), ValueError, r"variance=-1.0 .*\[0, inf\)"),
+    ("james_stein, target", lambda: mh.james_stein(X, 1.0, target=[1.0]), ValueError, r"target=\[1.0\].*\(3,\)"),
+    ("james_stein, text", lambda: mh.james_stein(X, 1.0, target="zero"), ValueError, "target='zero'"),
+    ("risk, variance", lambda: james_stein_risk([1.0, 0, 0], -1.0, 1), ValueError, "variance=-1.0"),
+    ("risk, variance 0", lambda: james_stein_risk([1.0, 0, 0], 0.0, 1), ValueError, "variance=0.0"),
+    ("risk, n", lambda: james_stein_risk([1.0, 0, 0], 1.0, 0), ValueError, "n=0"),
+    ("risk, 2 columns", lambda: james_stein_risk([1.0, 0.0], 1.0, 1), ValueError, "3"),
+    ("oracle, n 0", lambda: mh.oracle_shrinkage(mh.Linear(), P, 0), ValueError, "n=0 must be a whole number"),
+    ("oracle, n 2.5", lambda: mh.oracle_shrinkage(mh.Linear(), P, 2.5), ValueError, "n=2.5 must be a whole number"),
+    ("oracle, median", lambda: mh.oracle_shrinkage(mh.Gaussian(), P, 3), ValueError, "median needs data"),
+    ("oracle, kernel", lambda: mh.oracle_shrinkage("rbf", P, 3), ValueError, "kernel='rbf' must be a kernel"),
+    ("oracle, target", lambda: mh.oracle_shrinkage(mh.Linear(), P, 3, target=0.5), ValueError, "target=0.5"),
+    ("oracle, target elsewhere", lambda: mh.oracle_shrinkage(mh.Linear(), P, 3, target=F), ValueError, "two spaces"),
+    ("oracle, array", lambda: mh.oracle_shrinkage(mh.Linear(), X, 3), ValueError, "P.*(Atoms|GaussianMixture)"),
+    # sizes
+    ("overflow", fit(1e150 * X, kernel=mh.Polynomial(3)), ValueError, r"Polynomial.*overflows on X.*rescale X"),
+    ("overflow, product", fit(1e100 * X, kernel=mh.Linear() * mh.Linear()), ValueError, "overflows on X"),
+    ("overflow, multiple", fit(1e10 * X, kernel=1e300 * mh.Polynomial(2)), ValueError, "overflows on X"),
+    ("n_features 0", lambda: mh.paper_mixture(0), ValueError, "n_features=0 must be a whole number of at least 1"),
+    ("sample of 0", lambda: P.sample(0), ValueError, "n=0 must be a whole number of at least 1"),
+    ("random_state", lambda: P.sample(2, random_state="x"), ValueError, "random_state='x' must be None"),
+]
+
+
+@pytest.mark.parametrize(("call", "error", "message"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
+def test_bad_input(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_every_estimator_checks_its_data(name, value):
+    with pytest.raises(ValueError, match="Input X contains"):
+        ESTIMATORS[name].fit(spoiled(X, value))

@@ -1,0 +1,128 @@
+"""The package as a whole: imports go one way, stay light, and the public names are what they say."""
+
+import ast
+import subprocess
+import sys
+import tomllib
+from itertools import chain
+from pathlib import Path
+
+import pytest
+
+import muhat as mh
+
+ROOT = Path(mh.__file__).parent
+PROJECT = Path(__file__).parents[1] / "pyproject.toml"
+
+CORE = [
+    "types",
+    "values",
+    "validation",
+    "distances",
+    "gram",
+    "spectrum",
+    "refits",
+    "filters",
+    "selection",
+    "measures",
+    "kernels",
+    "adapters",
+    "elements",
+    "mean",
+    "stein",
+    "recipes",
+]
+APPLICATIONS = [
+    "memo",
+    "components",
+    "operators",
+    "covariance",
+    "preimages",
+    "pca",
+    "matching",
+    "matching_setup",
+    "matching_solvers",
+    "density",
+    "level2",
+    "bags",
+    "support_measure",
+    "hypothesis_tests",
+    "datasets",
+]
+ORDER = [*CORE, *APPLICATIONS, "plotting", "reproduce"]
+HEAVY = ["matplotlib", "dask", "jinja2", "rich", "numba", "polars"]
+
+
+def modules():
+    """Dotted path below the package -> file."""
+    files = (path for path in ROOT.rglob("*.py") if path.name != "__init__.py" or path.parent != ROOT)
+    return {path.relative_to(ROOT).with_suffix("").as_posix(): path for path in files}
+
+
+def imported(path):
+    """Top names below ``muhat`` that a file imports, wherever the import stands."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path.name} imports relatively; write `from muhat...`"
+            inside = [f"muhat.{alias.name}" for alias in node.names]
+            names = inside if node.module == "muhat" else [node.module]
+        else:
+            continue
+        yield from (name.split(".")[1] for name in names if name.startswith("muhat."))
+
+
+@pytest.mark.parametrize("name", modules())
+def test_imports_go_one_way(name):
+    own = name.split("/")[0]
+    assert own in ORDER, f"muhat.{own} has no place in the order of modules; add it to ORDER in {Path(__file__).name}"
+    place = ORDER.index(own)
+    for other in imported(modules()[name]):
+        assert other in ORDER, f"{name} imports muhat.{other}, which has no place in ORDER"
+        if own != other:
+            assert ORDER.index(other) < place, f"muhat.{name} imports muhat.{other}, which comes after it"
+
+
+def test_the_core_is_there():
+    assert set(CORE) <= {name.split("/")[0] for name in modules()}
+
+
+def loaded_by(module, names):
+    code = f"import sys, {module}; print(*[name for name in {names} if name in sys.modules])"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return set(out.stdout.split())
+
+
+def test_import_is_light():
+    assert loaded_by("muhat", HEAVY) == set()
+
+
+def test_import_loads_pandas_only_where_scikit_learn_does():
+    """scikit-learn 1.9 imports pandas by itself where it is installed (sklearn/utils/fixes.py)."""
+    assert loaded_by("muhat", ["pandas"]) <= loaded_by("sklearn.base", ["pandas"])
+
+
+def test_public_names():
+    assert list(mh.__all__) == sorted(set(mh.__all__))
+    assert set(mh.__all__) <= set(dir(mh))
+    submodules = set(ORDER) | {name.split("/")[0] for name in modules()}
+    extra = {name for name in dir(mh) if not name.startswith("_")} - set(mh.__all__) - submodules
+    assert not extra, f"{sorted(extra)} are visible and not in __all__"
+    for name in mh.__all__:
+        thing = getattr(mh, name)
+        assert thing.__module__.startswith("muhat."), name
+        assert thing.__doc__, f"{name} has no docstring"
+
+
+def test_every_public_name_has_one_home():
+    defined = chain.from_iterable(
+        (node.name for node in ast.parse(path.read_text(encoding="utf-8")).body if hasattr(node, "name"))
+        for path in modules().values()
+    )
+    names = list(defined)
+    assert [name for name in mh.__all__ if names.count(name) != 1] == []
+
+
+def test_version():
+    assert mh.__version__ == tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]["version"]
