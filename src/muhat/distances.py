@@ -17,6 +17,7 @@ MEDIAN_ROWS = 2000
 
 _DIRECT_WIDTH = 4
 _CHUNK = 256
+_EXPANDABLE = 50.0
 _CLOSE = 1e-4
 _MANY_CLOSE = 0.05
 
@@ -74,6 +75,22 @@ def _expanded(X: Array, Y: Array, A: Array, B: Array) -> Array:
             difference = X[rows][i] - Y[j]
             distances[rows][i, j] = np.einsum("ij,ij->i", difference, difference)
     return distances
+
+
+def negative_half_squares(X: Array, Y: Array, scale: float) -> Array | None:
+    """−‖x − y‖² / 2scale² by one matrix product, or None where that would lose more than 1e-13."""
+    centre = X.mean(axis=0)
+    A, B = np.empty((len(X), X.shape[1] + 2)), np.empty((len(Y), Y.shape[1] + 2))
+    a, b = A[:, :-2], B[:, :-2]
+    with np.errstate(over="ignore"):
+        for rows, part in ((X, a), (Y, b)):
+            np.subtract(rows, centre, out=part)
+            part /= scale
+        A[:, -2], A[:, -1] = -0.5 * np.einsum("ij,ij->i", a, a), 1.0
+        B[:, -2], B[:, -1] = 1.0, -0.5 * np.einsum("ij,ij->i", b, b)
+    if min(A[:, -2].min(), B[:, -1].min()) < -_EXPANDABLE:
+        return None
+    return A @ B.T
 
 
 def median_distance(X: Array, metric: Metric, sample_weight: Array | None = None) -> float:

@@ -69,7 +69,7 @@ class Element:
 
     def _integral(self, points: Array, measure: Measure) -> Array:
         if isinstance(measure, Atoms):
-            return gram.product(self.kernel._gram, points, measure.points, measure.weights)
+            return gram.product(self.kernel._tile, points, measure.points, measure.weights)
         return measure.weights @ self.kernel._gaussian_expectations(measure, _unweighted(points))
 
     def inner(self, other: Element) -> float:

@@ -119,7 +119,7 @@ def _gram_means(kernel: Kernel, points: Array, repetitions: Array) -> tuple[floa
     """n, ϱ and ρ of a sample whose rows repeat."""
     n = repetitions.sum()
     share = repetitions / n
-    mean_gram = gram.quadratic_form(kernel._gram, points, share)
+    mean_gram = gram.quadratic_form(kernel._tile, points, share)
     return float(n), float(share @ kernel._diag(points)), max(mean_gram, 0.0)
 
 

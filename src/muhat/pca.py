@@ -188,7 +188,7 @@ class KernelPCA(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, Transform
 
     def _feature_scores(self, rows: Array) -> Array:
         """Inner products of φ(x), not centred, with the directions."""
-        return gram.product(self.kernel_._gram, rows, self._points, self.coefficients_)
+        return gram.product(self.kernel_._tile, rows, self._points, self.coefficients_)
 
     def inverse_transform(self, X: Any) -> Array:
         """Rows whose scores are near the given ones.
@@ -244,7 +244,7 @@ class KernelPCA(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, Transform
         projections = self._feature_scores(rows)
         squared_length = self.kernel_._diag(rows)
         if of == "centred":
-            at_mean = gram.product(self.kernel_._gram, rows, self._points, self.mean_weights_)
+            at_mean = gram.product(self.kernel_._tile, rows, self._points, self.mean_weights_)
             squared_length = squared_length - 2.0 * at_mean + self._squared_norm
             projections = projections - self._shift
         errors = np.maximum(squared_length - (projections**2).sum(axis=1), 0.0)
