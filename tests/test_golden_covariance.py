@@ -1,4 +1,4 @@
-"""The golden covariance numbers that need no covariance class: centred Gram matrices are inner products of
+"""The golden covariance numbers, first without the covariance classes: centred Gram matrices are inner products of
 elements, and shrinkage of a covariance operator is a mean estimator on an elementwise product of them."""
 
 import numpy as np
@@ -71,3 +71,23 @@ def test_cose_spectral_weights(case):
     stated = case["cose"]
     fitted = mh.SpectralKernelMean(kernel="precomputed", lam=stated["lam"]).fit(cose_gram(case))
     assert_weights(fitted.weights_, stated["f_weights"])
+
+
+@every_mean
+@every_case
+def test_centered_kernel(case, index):
+    stated = case["centred"][index]
+    fitted = fitted_mean(case, stated)
+    centred = mh.Centered(fitted.kernel_, fitted.mean_)
+    size = 10 * np.abs(case["L"]).max() + 10 * case["varrho"]
+    assert_close(centred(np.array(case["X"])), stated["Kc"], size)
+    assert_close(centred(np.array(case["X_test"]), np.array(case["X"])), stated["Lc"], size)
+
+
+@every_cose
+def test_kernel_covariance(case):
+    stated, X = case["cose"], np.array(case["X"])
+    simple = mh.KernelCovariance(kernel_of(case), mean=mh.ShrunkKernelMean()).fit(X)
+    assert_weights(simple.weights_, stated["s_weights"])
+    flexible = mh.KernelCovariance(kernel_of(case), mean=mh.SpectralKernelMean(lam=stated["lam"])).fit(X)
+    assert_weights(flexible.weights_, stated["f_weights"])
