@@ -1,12 +1,10 @@
 """Bags and the Gram matrix of their mean elements."""
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 import numpy as np
 import oracles
 import pandas as pd
 import pytest
+from bag_samples import SIZES, Counting, random_bags
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
@@ -20,18 +18,7 @@ import muhat as mh
 from muhat import bags as bags_module
 from muhat.bags import DistributionKernel, bags_from_groups, memo
 
-SIZES = (1, 4, 9, 2, 30, 1, 3, 17)
 MEANS = {name: ESTIMATORS[name] for name in ("shrunk", "shrunk_fixed", "spectral_fixed", "spectral", "spectral_nested")}
-LEVEL2 = {
-    "linear": "linear",
-    "Linear": mh.Linear(),
-    "polynomial": mh.Polynomial(degree=2, constant=0.5),
-    "gaussian": mh.Gaussian(bandwidth=0.7),
-    "laplace": mh.Laplace(bandwidth=0.7),
-    "matern_half": mh.Matern(nu=0.5, bandwidth=0.7),
-    "matern": mh.Matern(nu=1.5, bandwidth=0.7),
-    "matern_smooth": mh.Matern(nu=2.5, bandwidth=0.7),
-}
 
 
 @pytest.fixture(autouse=True)
@@ -43,11 +30,6 @@ def _empty_memo():
 def small_tiles(monkeypatch):
     """Tiles so small that bags are cut by them, and that one tile holds several bags."""
     monkeypatch.setattr(bags_module, "BLOCK", 7)
-
-
-def make_bags(sizes=SIZES, d=3, seed=0):
-    rng = np.random.default_rng(seed)
-    return [rng.normal(size=(n, d)) + rng.normal(scale=0.5, size=d) for n in sizes]
 
 
 def slow_inner(function, bags, others, weights, other_weights):
@@ -74,7 +56,7 @@ def elements(kernel, bags):
 @pytest.mark.parametrize("name", KERNELS)
 @pytest.mark.usefixtures("small_tiles")
 def test_inner_products_are_the_double_loop(name):
-    train, test = make_bags(), make_bags((5, 1, 12), seed=1)
+    train, test = random_bags(), random_bags((5, 1, 12), seed=1)
     fitted = DistributionKernel(KERNELS[name])
     want = slow_inner(FUNCTIONS[name], train, train, uniform(train), uniform(train))
     assert_allclose(fitted.fit_transform(train), want, rtol=1e-10, atol=1e-12 * np.abs(want).max())
@@ -86,7 +68,7 @@ def test_inner_products_are_the_double_loop(name):
 @pytest.mark.usefixtures("small_tiles")
 def test_a_recipe_gives_the_weights(name):
     kernel = KERNELS["gaussian_narrow"]
-    train, test = make_bags(), make_bags((5, 1, 12), seed=1)
+    train, test = random_bags(), random_bags((5, 1, 12), seed=1)
 
     def weights(bags):
         fits = [None if len(bag) == 1 else clone(MEANS[name]).set_params(kernel=kernel).fit(bag) for bag in bags]
@@ -106,14 +88,14 @@ def test_a_recipe_gives_the_weights(name):
 def test_the_kernel_of_a_recipe_is_replaced():
     one = DistributionKernel(mh.Gaussian(1.0), mean=mh.ShrunkKernelMean(mh.Linear()))
     other = DistributionKernel(mh.Gaussian(1.0), mean=mh.ShrunkKernelMean())
-    assert_array_equal(one.fit_transform(make_bags()), other.fit_transform(make_bags()))
+    assert_array_equal(one.fit_transform(random_bags()), other.fit_transform(random_bags()))
     assert one.mean.kernel == mh.Linear()
 
 
 @given(sizes=st.lists(st.integers(1, 25), min_size=1, max_size=9), block=st.integers(1, 30))
 @settings(max_examples=40, deadline=None)
 def test_tiles_do_not_matter(sizes, block):
-    bags = make_bags(tuple(sizes), d=2)
+    bags = random_bags(tuple(sizes), d=2)
     estimator = DistributionKernel(mh.Gaussian(1.0))
     memo.clear()
     whole, cross = estimator.fit_transform(bags), estimator.transform(bags[::-1])
@@ -126,7 +108,7 @@ def test_tiles_do_not_matter(sizes, block):
 
 
 def test_the_gram_matrix_is_that_of_elements():
-    bags = make_bags()
+    bags = random_bags()
     fitted = DistributionKernel(level2=mh.Gaussian(0.4)).fit(bags)
     f = elements(fitted.kernel_, bags)
     want = [[np.exp(-(a.distance(b) ** 2) / (2 * 0.4**2)) for b in f] for a in f]
@@ -134,30 +116,17 @@ def test_the_gram_matrix_is_that_of_elements():
 
 
 def test_the_bandwidth_is_resolved_once_on_pooled_rows():
-    bags = make_bags()
+    bags = random_bags()
     fitted = DistributionKernel().fit(bags)
     assert fitted.kernel_ == mh.Gaussian().resolve(np.vstack(bags))
     far = [bag + 100 for bag in bags]
     assert_allclose(fitted.transform(far), 0, atol=1e-10)
 
 
-@dataclass(frozen=True)
-class Counting(mh.Gaussian):
-    """A Gaussian kernel that counts its values, and the largest matrix that it was asked for."""
-
-    values: ClassVar[int] = 0
-    largest: ClassVar[int] = 0
-
-    def _gram(self, X, Y):
-        Counting.values += len(X) * len(Y)
-        Counting.largest = max(Counting.largest, len(X) * len(Y))
-        return super()._gram(X, Y)
-
-
 def test_work_and_memory(monkeypatch):
     monkeypatch.setattr(bags_module, "BLOCK", 16)
     Counting.values = Counting.largest = 0
-    bags = make_bags((10,) * 40)
+    bags = random_bags((10,) * 40)
     fitted = DistributionKernel(Counting(1.0)).fit(bags)
     rows, tiles = 400, 25
     assert Counting.values == 16**2 * tiles * (tiles + 1) / 2  # each pair once, but for the tiles of the diagonal
@@ -168,7 +137,7 @@ def test_work_and_memory(monkeypatch):
 
 
 def test_gram_scales_with_the_kernel():
-    bags = make_bags()
+    bags = random_bags()
     one = DistributionKernel(mh.Gaussian(1.0), mean=mh.ShrunkKernelMean())
     scaled = DistributionKernel(1e6 * mh.Gaussian(1.0), mean=mh.ShrunkKernelMean())
     assert_allclose(scaled.fit_transform(bags), 1e6 * one.fit_transform(bags), rtol=1e-10)
@@ -176,7 +145,7 @@ def test_gram_scales_with_the_kernel():
 
 @pytest.mark.parametrize("scale", [1e-150, 1e-5, 1e5, 1e150])
 def test_units_do_not_matter(scale):
-    bags = make_bags()
+    bags = random_bags()
     estimator = DistributionKernel(level2=mh.Gaussian())
     want = estimator.fit_transform(bags)
     assert_allclose(estimator.fit_transform([scale * bag for bag in bags]), want, rtol=1e-9)
@@ -184,94 +153,21 @@ def test_units_do_not_matter(scale):
 
 def test_too_large_values_are_refused():
     with pytest.raises(ValueError, match="overflows on these bags; rescale them"):
-        DistributionKernel(mh.Linear()).fit([1e160 * bag for bag in make_bags()])
-
-
-# ---------------------------------------------------------------- level 2
-
-
-@pytest.mark.parametrize("name", LEVEL2)
-@pytest.mark.usefixtures("small_tiles")
-def test_level_2_is_a_function_of_elements(name):
-    level2, kernel = LEVEL2[name], mh.Gaussian(1.2)
-    train, test = make_bags(), make_bags((5, 1, 12), seed=1)
-    profiles = {
-        "polynomial": lambda f, g: (f.inner(g) + 0.5) ** 2,
-        "gaussian": lambda f, g: np.exp(-(f.distance(g) ** 2) / (2 * 0.7**2)),
-        "laplace": lambda f, g: np.exp(-f.distance(g) / 0.7),
-        **{
-            key: lambda f, g, nu=nu: oracles.matern(np.zeros(1), np.array([f.distance(g)]), nu=nu, bandwidth=0.7)
-            for key, nu in (("matern_half", 0.5), ("matern", 1.5), ("matern_smooth", 2.5))
-        },
-    }
-    profile = profiles.get(name, lambda f, g: f.inner(g))
-    fitted = DistributionKernel(kernel, level2=level2).fit(train)
-    want = [[profile(f, g) for g in elements(kernel, train)] for f in elements(kernel, test)]
-    assert_allclose(fitted.transform(test), want, rtol=1e-10)
-    want = [[profile(f, g) for g in elements(kernel, train)] for f in elements(kernel, train)]
-    assert_allclose(fitted.fit_transform(train), want, rtol=1e-10)
-
-
-@pytest.mark.parametrize("level2", [mh.Gaussian(), mh.Matern(), mh.Laplace()])
-@pytest.mark.parametrize("n", [2, 7, 8])
-def test_the_level_2_median_is_over_pairs_of_bags(level2, n):
-    bags = make_bags((6,) * n)
-    fitted = DistributionKernel(mh.Gaussian(1.0), level2=level2).fit(bags)
-    f = elements(mh.Gaussian(1.0), bags)
-    distances = np.array([f[i].distance(f[j]) for i in range(n) for j in range(i + 1, n)])
-    want = np.median(distances) if isinstance(level2, mh.Laplace) else np.sqrt(np.median(distances**2))
-    assert_allclose(fitted.level2_.bandwidth, want, rtol=1e-10)
-    assert fitted.level2 == level2
-
-
-@pytest.mark.parametrize("name", LEVEL2)
-def test_gram_matrices_are_positive_semidefinite(name):
-    K = DistributionKernel(level2=LEVEL2[name]).fit_transform(make_bags((1, 1, 2, 5, 8, 20) * 3))
-    assert np.linalg.eigvalsh(K)[0] >= -1e-12 * np.trace(K)
-
-
-def test_equal_bags_are_equal():
-    base = make_bags((20,), d=8)[0]
-    bags = [base, *make_bags((700, 3, 5), d=8, seed=1), base.copy(), base[::-1]]
-    for level2 in (mh.Gaussian(), mh.Laplace(), mh.Matern(nu=0.5)):
-        K = DistributionKernel(level2=level2).fit_transform(bags)
-        assert_array_equal(K[np.ix_([0, 4, 5], [0, 4, 5])], 1.0)
-
-
-def test_identical_bags_have_no_median():
-    bags = [make_bags((20,))[0]] * 5
-    with pytest.raises(ValueError, match=r"mean elements of all bags .5. are equal; pass the bandwidth"):
-        DistributionKernel(level2=mh.Gaussian()).fit(bags)
-    assert_array_equal(DistributionKernel(level2=mh.Gaussian(1.0)).fit_transform(bags), 1.0)
-    with pytest.raises(ValueError, match="needs two bags"):
-        DistributionKernel(level2=mh.Gaussian()).fit(bags[:1])
-
-
-def test_mostly_identical_bags_warn():
-    bags = [make_bags((20,))[0]] * 6 + make_bags((4,))
-    with pytest.warns(UserWarning, match="half of the pairs of bags coincide"):
-        fitted = DistributionKernel(level2=mh.Gaussian()).fit(bags)
-    assert fitted.level2_.bandwidth > 0.01
-
-
-@pytest.mark.parametrize("level2", ["gaussian", None, 1.0, mh.Linear() + mh.Gaussian(1.0), mh.Gaussian])
-def test_level_2_must_be_known(level2):
-    with pytest.raises(ValueError, match=r'level2=.* must be "linear", or a kernel'):
-        DistributionKernel(level2=level2).fit(make_bags())
+        DistributionKernel(mh.Linear()).fit([1e160 * bag for bag in random_bags()])
 
 
 # ---------------------------------------------------------------- bags
 
 
 def test_equal_sizes_stay_bags():
-    bags = make_bags((4,) * 6)
+    bags = random_bags((4,) * 6)
     want = DistributionKernel().fit_transform(bags)
     for same in (np.stack(bags), tuple(bags), pd.Series(bags), [bag.tolist() for bag in bags]):
         assert_array_equal(DistributionKernel().fit_transform(same), want)
 
 
 def test_bags_keep_their_order_and_their_rows_have_none():
-    bags = make_bags()
+    bags = random_bags()
     K = DistributionKernel().fit_transform(bags)
     order = np.random.default_rng(0).permutation(len(bags))
     assert_allclose(DistributionKernel().fit_transform([bags[i] for i in order]), K[np.ix_(order, order)], rtol=1e-10)
@@ -287,18 +183,18 @@ def test_a_pipeline_into_a_support_vector_machine():
 
 
 def test_output_names():
-    fitted = DistributionKernel().set_output(transform="pandas").fit(make_bags())
-    frame = fitted.transform(make_bags()[:2])
+    fitted = DistributionKernel().set_output(transform="pandas").fit(random_bags())
+    frame = fitted.transform(random_bags()[:2])
     assert list(frame.columns) == list(fitted.get_feature_names_out())
     assert frame.columns[0] == "distributionkernel0"
     assert frame.shape == (2, len(SIZES))
 
 
 def test_data_frames():
-    frames = [pd.DataFrame(bag, columns=list("abc")) for bag in make_bags()]
+    frames = [pd.DataFrame(bag, columns=list("abc")) for bag in random_bags()]
     fitted = DistributionKernel().fit(frames)
     assert list(fitted.feature_names_in_) == list("abc")
-    assert_array_equal(fitted.transform(frames), DistributionKernel().fit(make_bags()).transform(make_bags()))
+    assert_array_equal(fitted.transform(frames), DistributionKernel().fit(random_bags()).transform(random_bags()))
     with pytest.raises(ValueError, match=r"bags\[1\].*feature names"):
         fitted.transform([frames[0], frames[1][list("bac")]])
     with pytest.raises(ValueError, match=r"bags\[2\].*feature names"):
@@ -331,14 +227,14 @@ def test_bad_bags_are_named(case):
     bags, message = BAD[case]
     with pytest.raises(ValueError, match=message):
         DistributionKernel(mh.Gaussian(1.0)).fit(bags)
-    fitted = DistributionKernel(mh.Gaussian(1.0)).fit(make_bags())
+    fitted = DistributionKernel(mh.Gaussian(1.0)).fit(random_bags())
     if case != "widths":
         with pytest.raises(ValueError, match=message):
             fitted.transform(bags)
 
 
 def test_new_bags_must_have_the_columns_of_fit():
-    fitted = DistributionKernel().fit(make_bags())
+    fitted = DistributionKernel().fit(random_bags())
     with pytest.raises(ValueError, match=r"bags\[1\] has 2 columns and the bags of fit have 3"):
         fitted.transform([np.ones((2, 3)), np.ones((2, 2))])
 
@@ -346,12 +242,12 @@ def test_new_bags_must_have_the_columns_of_fit():
 @pytest.mark.parametrize("kernel", ["precomputed", None, mh.Gaussian])
 def test_the_kernel_must_be_one(kernel):
     with pytest.raises(ValueError, match=r"kernel=.* must be a kernel object"):
-        DistributionKernel(kernel).fit(make_bags())
+        DistributionKernel(kernel).fit(random_bags())
 
 
 def test_the_mean_must_be_a_recipe():
     with pytest.raises(ValueError, match=r"mean=.* must be None"):
-        DistributionKernel(mean="shrunk").fit(make_bags())
+        DistributionKernel(mean="shrunk").fit(random_bags())
 
 
 # ---------------------------------------------------------------- groups
@@ -377,7 +273,7 @@ def test_bags_from_groups_needs_a_label_a_row():
 
 
 def test_equal_bags_are_recalled_and_changed_ones_are_not():
-    bags = make_bags()
+    bags = random_bags()
     Counting.values = 0
     first = DistributionKernel(Counting(1.0)).fit_transform(bags)
     work = Counting.values
@@ -395,14 +291,14 @@ def test_equal_bags_are_recalled_and_changed_ones_are_not():
 
 
 def test_other_cuts_of_the_same_rows_are_other_bags():
-    rows = make_bags((12,))[0]
+    rows = random_bags((12,))[0]
     one = DistributionKernel(mh.Gaussian(1.0)).fit_transform([rows[:5], rows[5:]])
     other = DistributionKernel(mh.Gaussian(1.0)).fit_transform([rows[:6], rows[6:]])
     assert (one != other).any()
 
 
 def test_results_belong_to_the_caller():
-    bags = make_bags()
+    bags = random_bags()
     fitted = DistributionKernel()
     want = fitted.fit_transform(bags).copy()
     for result in (fitted.fit_transform(bags), fitted.transform(bags)):

@@ -18,6 +18,8 @@ CORE = [
     "types",
     "values",
     "validation",
+    "memory",
+    "threads",
     "distances",
     "gram",
     "spectrum",
@@ -32,6 +34,7 @@ CORE = [
     "features",
     "sketch",
     "mean",
+    "spectral",
     "stein",
     "recipes",
 ]

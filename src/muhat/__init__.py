@@ -9,9 +9,10 @@ from muhat.elements import Element, embed
 from muhat.filters import IteratedTikhonov, Landweber, NuMethod, Tikhonov, TruncatedSVD
 from muhat.hypothesis_tests import hsic_test, mmd_test
 from muhat.kernels import Gaussian, Laplace, Linear, Matern, Polynomial
-from muhat.mean import KernelMean, ShrunkKernelMean, SpectralKernelMean
+from muhat.mean import KernelMean, ShrunkKernelMean
 from muhat.measures import Atoms, GaussianMixture, paper_mixture
 from muhat.pca import KernelPCA
+from muhat.spectral import SpectralKernelMean
 from muhat.stein import james_stein, oracle_shrinkage
 from muhat.support_measure import (
     OneClassSupportMeasureMachine,

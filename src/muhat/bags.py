@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -15,7 +15,6 @@ from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
-from threadpoolctl import ThreadpoolController
 
 from muhat import gram
 from muhat.kernels import Gaussian, Kernel
@@ -23,6 +22,7 @@ from muhat.level2 import Level2, check_level2, evaluate_level2, resolve_level2
 from muhat.mean import BaseKernelMean
 from muhat.memo import CACHE_BYTES, Memo, content_key
 from muhat.recipes import check_recipe, mean_weights
+from muhat.threads import one_blas_thread
 from muhat.types import Array
 from muhat.validation import check_rows
 from muhat.values import ValueParametersMixin
@@ -159,18 +159,13 @@ def bag_sums(kernel: gram.KernelFunction, A: Bags, a: Array, B: Bags, b: Array) 
     row_tiles = list(A.tiles(a))
     column_tiles = row_tiles if same else list(B.tiles(b))
     # The matrix products are so small that threads cost more than they give, and much more on a busy machine.
-    with _threads().limit(limits=1, user_api="blas"):
+    with one_blas_thread():
         for i, row in enumerate(row_tiles):
             for column in column_tiles[i if same else 0 :]:
                 K = kernel(A.rows[row.rows], B.rows[column.rows])
                 part = (column.weights @ (row.weights @ K).T).T
                 G[row.bags, column.bags] += 0.5 * part if same and row is column else part
     return G + G.T if same else G
-
-
-@cache
-def _threads() -> ThreadpoolController:
-    return ThreadpoolController()
 
 
 def _checked_sums(kernel: Kernel, A: Bags, a: Array, B: Bags, b: Array) -> Array:

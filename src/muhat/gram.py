@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import cache
 from typing import TypeVar
 
 import numpy as np
 from joblib import effective_n_jobs
-from threadpoolctl import ThreadpoolController
 
+from muhat.threads import one_blas_thread
 from muhat.types import Array
 
 KernelFunction = Callable[[Array, Array], Array]
@@ -32,11 +31,6 @@ def _blocks(n: int, start: int = 0) -> Iterator[slice]:
     return (slice(first, first + BLOCK) for first in range(start, n, BLOCK))
 
 
-@cache
-def _blas() -> ThreadpoolController:
-    return ThreadpoolController()
-
-
 @contextmanager
 def _mapping(entries: int) -> Iterator[Callable[[Callable[[slice], Result], Iterable[slice]], Iterable[Result]]]:
     """A ``map`` over row blocks: over threads, with BLAS held to one thread each, if there is enough to do."""
@@ -44,7 +38,7 @@ def _mapping(entries: int) -> Iterator[Callable[[Callable[[slice], Result], Iter
     if workers == 1 or entries < THREADED:
         yield map
         return
-    with _blas().limit(limits=1, user_api="blas"), ThreadPoolExecutor(workers) as pool:
+    with one_blas_thread(), ThreadPoolExecutor(workers) as pool:
         yield pool.map
 
 

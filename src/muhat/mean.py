@@ -1,4 +1,4 @@
-"""Estimators of a kernel mean: the plain average, simple shrinkage, and spectral shrinkage."""
+"""Estimators of a kernel mean: the plain average, and simple shrinkage."""
 
 from __future__ import annotations
 
@@ -11,11 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 from muhat import gram
 from muhat.adapters import Precomputed
 from muhat.elements import Element
-from muhat.filters import Filter, Tikhonov
 from muhat.kernels import Gaussian, Kernel
 from muhat.measures import Atoms
-from muhat.selection import DeletionScore, ScorePath, Theorem4Score, simple_score, simple_shrinkage
-from muhat.spectrum import Spectrum, whole_spectrum
+from muhat.selection import ScorePath, simple_score, simple_shrinkage
 from muhat.types import Array
 from muhat.validation import check_gram, check_multiplicities, check_number, check_overflow, check_rows
 from muhat.values import ValueParametersMixin
@@ -65,7 +63,7 @@ class BaseKernelMean(ValueParametersMixin, BaseEstimator):
         self.kernel_ = kernel
         self._multiplicities = multiplicities
         self._known_loo_score: float | None = None
-        self._estimate(points, _repetitions(points, multiplicities))
+        self._estimate(points, multiplicities_or_ones(points, multiplicities))
         return self
 
     def _estimate(self, points: Array, repetitions: Array) -> None:
@@ -111,7 +109,8 @@ class BaseKernelMean(ValueParametersMixin, BaseEstimator):
         return tags
 
 
-def _repetitions(points: Array, multiplicities: Array | None) -> Array:
+def multiplicities_or_ones(points: Array, multiplicities: Array | None) -> Array:
+    """Repetitions of the rows, 1 each by default."""
     return np.ones(len(points)) if multiplicities is None else multiplicities
 
 
@@ -156,7 +155,7 @@ class KernelMean(BaseKernelMean):
 
     def _compute_loo_score(self) -> float:
         points = self.mean_.measures[0].points  # type: ignore[union-attr]
-        means = _gram_means(self.kernel_, points, _repetitions(points, self._multiplicities))
+        means = _gram_means(self.kernel_, points, multiplicities_or_ones(points, self._multiplicities))
         return float(simple_score(*means, 0.0))
 
 
@@ -230,122 +229,3 @@ class ShrunkKernelMean(BaseKernelMean):
                 f"target={self.target!r} lives in {self.target.n_features} dimensions, X in {points.shape[1]}"
             )
         return float(self.target.norm() ** 2 - 2.0 * share @ self.target.values(points))
-
-
-class SpectralKernelMean(BaseKernelMean):
-    r"""Spectral shrinkage: :math:`\hat\mu_\lambda = c \sum_k h(g_k) \langle\hat\mu, v_k\rangle v_k`.
-
-    Each eigen-direction of the Gram matrix is shrunk by a filter h; with Tikhonov's, h(g) = g/(g+λ), this is the
-    paper's F-KMSE with weights :math:`\beta = (K + \lambda I)^{-1} K 1_n`.
-
-    Differs from the paper: λ is chosen by true deletion, where row i leaves the data and the span. The paper's
-    score (Theorem 4, ``lam="theorem4"``) leaves φ(xᵢ) in the span and shrinks too much.
-
-    Parameters
-    ----------
-    kernel : Kernel or "precomputed", default Gaussian()
-    filter : Filter, default Tikhonov()
-        Tikhonov, IteratedTikhonov, TruncatedSVD, Landweber or NuMethod. Leave-one-out costs O(n²) for each λ with
-        Tikhonov; the others name their cost.
-    lam : "loo", "theorem4" or float in [0, inf], default "loo"
-        λ in Gram units: 0 is the plain average and inf the zero element.
-    scale : float >= 0 or "loo", default 1.0
-        The constant c; "loo" takes the leave-one-out optimum in [0, 1], together with λ.
-
-    Attributes
-    ----------
-    lam_, scale_ : float
-    kernel_, mean_, weights_, loo_score_
-        See :class:`KernelMean`; weights may be negative, or larger than 1/n. With ``lam="theorem4"`` the score is
-        the paper's.
-    loo_path_ : ScorePath
-        The score over λ as the search saw it, both limits left out; only where λ was searched.
-
-    Examples
-    --------
-    >>> import muhat as mh
-    >>> P = mh.paper_mixture(10, random_state=0)
-    >>> X = P.sample(20, random_state=1)
-    >>> kernel = mh.Gaussian(bandwidth=10.0)
-    >>> truth = mh.embed(kernel, P)
-    >>> means = [mh.KernelMean(kernel), mh.SpectralKernelMean(kernel)]
-    >>> [round(mean.fit(X).mean_.distance(truth) ** 2, 4) for mean in means]
-    [0.0367, 0.0245]
-    """
-
-    def __init__(
-        self,
-        kernel: Kernel | Literal["precomputed"] = Gaussian(),  # noqa: B008 (frozen)
-        filter: Filter = Tikhonov(),  # noqa: B008 (frozen)
-        lam: float | Literal["loo", "theorem4"] = "loo",
-        scale: float | Literal["loo"] = 1.0,
-    ) -> None:
-        self.kernel = kernel
-        self.filter = filter
-        self.lam = lam
-        self.scale = scale
-
-    def _estimate(self, points: Array, repetitions: Array) -> None:
-        lam, scale = self._given_lam(), self._given_scale()
-        present = repetitions > 0
-        spectrum = self._decomposed(points[present], repetitions[present])
-        self.loo_path_ = None
-        if lam is None or scale is None:
-            score = self._selection_score(spectrum, scale)
-        if lam is None:
-            lam, self._known_loo_score, self.loo_path_ = score.search()
-        self.lam_ = lam
-        self.scale_ = score.best_scale(lam) if scale is None else scale
-        weights = np.zeros(len(points))
-        weights[present] = self.scale_ * self._filtered_weights(spectrum)
-        self._store(points, weights)
-
-    def _given_lam(self) -> float | None:
-        if not isinstance(self.filter, Filter):
-            raise ValueError(f"filter={self.filter!r} must be a filter object such as muhat.Tikhonov()")
-        if isinstance(self.lam, str) and self.lam == "theorem4" and not isinstance(self.filter, Tikhonov):
-            raise ValueError(f'lam="theorem4" is a score of Tikhonov\'s filter; with {self.filter!r} use lam="loo"')
-        if isinstance(self.lam, str) and self.lam in ("loo", "theorem4"):
-            return None
-        return check_number("lam", self.lam, low=0, finite=False, or_else='"loo" or "theorem4"')
-
-    def _given_scale(self) -> float | None:
-        scale = None
-        if not (isinstance(self.scale, str) and self.scale == "loo"):
-            scale = check_number("scale", self.scale, low=0, or_else='"loo"')
-        if isinstance(self.lam, str) and self.lam == "theorem4" and scale != 1.0:
-            raise ValueError(
-                f'scale={self.scale!r}: lam="theorem4" scores the estimate as it is; use lam="loo" or a number'
-            )
-        return scale
-
-    def _decomposed(self, points: Array, repetitions: Array) -> Spectrum:
-        repeats = self._multiplicities is not None
-        if repeats and not self.filter.takes_multiplicities:
-            raise ValueError(f"sample_weight cannot be used with {self.filter!r}; repeat the rows, or use Tikhonov()")
-        if repeats and (repetitions < 1).any():
-            raise ValueError(
-                f"sample_weight={repetitions.min():g} is too small: this estimator leaves whole rows out, so that "
-                f"weights must be 0 or at least 1; multiply them by a constant"
-            )
-        return whole_spectrum(gram.dense(self.kernel_._gram, points), repetitions if repeats else None)
-
-    def _selection_score(self, spectrum: Spectrum, scale: float | None) -> Any:
-        if self.lam == "theorem4":
-            return Theorem4Score(spectrum)
-        return DeletionScore(spectrum, self.filter.refits(spectrum), scale)
-
-    def _filtered_weights(self, spectrum: Spectrum) -> Array:
-        if self.lam_ == 0:
-            return spectrum.repetitions / spectrum.n
-        if np.isinf(self.lam_):
-            return np.zeros(len(spectrum.diagonal))
-        return spectrum.weights(self.filter(spectrum.eigenvalues * spectrum.unit, self.lam_))
-
-    def _compute_loo_score(self) -> float:
-        points = self.mean_.measures[0].points  # type: ignore[union-attr]
-        repetitions = _repetitions(points, self._multiplicities)
-        present = repetitions > 0
-        spectrum = self._decomposed(points[present], repetitions[present])
-        score = DeletionScore(spectrum, self.filter.refits(spectrum), self.scale_)
-        return float(score.at(self.lam_)[0])

@@ -75,11 +75,12 @@ class TikhonovRefits:
         g, ones = sp.eigenvalues[:, None], sp.ones[:, None]
         e = lams / (g + lams)
         s = g / (g + lams)
-        linear = _times(sp.eigenvectors, np.hstack([e * ones, g * s * ones, g * e * s * ones]))
-        quadratic = _times(sp.squared_eigenvectors, np.hstack([e, g * e, g * e**2]))
+        first = e if sp.complete else -s  # eigenvalues 0 that are left out have e = 1: there 1 − s must serve
+        linear = _times(sp.eigenvectors, np.hstack([first * ones, g * s * ones, g * e * s * ones]))
+        quadratic = _times(sp.squared_eigenvectors, np.hstack([first, g * e, g * e**2]))
         W, Kb, V = np.split(linear / np.sqrt(repetitions), 3, axis=1)
         H, D1, D2 = np.split(quadratic / repetitions, 3, axis=1)
-        t = W / (H + (repetitions - 1) / repetitions)
+        t = W / (H + (repetitions - 1) / repetitions) if sp.complete else (1 + W) / (1 + H)
         diagonal = sp.diagonal[:, None]
         cross = repetitions * (Kb - diagonal + t * D1)
         square = repetitions * (diagonal + t**2 * D2 - 2 * Kb + 2 * t * V - 2 * t * D1)

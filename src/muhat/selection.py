@@ -175,7 +175,7 @@ class SpectralScore(ABC):
         scores = np.where(lams > 0, at_infinity, at_zero)
         if inside.any():
             scores[inside] = self.inside(lams[inside])
-        return scores * self.spectrum.unit
+        return self._in_data_units(scores)
 
     def search(self) -> Choice:
         """The λ in [0, inf] with the lowest score, and the curve that was seen, in the units of the data.
@@ -190,8 +190,11 @@ class SpectralScore(ABC):
         if path.scores.min(initial=np.inf) < score - TIE * self.spectrum.mean_diag:
             best = int(np.argmin(path.scores))
             lam, score = path.values[best], path.scores[best]
-        unit = self.spectrum.unit
-        return Choice(float(lam * unit), float(score * unit), ScorePath(path.values * unit, path.scores * unit))
+        in_data_units = ScorePath(path.values * self.spectrum.unit, self._in_data_units(path.scores))
+        return Choice(float(lam * self.spectrum.unit), float(self._in_data_units(score)), in_data_units)
+
+    def _in_data_units(self, scores: Any) -> Any:
+        return (scores + self.spectrum.left_out) * self.spectrum.unit
 
     def _path(self) -> ScorePath:
         if self.spectrum.top <= 0:

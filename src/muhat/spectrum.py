@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -24,6 +24,8 @@ class Spectrum:
     diagonal: Array
     unit: float
     multiplicities: Array | None = None
+    left_out: float = field(default=0.0, kw_only=True)
+    """What a low-rank approximation leaves out of the mean of k(x, x): a constant of every score."""
 
     @property
     def n(self) -> float:
@@ -34,6 +36,11 @@ class Spectrum:
     def repetitions(self) -> Array:
         """Multiplicity of each row."""
         return np.ones(len(self.diagonal)) if self.multiplicities is None else self.multiplicities
+
+    @property
+    def complete(self) -> bool:
+        """Whether the eigenvectors are a basis, so that none with the eigenvalue 0 are left out."""
+        return self.eigenvectors.shape[1] == len(self.diagonal)
 
     @property
     def top(self) -> float:
@@ -87,3 +94,19 @@ def whole_spectrum(K: Array, multiplicities: Array | None = None) -> Spectrum:
     rounding = len(K) * np.finfo(np.float64).eps * max(eigenvalues[-1], 0.0)
     eigenvalues[eigenvalues <= rounding] = 0.0
     return Spectrum(eigenvalues, eigenvectors, diagonal / unit, unit, multiplicities)
+
+
+def low_rank_spectrum(L: Array, residual_trace: float = 0.0) -> Spectrum:
+    """The spectrum of LLᵀ ~ K, L of shape (n, r), in O(nr²): eigenpairs with the eigenvalue 0 are left out."""
+    diagonal = np.einsum("ij,ij->i", L, L)
+    unit = power_of_two_near(float(diagonal.mean()))
+    eigenvalues, V = eigh(L.T @ L / unit, driver="evd", overwrite_a=True, check_finite=False)
+    kept = eigenvalues > len(L) * np.finfo(np.float64).eps * max(eigenvalues[-1], 0.0)
+    eigenvalues, V = eigenvalues[kept], V[:, kept]
+    return Spectrum(
+        eigenvalues,
+        L @ (V / np.sqrt(eigenvalues * unit)),
+        diagonal / unit,
+        unit,
+        left_out=residual_trace / unit / len(L),
+    )
