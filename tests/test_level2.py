@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import muhat as mh
 from muhat import bags as bags_module
-from muhat.bags import DistributionKernel
+from muhat.bags import DistributionKernel, memo
 
 LEVEL2 = {
     "linear": "linear",
@@ -25,6 +25,7 @@ LEVEL2 = {
 @pytest.fixture
 def small_tiles(monkeypatch):
     """Tiles so small that bags are cut by them."""
+    memo.clear()
     monkeypatch.setattr(bags_module, "BLOCK", 7)
 
 
