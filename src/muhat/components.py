@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import eigh, qr
+from scipy.linalg import eigh
+from scipy.linalg.blas import dsymv
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from muhat.types import Array
@@ -16,8 +16,6 @@ PARTIAL_ROWS = 500
 """From so many rows on, up to so many components come from a partial solver."""
 
 _STRIP = 256
-_EXTRA, _STEPS = 8, 16
-_RESIDUAL = 1e-12
 
 
 class Components(NamedTuple):
@@ -67,57 +65,21 @@ def _whole(K: Array, mean_weights: Array, root: Array) -> Components:
 
 
 def _partial(K: Array, mean_weights: Array, root: Array, n_components: int) -> Components:
-    """The leading pairs of B^½ K^c B^½, K^c never formed."""
+    """The leading pairs of B^½ K^c B^½ by Lanczos' method, K^c never formed, one triangle of K read at each step."""
+    triangle = K if K.flags.f_contiguous else K.T
     offsets = K @ mean_weights
     squared_norm = mean_weights @ offsets
 
-    def multiply(Q: Array) -> Array:
-        V = root[:, None] * Q
-        totals = V.sum(axis=0)
-        return root[:, None] * (K @ V - np.outer(offsets, totals) - offsets @ V + squared_norm * totals)
+    def multiply(q: Array) -> Array:
+        v = root * q.ravel()
+        total = v.sum()
+        return root * (dsymv(1.0, triangle, v) - offsets * total - offsets @ v + squared_norm * total)
 
-    values, q = leading_eigenpairs(multiply, len(K), n_components)
-    return _directions(values, q, root)
-
-
-def leading_eigenpairs(multiply: Callable[[Array], Array], n: int, k: int) -> tuple[Array, Array]:
-    """The k largest eigenvalues, descending, of a symmetric operator that multiplies blocks, and their vectors.
-
-    Block Lanczos with full orthogonalisation: a matrix product with many columns costs little more than with one, and
-    the Krylov space of a block converges in a few products. ARPACK takes over where it does not.
-    """
-    size = k + _EXTRA
-    steps = min(_STEPS, n // (2 * size))
-    V, images = np.empty((n, steps * size)), np.empty((n, steps * size))
-    T = np.zeros((steps * size, steps * size))
-    block, _ = qr(np.random.default_rng(0).standard_normal((n, size)), mode="economic")
-    width = 0
-    for _ in range(steps):
-        new = slice(width, width + block.shape[1])
-        width = new.stop
-        V[:, new], images[:, new] = block, multiply(block)
-        T[:width, new] = V[:, :width].T @ images[:, new]
-        T[new, :width] = T[:width, new].T
-        values, S = eigh(T[:width, :width])
-        values, S = values[::-1][:k], S[:, ::-1][:, :k]
-        vectors = V[:, :width] @ S
-        residuals = np.linalg.norm(images[:, :width] @ S - vectors * values, axis=0)
-        block = _next_block(V[:, :width], images[:, new])
-        if residuals.max() <= _RESIDUAL * np.abs(values).max() or not block.shape[1]:
-            return values, vectors
-    operator = LinearOperator((n, n), matvec=lambda v: multiply(v.reshape(-1, 1)).ravel(), dtype=np.float64)
-    values, vectors = eigsh(operator, k=k, which="LA", v0=np.random.default_rng(0).standard_normal(n))
-    return values[::-1], vectors[:, ::-1]
-
-
-def _next_block(V: Array, image: Array) -> Array:
-    """The part of an image outside of the span of V, orthonormal; columns that are rounding are left out."""
-    size = np.linalg.norm(image)
-    for _ in range(2):
-        image = image - V @ (V.T @ image)
-    block, R, _ = qr(image, mode="economic", pivoting=True)
-    block = block[:, np.abs(np.diag(R)) > 1e-13 * size]
-    return block - V @ (V.T @ block)
+    operator = LinearOperator(K.shape, matvec=multiply, dtype=np.float64)
+    start = np.random.default_rng(0).standard_normal(len(K))
+    values, q = eigsh(operator, k=n_components, which="LA", v0=start, ncv=max(3 * n_components, 20))
+    order = np.argsort(-values)
+    return _directions(values[order], q[:, order], root)
 
 
 def _directions(values: Array, q: Array, root: Array) -> Components:

@@ -150,7 +150,7 @@ class ShrunkKernelCenterer(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin
         array of shape (m, n)
         """
         check_is_fitted(self, "weights_")
-        K = check_rows(K, estimator=self, reset=False)
+        K = check_rows(K, estimator=self, reset=False, copy=True)
         K -= np.add.outer(K @ self.weights_, self._offsets)
         K += self._squared_norm
         return K

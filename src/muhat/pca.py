@@ -125,7 +125,7 @@ class KernelPCA(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, Transform
         check_recipe("covariance", self.covariance)
         if self.pre_image not in ("ridge", "fixed-point"):
             raise ValueError(f'pre_image={self.pre_image!r} must be "ridge" or "fixed-point"')
-        rows = check_rows(X, estimator=self, min_rows=2)
+        rows = check_rows(X, estimator=self, min_rows=2, copy=isinstance(self.kernel, Kernel))
         n_components = self._checked_n_components(len(rows))
         if isinstance(self.kernel, Kernel):
             self.kernel_, self._points = self.kernel.resolve(rows), rows

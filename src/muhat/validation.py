@@ -42,14 +42,21 @@ def check_count(name: str, value: Any, *, low: int = 1) -> int:
     return int(value)
 
 
-def check_rows(X: Any, *, estimator: Any = None, name: str = "X", reset: bool = True, min_rows: int = 1) -> Array:
-    """Return a finite float64 matrix; with an estimator, check or record its feature names and width too."""
-    options = {
-        "dtype": np.float64,
-        "ensure_min_samples": min_rows,
-        "order": "C",
-        "copy": estimator is not None,
-    }
+def check_rows(
+    X: Any,
+    *,
+    estimator: Any = None,
+    name: str = "X",
+    reset: bool = True,
+    min_rows: int = 1,
+    copy: bool | None = None,
+) -> Array:
+    """Return a finite float64 matrix; with an estimator, check or record its feature names and width too.
+
+    What an estimator learns from, and so may keep, is copied by default.
+    """
+    copy = estimator is not None and reset if copy is None else copy
+    options = {"dtype": np.float64, "ensure_min_samples": min_rows, "order": "C", "copy": copy}
     try:
         if estimator is None:
             return check_array(X, input_name=name, **options)
@@ -106,9 +113,8 @@ def check_gram(K: Any, *, name: str = "K", definite: bool = True) -> Array:
     with np.errstate(over="ignore"):
         if not np.isfinite(np.trace(K) * len(K)):
             raise ValueError(f"{name} has entries up to {np.abs(K).max():.3g}, whose sums overflow; rescale it first")
-    strips = [slice(start, start + _STRIP) for start in range(0, len(K), _STRIP)]
-    asymmetry = max(float(np.abs(K[rows] - K[:, rows].T).max()) for rows in strips)
-    if asymmetry > GRAM_TOLERANCE * max(float(np.abs(K[rows]).max()) for rows in strips):
+    asymmetry = _asymmetry(K)
+    if asymmetry > GRAM_TOLERANCE * np.abs(np.diag(K)).max() and asymmetry > GRAM_TOLERANCE * np.abs(K).max():
         raise ValueError(
             f"{name} is not symmetric (entries differ by up to {asymmetry:.3g}); "
             f"pass the Gram matrix k(X, X) of the training rows"
@@ -123,7 +129,14 @@ def check_gram(K: Any, *, name: str = "K", definite: bool = True) -> Array:
     return K
 
 
-_STRIP = 256
+def _asymmetry(K: Array) -> float:
+    """The largest |K_ij − K_ji|, a pair of tiles at a time."""
+    tiles = [slice(start, start + _TILE) for start in range(0, len(K), _TILE)]
+    pairs = [(rows, columns) for i, rows in enumerate(tiles) for columns in tiles[i:]]
+    return max(float(np.abs(K[rows, columns] - K[columns, rows].T).max()) for rows, columns in pairs)
+
+
+_TILE = 256
 
 
 def _is_positive_semidefinite(K: Array, tolerance: float) -> bool:
