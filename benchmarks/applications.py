@@ -1,6 +1,6 @@
 """Cost of the applications against their peers, as ratios of one run.
 
-    python benchmarks/applications.py
+python benchmarks/applications.py
 """
 
 from __future__ import annotations

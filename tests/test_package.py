@@ -32,6 +32,8 @@ CORE = [
     "adapters",
     "elements",
     "features",
+    "lowrank",
+    "reservoir",
     "sketch",
     "mean",
     "spectral",

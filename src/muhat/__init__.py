@@ -6,12 +6,14 @@ from muhat.covariance import Centered, KernelCovariance, ShrunkKernelCenterer
 from muhat.datasets import load_bags, load_uci
 from muhat.density import MatchedGaussianMixture
 from muhat.elements import Element, embed
+from muhat.features import Fourier, Nystroem
 from muhat.filters import IteratedTikhonov, Landweber, NuMethod, Tikhonov, TruncatedSVD
 from muhat.hypothesis_tests import hsic_test, mmd_test
 from muhat.kernels import Gaussian, Laplace, Linear, Matern, Polynomial
 from muhat.mean import KernelMean, ShrunkKernelMean
 from muhat.measures import Atoms, GaussianMixture, paper_mixture
 from muhat.pca import KernelPCA
+from muhat.sketch import MeanSketch
 from muhat.spectral import SpectralKernelMean
 from muhat.stein import james_stein, oracle_shrinkage
 from muhat.support_measure import (
@@ -27,6 +29,7 @@ __all__ = [
     "Centered",
     "DistributionKernel",
     "Element",
+    "Fourier",
     "Gaussian",
     "GaussianMixture",
     "IteratedTikhonov",
@@ -38,7 +41,9 @@ __all__ = [
     "Linear",
     "MatchedGaussianMixture",
     "Matern",
+    "MeanSketch",
     "NuMethod",
+    "Nystroem",
     "OneClassSupportMeasureMachine",
     "Polynomial",
     "ShrunkKernelCenterer",

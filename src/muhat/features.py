@@ -93,7 +93,7 @@ def encode_kernel(kernel: Kernel) -> dict[str, Any] | None:
     if type(kernel) is not _DECLARED.get(type(kernel).__name__):
         return None
     values = kernel.get_params(deep=False)
-    encoded = {name: encode_kernel(v) if isinstance(v, Kernel) else v for name, v in values.items()}
+    encoded = {name: encode_kernel(v) if isinstance(v, Kernel) else np.asarray(v).item() for name, v in values.items()}
     return None if None in encoded.values() else {"kernel": type(kernel).__name__, "parameters": encoded}
 
 
@@ -120,10 +120,6 @@ class BaseFeatures(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, Transf
         ----------
         X : array of shape (n, d)
         y : ignored
-
-        Returns
-        -------
-        self
         """
         rows = check_rows(X, estimator=self)
         if not isinstance(self.kernel, Kernel):
@@ -313,9 +309,7 @@ class Fourier(BaseFeatures):
 
     def _fit(self, rows: Array) -> None:
         if not isinstance(self.kernel, Gaussian | Laplace | Matern):
-            raise ValueError(
-                f"kernel={self.kernel!r} must be Gaussian(), Laplace() or Matern(); Nystroem takes any kernel"
-            )
+            raise ValueError(f"kernel={self.kernel!r} must be Gaussian(), Laplace() or Matern(); Nystroem takes any")
         pairs = (check_count("n_components", self.n_components) + 1) // 2
         if self.orthogonal and isinstance(self.kernel, Laplace):
             raise ValueError("orthogonal=True needs a kernel of ‖x − y‖; with Laplace() use orthogonal=False")
@@ -334,10 +328,9 @@ class Fourier(BaseFeatures):
         Z = np.empty((len(rows), 2 * f))
         for block, double_sine, cosine in self._circles(rows):
             np.multiply(double_sine, cosine, out=Z[block, f:])
-            np.multiply(double_sine, double_sine, out=double_sine)
+            double_sine *= double_sine
             np.subtract(1.0, np.multiply(double_sine, 0.5, out=double_sine), out=Z[block, :f])
-        Z /= np.sqrt(f)
-        return Z
+        return np.divide(Z, np.sqrt(f), out=Z)
 
     def _totals(self, rows: Array) -> tuple[Array, float]:
         cosines, sines = np.zeros((2, self.frequencies_.shape[1]))

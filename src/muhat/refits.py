@@ -50,7 +50,7 @@ def plain_refit_means(n: float, mean_diag: float, mean_gram: float) -> RefitMean
     return RefitMeans(np.array(cross), np.array(square))
 
 
-def _times(A: Array, C: Array) -> Array:
+def times(A: Array, C: Array) -> Array:
     """A @ C for a real A, also where C is complex, without a complex copy of A."""
     if not np.iscomplexobj(C):
         return A @ C
@@ -76,8 +76,8 @@ class TikhonovRefits:
         e = lams / (g + lams)
         s = g / (g + lams)
         first = e if sp.complete else -s  # eigenvalues 0 that are left out have e = 1: there 1 − s must serve
-        linear = _times(sp.eigenvectors, np.hstack([first * ones, g * s * ones, g * e * s * ones]))
-        quadratic = _times(sp.squared_eigenvectors, np.hstack([first, g * e, g * e**2]))
+        linear = times(sp.eigenvectors, np.hstack([first * ones, g * s * ones, g * e * s * ones]))
+        quadratic = times(sp.squared_eigenvectors, np.hstack([first, g * e, g * e**2]))
         W, Kb, V = np.split(linear / np.sqrt(repetitions), 3, axis=1)
         H, D1, D2 = np.split(quadratic / repetitions, 3, axis=1)
         t = W / (H + (repetitions - 1) / repetitions) if sp.complete else (1 + W) / (1 + H)
