@@ -22,19 +22,13 @@ X = sample(20, 3, seed=1)
 FOLDS = KFold(4)
 
 
-WEIGHT_CHECKS = [
-    *(f"check_sample_weights_{what}" for what in ("pandas_series", "not_an_array", "list", "shape", "not_overwritten")),
-    "check_sample_weight_equivalence_on_dense_data",
-]
 GRAM_CHECKS = ["check_positive_only_tag_during_fit", "check_estimators_dtypes"]
 
 
 def expected_failures(estimator):
-    """Only refusals that are documented, each with an error that says what to do instead."""
+    """Only the refusal of a matrix that is no Gram matrix."""
     if estimator.kernel == "precomputed":
         return dict.fromkeys(GRAM_CHECKS, "the check passes a matrix that is not positive semi-definite")
-    if getattr(estimator, "filter", mh.Tikhonov()) != mh.Tikhonov():
-        return dict.fromkeys(WEIGHT_CHECKS, "only Tikhonov's filter takes sample_weight; the others refuse it")
     return {}
 
 

@@ -228,6 +228,9 @@ WEIGHTED = {
     "theorem4": mh.SpectralKernelMean(lam="theorem4"),
     "nested": mh.SpectralKernelMean(scale="loo"),
     "nested_fixed": mh.SpectralKernelMean(lam=0.7, scale="loo"),
+    "iterated": mh.SpectralKernelMean(filter=mh.IteratedTikhonov()),
+    "truncated": mh.SpectralKernelMean(filter=mh.TruncatedSVD(), lam=0.7),
+    "landweber": mh.SpectralKernelMean(filter=mh.Landweber(max_iter=20)),
 }
 
 
@@ -254,7 +257,7 @@ def test_weights_are_repetitions(estimator, seed, counts):
 def test_weights_that_cannot_be_used_are_refused(filter):
     X, weights = draw(1), np.array([2.0, 1, 1, 1, 1, 1, 0.5])
     estimator = mh.SpectralKernelMean(GAUSSIAN, filter=filter, lam=0.5)
-    message = "sample_weight=0.5 is too small" if filter == mh.Tikhonov() else "sample_weight cannot be used with"
+    message = "sample_weight=0.5 is too small" if filter == mh.Tikhonov() else "sample_weight must be whole numbers"
     with pytest.raises(ValueError, match=message):
         estimator.fit(X, sample_weight=weights)
 

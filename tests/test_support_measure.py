@@ -194,3 +194,17 @@ def test_threads_and_pipelines():
     memo.clear()
     with parallel_config("threading", n_jobs=2):
         assert_array_equal(cross_val_score(SupportMeasureClassifier(), bags, y, cv=3), plain)
+
+
+def test_probabilities_on_request():
+    rng = np.random.default_rng(0)
+    y = np.array(["a", "b", "c"])[np.arange(60) % 3]
+    bags = [rng.normal(scale=1.0 + 2 * (label == "b") + 5 * (label == "c"), size=(12, 2)) for label in y]
+    machine = SupportMeasureClassifier(C=10.0, probability=True).fit(bags, y)
+    chances = machine.predict_proba(bags)
+    assert_allclose(chances.sum(axis=1), 1.0)
+    assert (machine.classes_[chances.argmax(axis=1)] == y).mean() > 0.8
+    assert not hasattr(SupportMeasureClassifier(), "predict_proba")
+    with pytest.raises(AttributeError, match="predict_proba") as refused:
+        SupportMeasureClassifier().fit(bags, y).predict_proba(bags)
+    assert "probability=True" in str(refused.value.__cause__)

@@ -45,7 +45,6 @@ class SpectralKernelMean(BaseKernelMean):
         λ in Gram units: 0 is the plain average and inf the zero element.
     scale : float >= 0 or "loo", default 1.0
         The constant c; "loo" takes the leave-one-out optimum in [0, 1], together with λ.
-
     solver : "auto", "dense" or "low-rank", default "auto"
         "dense" decomposes the whole Gram matrix, O(n³). "low-rank" approximates it by a pivoted Cholesky factor of
         rank r, O(nr²), and certifies the result. "auto" is dense to 3,000 rows, if they fit the memory.
@@ -104,6 +103,9 @@ class SpectralKernelMean(BaseKernelMean):
         self.solver_ = self._chosen_solver(len(points))
         if self.solver_ == "dense":
             weights = self._chosen_weights(self._whole(points[present], repetitions[present]))
+            if self._repeats_rows:
+                first_copies = np.cumsum(np.append(0, repetitions[present][:-1])).astype(int)
+                weights = np.add.reduceat(weights, first_copies)
             self.spectrum_error_ = 0.0
         else:
             weights = self._low_rank_weights(points)
@@ -112,9 +114,16 @@ class SpectralKernelMean(BaseKernelMean):
         self._store(points, everywhere)
 
     def _whole(self, points: Array, repetitions: Array) -> Spectrum:
+        if self._repeats_rows:
+            points = np.repeat(points, repetitions.astype(int), axis=0)
         check_memory(DENSE_ARRAYS * 8 * len(points) ** 2, self.memory_limit, f"{len(points):,} rows", _REMEDY)
         K = gram.dense(self.kernel_._gram, points)
-        return whole_spectrum(K, None if self._multiplicities is None else repetitions)
+        return whole_spectrum(K, None if self._multiplicities is None or self._repeats_rows else repetitions)
+
+    @property
+    def _repeats_rows(self) -> bool:
+        """Whether weights are taken literally, for filters whose refits know no weights."""
+        return self._multiplicities is not None and not self.filter.takes_multiplicities
 
     def _chosen_solver(self, n: int) -> str:
         if self.solver not in ("auto", "dense", "low-rank"):
@@ -198,10 +207,9 @@ class SpectralKernelMean(BaseKernelMean):
     def _check_parameters(self, repetitions: Array) -> None:
         self._given_lam()
         self._given_scale()
-        repeats = self._multiplicities is not None
-        if repeats and not self.filter.takes_multiplicities:
-            raise ValueError(f"sample_weight cannot be used with {self.filter!r}; repeat the rows, or use Tikhonov()")
-        if repeats and (repetitions < 1).any():
+        if self._repeats_rows and (repetitions != np.rint(repetitions)).any():
+            raise ValueError(f"sample_weight must be whole numbers with {self.filter!r}; for others use Tikhonov()")
+        if self._multiplicities is not None and (repetitions < 1).any():
             raise ValueError(
                 f"sample_weight={repetitions.min():g} is too small: this estimator leaves whole rows out, so that "
                 f"weights must be 0 or at least 1; multiply them by a constant"

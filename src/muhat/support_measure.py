@@ -7,8 +7,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, OutlierMixin, RegressorMixin
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.svm import SVC, SVR, OneClassSVM
 from sklearn.utils import assert_all_finite, column_or_1d
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
@@ -79,12 +81,17 @@ def _check_target(estimator: Any, bags: Any, y: Any) -> NDArray[Any]:
     return target
 
 
+def _offers_probabilities(estimator: Any) -> bool:
+    if not estimator.probability:
+        raise AttributeError("predict_proba needs SupportMeasureClassifier(probability=True)")
+    return True
+
+
 class SupportMeasureClassifier(ClassifierMixin, _SupportMeasureMachine):
     r"""Support measure machine (SMM): a support vector classifier of distributions.
 
     Each bag stands for its mean element :math:`\hat\mu_i`, and the level-2 kernel compares those; see
     :class:`DistributionKernel`. Several classes are handled one against one, as ``sklearn.svm.SVC`` does.
-    For probabilities wrap it: ``sklearn.calibration.CalibratedClassifierCV(SupportMeasureClassifier())``.
 
     Parameters
     ----------
@@ -96,6 +103,9 @@ class SupportMeasureClassifier(ClassifierMixin, _SupportMeasureMachine):
         The kernel between mean elements; "median" is that of the distances between the bags of fit.
     C : float > 0, default 1.0
         The smaller, the stronger the regularisation.
+    probability : bool, default False
+        Whether to offer ``predict_proba``: a sigmoid of the decision values, calibrated by cross-validation on the one
+        Gram matrix of the training bags.
 
     Attributes
     ----------
@@ -129,11 +139,14 @@ class SupportMeasureClassifier(ClassifierMixin, _SupportMeasureMachine):
         mean: BaseKernelMean | None = None,
         level2: Level2 = Gaussian(),  # noqa: B008 (frozen)
         C: float = 1.0,
+        *,
+        probability: bool = False,
     ) -> None:
         self.kernel = kernel
         self.mean = mean
         self.level2 = level2
         self.C = C
+        self.probability = probability
 
     def fit(self, bags: Any, y: Any) -> Self:
         """Fit the machine.
@@ -157,7 +170,29 @@ class SupportMeasureClassifier(ClassifierMixin, _SupportMeasureMachine):
                 f"y holds one class only, {self.classes_[0]!r}, and a classifier needs two; bags of one class are "
                 f"for OneClassSupportMeasureMachine"
             )
-        return self._fit_machine(SVC(kernel="precomputed", C=C), bags, y)
+        machine = SVC(kernel="precomputed", C=C)
+        self._fit_machine(machine, bags, y)
+        if self.probability:
+            K = self._embedding._fit(bags)
+            self._calibrated = CalibratedClassifierCV(machine, ensemble=False).fit(K, y)
+        return self
+
+    @available_if(_offers_probabilities)  # type: ignore[untyped-decorator]
+    def predict_proba(self, bags: Any) -> Array:
+        """Probability of each class, with ``probability=True``.
+
+        The class with the largest may differ from ``predict``, which goes by the decision values.
+
+        Parameters
+        ----------
+        bags : sequence of arrays of shape (n_i, d)
+
+        Returns
+        -------
+        array of shape (n, n_classes)
+        """
+        K = self._gram(bags)
+        return self._calibrated.predict_proba(K)
 
     def decision_function(self, bags: Any) -> Array:
         """Distance of each bag from the boundary, positive on the side of the second class.
