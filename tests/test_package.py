@@ -21,6 +21,7 @@ CORE = [
     "memory",
     "threads",
     "distances",
+    "fast",
     "gram",
     "spectrum",
     "refits",
@@ -35,6 +36,7 @@ CORE = [
     "lowrank",
     "reservoir",
     "sketch",
+    "streaming",
     "mean",
     "spectral",
     "stein",
@@ -56,6 +58,7 @@ APPLICATIONS = [
     "support_measure",
     "hypothesis_tests",
     "datasets",
+    "distributed",
 ]
 ORDER = [*CORE, *APPLICATIONS, "plotting", "reproduce"]
 HEAVY = ["matplotlib", "dask", "jinja2", "rich", "numba", "polars"]

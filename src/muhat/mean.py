@@ -11,15 +11,18 @@ from sklearn.utils.validation import check_is_fitted
 from muhat import gram
 from muhat.adapters import Precomputed
 from muhat.elements import Element
+from muhat.features import Nystroem
 from muhat.kernels import Gaussian, Kernel
+from muhat.lowrank import MeanChoice
 from muhat.measures import Atoms
 from muhat.selection import ScorePath, simple_score, simple_shrinkage
+from muhat.streaming import SketchedMeanMixin, SketchPlan
 from muhat.types import Array
 from muhat.validation import check_gram, check_multiplicities, check_number, check_overflow, check_rows
 from muhat.values import ValueParametersMixin
 
 
-class BaseKernelMean(ValueParametersMixin, BaseEstimator):
+class BaseKernelMean(SketchedMeanMixin, ValueParametersMixin, BaseEstimator):
     r"""Base of the mean estimators: a fitted one has ``mean_``, an :class:`Element` of the space of ``kernel_``.
 
     ``score(X)`` is minus the paper's loss, the mean of :math:`\|\phi(x) - \hat\mu\|^2`. It compares estimators
@@ -28,6 +31,7 @@ class BaseKernelMean(ValueParametersMixin, BaseEstimator):
     """
 
     kernel: Kernel | Literal["precomputed"]
+    features: Nystroem | None = None
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Estimate the mean.
@@ -44,6 +48,8 @@ class BaseKernelMean(ValueParametersMixin, BaseEstimator):
         -------
         self
         """
+        if self.features is not None:
+            return self._fit_features(X, sample_weight)
         rows = check_rows(X, estimator=self, min_rows=2)
         multiplicities = check_multiplicities(sample_weight, rows)
         if isinstance(self.kernel, Kernel):
@@ -56,6 +62,12 @@ class BaseKernelMean(ValueParametersMixin, BaseEstimator):
             f"wrap other kernels by muhat.as_kernel"
         )
 
+    def _fit_features(self, X: Any, sample_weight: Any) -> Self:
+        if sample_weight is not None or self.kernel == "precomputed":
+            raise ValueError("features go with rows of equal weight and a kernel object; leave features=None otherwise")
+        self.__dict__.pop("_sketch", None)
+        return self.partial_fit(X)
+
     def _fit_points(self, kernel: Kernel, points: Array, multiplicities: Array | None = None) -> Self:
         """Fit to a resolved kernel and to points that were checked before."""
         with np.errstate(over="ignore"):
@@ -63,6 +75,7 @@ class BaseKernelMean(ValueParametersMixin, BaseEstimator):
         self.kernel_ = kernel
         self._multiplicities = multiplicities
         self._known_loo_score: float | None = None
+        self.solver_ = "tiles"
         self._estimate(points, multiplicities_or_ones(points, multiplicities))
         return self
 
@@ -78,6 +91,8 @@ class BaseKernelMean(ValueParametersMixin, BaseEstimator):
         """Leave-one-out score of the estimate: an honest estimate of its loss, up to a constant of the data."""
         check_is_fitted(self, "mean_")
         if self._known_loo_score is None:
+            if self.solver_ == "features":
+                raise AttributeError('the sums of features do not tell the score of a given lam; use lam="loo"')
             self._known_loo_score = self._compute_loo_score()
         return self._known_loo_score
 
@@ -128,6 +143,9 @@ class KernelMean(BaseKernelMean):
     Parameters
     ----------
     kernel : Kernel or "precomputed", default Gaussian()
+    features : Nystroem, optional
+        Work in the span of landmarks, in memory that does not grow with n: ``fit`` for many rows, ``partial_fit`` for
+        a stream. The weights are then those of the landmarks.
 
     Attributes
     ----------
@@ -138,6 +156,8 @@ class KernelMean(BaseKernelMean):
         1/n each.
     loo_score_ : float
         Computed when asked for, in O(n²).
+    solver_ : str
+        "tiles", or "features" where those were given.
 
     Examples
     --------
@@ -147,14 +167,26 @@ class KernelMean(BaseKernelMean):
     Element(Gaussian(bandwidth=21.5...), 20 atoms in 5 dimensions, total weight 1)
     """
 
-    def __init__(self, kernel: Kernel | Literal["precomputed"] = Gaussian()) -> None:  # noqa: B008 (frozen)
+    def __init__(
+        self,
+        kernel: Kernel | Literal["precomputed"] = Gaussian(),  # noqa: B008 (frozen)
+        *,
+        features: Nystroem | None = None,
+    ) -> None:
         self.kernel = kernel
+        self.features = features
+
+    def _sketch_plan(self) -> SketchPlan:
+        return SketchPlan()
+
+    def _store_choice(self, choice: MeanChoice) -> None:
+        self._known_loo_score = choice.score
 
     def _estimate(self, points: Array, repetitions: Array) -> None:
         self._store(points, repetitions / repetitions.sum())
 
     def _compute_loo_score(self) -> float:
-        points = self.mean_.measures[0].points  # type: ignore[union-attr]
+        points = self.mean_.measures[0].points
         means = _gram_means(self.kernel_, points, multiplicities_or_ones(points, self._multiplicities))
         return float(simple_score(*means, 0.0))
 
@@ -175,6 +207,8 @@ class ShrunkKernelMean(BaseKernelMean):
         The amount α; "loo" is the leave-one-out optimum.
     target : Element, optional
         f*, an element of the space of the fitted kernel: give the kernel a numeric bandwidth. Default zero.
+    features : Nystroem, optional
+        See :class:`KernelMean`; not with a target.
 
     Attributes
     ----------
@@ -197,20 +231,35 @@ class ShrunkKernelMean(BaseKernelMean):
         kernel: Kernel | Literal["precomputed"] = Gaussian(),  # noqa: B008 (frozen)
         shrinkage: float | Literal["loo"] = "loo",
         target: Element | None = None,
+        *,
+        features: Nystroem | None = None,
     ) -> None:
         self.kernel = kernel
         self.shrinkage = shrinkage
         self.target = target
+        self.features = features
+
+    def _given_shrinkage(self) -> float | None:
+        if isinstance(self.shrinkage, str) and self.shrinkage == "loo":
+            return None
+        return check_number("shrinkage", self.shrinkage, low=0, high=1, or_else='"loo"')
+
+    def _sketch_plan(self) -> SketchPlan:
+        if self.target is not None:
+            raise ValueError(f"target={self.target!r} cannot be used with features; shrink toward zero: target=None")
+        shrinkage = self._given_shrinkage()
+        return SketchPlan(scale="loo" if shrinkage is None else 1.0 - shrinkage)
+
+    def _store_choice(self, choice: MeanChoice) -> None:
+        self.shrinkage_, self._known_loo_score = 1.0 - choice.scale, choice.score
 
     def _estimate(self, points: Array, repetitions: Array) -> None:
         n, mean_diag, mean_gram = _gram_means(self.kernel_, points, repetitions)
         if self.target is not None:
             offset = self._squared_offset(points, repetitions / n)
             mean_diag, mean_gram = max(mean_diag + offset, 0.0), max(mean_gram + offset, 0.0)
-        if isinstance(self.shrinkage, str) and self.shrinkage == "loo":
-            self.shrinkage_ = simple_shrinkage(n, mean_diag, mean_gram)
-        else:
-            self.shrinkage_ = check_number("shrinkage", self.shrinkage, low=0, high=1, or_else='"loo"')
+        given = self._given_shrinkage()
+        self.shrinkage_ = simple_shrinkage(n, mean_diag, mean_gram) if given is None else given
         alphas = np.unique(np.append(np.linspace(0, 1, 101), self.shrinkage_))
         self.loo_path_ = ScorePath(alphas, simple_score(n, mean_diag, mean_gram, alphas))
         self._known_loo_score = float(simple_score(n, mean_diag, mean_gram, self.shrinkage_))

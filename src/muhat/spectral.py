@@ -7,13 +7,15 @@ from typing import Any, Literal
 import numpy as np
 
 from muhat import gram
-from muhat.features import pivoted_cholesky
+from muhat.features import Nystroem, pivoted_cholesky
 from muhat.filters import Filter, Tikhonov
 from muhat.kernels import Gaussian, Kernel
+from muhat.lowrank import MeanChoice
 from muhat.mean import BaseKernelMean, multiplicities_or_ones
 from muhat.memory import check_memory, memory_budget
 from muhat.selection import DeletionScore, Theorem4Score
 from muhat.spectrum import Spectrum, low_rank_spectrum, whole_spectrum
+from muhat.streaming import SketchPlan
 from muhat.types import Array
 from muhat.validation import check_number
 
@@ -52,6 +54,8 @@ class SpectralKernelMean(BaseKernelMean):
         The largest error of a low-rank estimate, relative to its norm; the rank is raised until it is met.
     memory_limit : float, optional
         Bytes that the fit may take; default six tenths of what is free.
+    features : Nystroem, optional
+        See :class:`KernelMean`; with Tikhonov's filter. λ by deletion goes by 1,000 of the rows.
 
     Attributes
     ----------
@@ -88,6 +92,7 @@ class SpectralKernelMean(BaseKernelMean):
         solver: Literal["auto", "dense", "low-rank"] = "auto",
         tol: float = 1e-4,
         memory_limit: float | None = None,
+        features: Nystroem | None = None,
     ) -> None:
         self.kernel = kernel
         self.filter = filter
@@ -96,6 +101,18 @@ class SpectralKernelMean(BaseKernelMean):
         self.solver = solver
         self.tol = tol
         self.memory_limit = memory_limit
+        self.features = features
+
+    def _sketch_plan(self) -> SketchPlan:
+        if not isinstance(self.filter, Tikhonov):
+            raise ValueError(f"filter={self.filter!r} cannot be used with features; use Tikhonov()")
+        self._given_lam()
+        self._given_scale()
+        return SketchPlan(self.lam, self.scale)
+
+    def _store_choice(self, choice: MeanChoice) -> None:
+        self.lam_, self.scale_, self._known_loo_score = choice.lam, choice.scale, choice.score
+        self.loo_path_ = None
 
     def _estimate(self, points: Array, repetitions: Array) -> None:
         present = repetitions > 0
@@ -228,7 +245,7 @@ class SpectralKernelMean(BaseKernelMean):
         return spectrum.weights(self.filter(spectrum.eigenvalues * spectrum.unit, self.lam_))
 
     def _compute_loo_score(self) -> float:
-        points = self.mean_.measures[0].points  # type: ignore[union-attr]
+        points = self.mean_.measures[0].points
         repetitions = multiplicities_or_ones(points, self._multiplicities)
         present = repetitions > 0
         if self.solver_ == "dense":
