@@ -240,7 +240,7 @@ class KernelCovariance(ValueParametersMixin, BaseEstimator):
     def _centred(self, name: str, kernel: Any, X: Array) -> tuple[Kernel, Element, Array]:
         check_kernel(name, kernel)
         resolved = kernel.resolve(X)
-        K = gram.dense(resolved._gram, X)
+        K = gram.dense(resolved._gram, X, arrays=4)
         weights = mean_weights(self.centering, K)
         centre_gram(K, weights)
         return resolved, Element(resolved, Atoms.trusted(X, weights)), K

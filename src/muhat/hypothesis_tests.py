@@ -149,7 +149,7 @@ def _sample(name: str, X: Any, min_rows: int) -> Array:
 
 def _gram(kernel: Kernel, points: Array) -> Array:
     check_overflow(kernel, kernel._diag(points))
-    K = gram.dense(kernel._gram, points)
+    K = gram.dense(kernel._gram, points, arrays=4)
     if not np.isfinite(K.sum()):  # no comparison with NaN holds, which would look like a small p-value
         raise ValueError(f"{kernel!r} gives values that are not finite; correct the kernel, or rescale the data")
     return K

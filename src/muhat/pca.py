@@ -11,10 +11,12 @@ from sklearn.utils.validation import check_is_fitted
 from muhat import gram
 from muhat.adapters import Precomputed
 from muhat.components import centre_gram, principal_components
-from muhat.kernels import Gaussian, Kernel
+from muhat.features import Nystroem
+from muhat.kernels import Gaussian, Kernel, check_kernel
 from muhat.mean import BaseKernelMean
 from muhat.preimages import fixed_point_preimages, ridge_preimages
 from muhat.recipes import check_recipe, mean_weights
+from muhat.streaming import SketchPlan, fitted_features
 from muhat.types import Array
 from muhat.validation import check_count, check_gram, check_number, check_rows
 from muhat.values import ValueParametersMixin
@@ -44,6 +46,9 @@ class KernelPCA(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, Transform
         by the fixed-point iteration of Mika et al. for the Gaussian kernel.
     alpha : float, default 1.0
         Ridge of the pre-images.
+    features : Nystroem, optional
+        Work in the span of landmarks, O(nr²) time and O(r²) memory beyond X, for many rows: ``coefficients_`` and
+        ``mean_weights_`` are then those of the landmarks. Not with ``covariance``.
 
     Attributes
     ----------
@@ -80,6 +85,7 @@ class KernelPCA(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, Transform
         *,
         pre_image: Literal["ridge", "fixed-point"] = "ridge",
         alpha: float = 1.0,
+        features: Nystroem | None = None,
     ) -> None:
         self.n_components = n_components
         self.kernel = kernel
@@ -87,6 +93,7 @@ class KernelPCA(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, Transform
         self.covariance = covariance
         self.pre_image = pre_image
         self.alpha = alpha
+        self.features = features
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Find the directions.
@@ -118,18 +125,22 @@ class KernelPCA(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, Transform
         array of shape (n, n_components)
         """
         K = self._fit(X)
-        return K @ self.coefficients_ - self._shift
+        return self.transform(X) if K is None else K @ self.coefficients_ - self._shift
 
-    def _fit(self, X: Any) -> Array:
+    def _fit(self, X: Any) -> Array | None:
+        """Fit, and return the Gram matrix of the rows where it was computed."""
         check_recipe("mean", self.mean)
         check_recipe("covariance", self.covariance)
         if self.pre_image not in ("ridge", "fixed-point"):
             raise ValueError(f'pre_image={self.pre_image!r} must be "ridge" or "fixed-point"')
         rows = check_rows(X, estimator=self, min_rows=2, copy=isinstance(self.kernel, Kernel))
         n_components = self._checked_n_components(len(rows))
+        if self.features is not None:
+            self._fit_features(rows, n_components)
+            return None
         if isinstance(self.kernel, Kernel):
             self.kernel_, self._points = self.kernel.resolve(rows), rows
-            K = gram.dense(self.kernel_._gram, rows)
+            K = gram.dense(self.kernel_._gram, rows, arrays=2 if self.covariance is None else 5)
         elif self.kernel == "precomputed":
             K = check_gram(rows, name="X", definite=False)
             self.kernel_ = Precomputed(K)
@@ -159,6 +170,29 @@ class KernelPCA(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, Transform
         self._squared_norm = float(beta @ offsets)
         self._shift = offsets @ self.coefficients_
         total = B @ (np.diag(K) - 2.0 * offsets + self._squared_norm)
+        self.explained_variance_ratio_ = self.eigenvalues_ / total if total > 0 else np.zeros_like(self.eigenvalues_)
+        self._n_features_out = len(self.eigenvalues_)
+
+    def _fit_features(self, rows: Array, n_components: int | None) -> None:
+        """The same in features: directions and mean are elements on the landmarks, and C = Σ (z − m)(z − m)ᵀ."""
+        check_kernel("kernel", self.kernel)
+        if self.covariance is not None:
+            raise ValueError("covariance= weighs every row and cannot be used with features; leave one of them out")
+        plan = SketchPlan() if self.mean is None else self.mean._sketch_plan()
+        features, n = fitted_features(self.features, self.kernel, rows), len(rows)
+        if n_components is not None and n_components > features._map.shape[1]:
+            raise ValueError(f"n_components={n_components} must not exceed the {features._map.shape[1]} features")
+        sketch = plan.empty(features, second_moment=True).update(rows)
+        mean, average = sketch.mean_features(*plan), sketch.mean_features()
+        C = sketch.moment_ - n * (np.outer(average, mean) + np.outer(mean, average) - np.outer(mean, mean))
+        components = principal_components(C, np.zeros(len(C)), np.ones(len(C)), n_components)
+        directions = components.coefficients * np.sqrt(components.eigenvalues)
+        self.kernel_, self._points = features.kernel_, features.landmarks_
+        self.eigenvalues_ = components.eigenvalues
+        self.coefficients_, self.mean_weights_ = features._map @ directions, features._map @ mean
+        self.covariance_weights_ = np.full(n, 1.0 / n)
+        self._squared_norm, self._shift = float(mean @ mean), mean @ directions
+        total = self.kernel_._diag(rows).sum() + n * (self._squared_norm - 2.0 * average @ mean)
         self.explained_variance_ratio_ = self.eigenvalues_ / total if total > 0 else np.zeros_like(self.eigenvalues_)
         self._n_features_out = len(self.eigenvalues_)
 

@@ -83,6 +83,13 @@ class MeanSketch:
         """Rows seen."""
         return self._sums.n
 
+    @property
+    def moment_(self) -> Array:
+        """ZᵀZ, of shape (m, m); only with ``second_moment``."""
+        if self._sums.moment is None:
+            raise AttributeError("the sketch keeps no second moment; make it with second_moment=True")
+        return self._sums.moment
+
     def update(self, X: Any) -> Self:
         """Add rows; X is anything with a shape that can be sliced (an array, ``np.memmap``, an HDF5 data set)."""
         return self._take(self._read(X), 1)

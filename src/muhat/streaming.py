@@ -10,6 +10,7 @@ from sklearn.utils.metaestimators import available_if
 from muhat.features import Nystroem
 from muhat.lowrank import Lam, MeanChoice, Scale
 from muhat.sketch import MeanSketch
+from muhat.types import Array
 from muhat.validation import check_rows
 
 RESERVOIR = 1000
@@ -22,10 +23,22 @@ class SketchPlan(NamedTuple):
     lam: Lam = 0.0
     scale: Scale = 1.0
 
-    def empty(self, features: Nystroem) -> MeanSketch:
-        """A sketch that keeps what this shrinkage needs, and no more."""
-        spectral = self.lam != 0.0
-        return MeanSketch(features, second_moment=spectral, reservoir=RESERVOIR if self.lam == "loo" else 0)
+    def empty(self, features: Nystroem, second_moment: bool = False) -> MeanSketch:
+        """A sketch that keeps what this shrinkage needs."""
+        second_moment = second_moment or self.lam != 0.0
+        return MeanSketch(features, second_moment, reservoir=RESERVOIR if self.lam == "loo" else 0)
+
+
+def fitted_features(features: Any, kernel: Any, rows: Array) -> Nystroem:
+    """Features as they come where they are fitted, else fitted to the rows with the host's kernel."""
+    if not isinstance(features, Nystroem):
+        raise ValueError(
+            f"features={features!r} must be Nystroem features, whose landmarks carry the mean; for others use "
+            f"muhat.MeanSketch"
+        )
+    if hasattr(features, "fingerprint_"):
+        return features
+    return clone(features).set_params(kernel=kernel).fit(rows)
 
 
 def _has_features(estimator: Any) -> bool:
@@ -70,7 +83,7 @@ class SketchedMeanMixin:
         first = not hasattr(self, "_sketch")
         rows = check_rows(X, estimator=self, reset=first, min_rows=2 if first else 1)
         if first:
-            self._sketch = self._sketch_plan().empty(self._fitted_features(rows))
+            self._sketch = self._sketch_plan().empty(fitted_features(self.features, self.kernel, rows))
         self._sketch.update(rows)
         plan = self._sketch_plan()
         self.kernel_ = self._sketch.features.kernel_
@@ -81,13 +94,3 @@ class SketchedMeanMixin:
         self.approximation_error_ = self._sketch.features.approximation_error_
         self._store_choice(self._sketch.choose(*plan))
         return self
-
-    def _fitted_features(self, rows: Any) -> Nystroem:
-        if not isinstance(self.features, Nystroem):
-            raise ValueError(
-                f"features={self.features!r} must be Nystroem features, whose landmarks carry the mean; for others use "
-                f"muhat.MeanSketch"
-            )
-        if hasattr(self.features, "fingerprint_"):
-            return self.features
-        return clone(self.features).set_params(kernel=self.kernel).fit(rows)
