@@ -81,6 +81,14 @@ def test_a_small_budget_moves_auto_to_low_rank():
     assert fitted.solver_ == "low-rank"
 
 
+def test_auto_is_dense_where_no_rank_suffices(monkeypatch):
+    monkeypatch.setattr(spectral, "DENSE_ROWS", 100)
+    X = sample(300)
+    found = mh.SpectralKernelMean(mh.Gaussian(0.05), lam=1.0).fit(X)
+    assert found.solver_ == "dense"
+    assert_allclose(found.weights_, mh.SpectralKernelMean(mh.Gaussian(0.05), lam=1.0, solver="dense").fit(X).weights_)
+
+
 def test_what_cannot_be_met_is_said():
     with pytest.raises(ValueError, match=r"tol=1e-08 cannot be met: at rank .* raise tol"):
         mh.SpectralKernelMean(mh.Gaussian(0.05), lam=1.0, solver="low-rank", tol=1e-8).fit(sample(600))

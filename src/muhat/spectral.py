@@ -49,7 +49,8 @@ class SpectralKernelMean(BaseKernelMean):
         The constant c; "loo" takes the leave-one-out optimum in [0, 1], together with λ.
     solver : "auto", "dense" or "low-rank", default "auto"
         "dense" decomposes the whole Gram matrix, O(n³). "low-rank" approximates it by a pivoted Cholesky factor of
-        rank r, O(nr²), and certifies the result. "auto" is dense to 3,000 rows, if they fit the memory.
+        rank r, O(nr²), and certifies the result. "auto" is dense to 3,000 rows, if they fit the memory, and beyond
+        where no rank below n/2 meets ``tol``.
     tol : float, default 1e-4
         The largest error of a low-rank estimate, relative to its norm; the rank is raised until it is met.
     memory_limit : float, optional
@@ -118,14 +119,14 @@ class SpectralKernelMean(BaseKernelMean):
         present = repetitions > 0
         self._check_parameters(repetitions[present])
         self.solver_ = self._chosen_solver(len(points))
-        if self.solver_ == "dense":
+        weights = self._low_rank_weights(points) if self.solver_ == "low-rank" else None
+        if weights is None:
+            self.solver_ = "dense"
             weights = self._chosen_weights(self._whole(points[present], repetitions[present]))
             if self._repeats_rows:
                 first_copies = np.cumsum(np.append(0, repetitions[present][:-1])).astype(int)
                 weights = np.add.reduceat(weights, first_copies)
             self.spectrum_error_ = 0.0
-        else:
-            weights = self._low_rank_weights(points)
         everywhere = np.zeros(len(points))
         everywhere[present] = self.scale_ * weights
         self._store(points, everywhere)
@@ -166,8 +167,8 @@ class SpectralKernelMean(BaseKernelMean):
         self.scale_ = score.best_scale(lam) if scale is None else scale
         return self._filtered_weights(spectrum)
 
-    def _low_rank_weights(self, points: Array) -> Array:
-        """Raise the rank until the estimate is within ``tol`` of its norm.
+    def _low_rank_weights(self, points: Array) -> Array | None:
+        """Raise the rank until the estimate is within ``tol`` of its norm; None where "auto" had better be dense.
 
         With K̂ = LLᵀ in place of K, and r = 1ₙ − β̂, the weights are off by (K + λI)⁻¹(K − K̂)r, an element of norm at
         most ‖(K − K̂)r‖ / 2√λ. The product with K costs O(n²) time, in tiles.
@@ -182,6 +183,8 @@ class SpectralKernelMean(BaseKernelMean):
             self.spectrum_error_ = self._relative_error(points, L, weights)
             if self.spectrum_error_ <= self.tol:
                 return weights
+            if rank >= n / 2 and self.solver == "auto":
+                return None
             if rank >= n / 2:
                 raise ValueError(
                     f"tol={self.tol:g} cannot be met: at rank {rank} of {n} rows the estimate is known to "
