@@ -63,6 +63,8 @@ class SpectralKernelMean(BaseKernelMean):
     lam_, scale_ : float
     solver_ : str
         What "auto" took.
+    rank_ : int
+        Eigen-directions that the estimate rests on.
     spectrum_error_ : float
         A bound of the distance to the estimate from the whole spectrum at the same λ, relative to its norm.
     kernel_, mean_, weights_, loo_score_
@@ -122,11 +124,12 @@ class SpectralKernelMean(BaseKernelMean):
         weights = self._low_rank_weights(points) if self.solver_ == "low-rank" else None
         if weights is None:
             self.solver_ = "dense"
-            weights = self._chosen_weights(self._whole(points[present], repetitions[present]))
+            spectrum = self._whole(points[present], repetitions[present])
+            weights = self._chosen_weights(spectrum)
+            self.rank_, self.spectrum_error_ = int(np.count_nonzero(spectrum.eigenvalues)), 0.0
             if self._repeats_rows:
                 first_copies = np.cumsum(np.append(0, repetitions[present][:-1])).astype(int)
                 weights = np.add.reduceat(weights, first_copies)
-            self.spectrum_error_ = 0.0
         everywhere = np.zeros(len(points))
         everywhere[present] = self.scale_ * weights
         self._store(points, everywhere)
