@@ -39,6 +39,9 @@ CORE = [
     "streaming",
     "mean",
     "spectral",
+    "targets",
+    "adaptive",
+    "robust",
     "stein",
     "recipes",
 ]
@@ -57,6 +60,7 @@ APPLICATIONS = [
     "bags",
     "support_measure",
     "hypothesis_tests",
+    "errors",
     "datasets",
     "distributed",
 ]

@@ -1,6 +1,7 @@
 """muhat: kernel means that beat the plain average."""
 
 from muhat.adapters import as_kernel
+from muhat.adaptive import AdaptiveKernelMean
 from muhat.bags import DistributionKernel, bags_from_groups
 from muhat.covariance import Centered, KernelCovariance, ShrunkKernelCenterer
 from muhat.datasets import load_bags, load_uci
@@ -13,6 +14,7 @@ from muhat.kernels import Gaussian, Laplace, Linear, Matern, Polynomial
 from muhat.mean import KernelMean, ShrunkKernelMean
 from muhat.measures import Atoms, GaussianMixture, paper_mixture
 from muhat.pca import KernelPCA
+from muhat.robust import MedianOfMeans, RobustKernelMean
 from muhat.sketch import MeanSketch
 from muhat.spectral import SpectralKernelMean
 from muhat.stein import james_stein, oracle_shrinkage
@@ -25,6 +27,7 @@ from muhat.support_measure import (
 __version__ = "0.1.0"
 
 __all__ = [
+    "AdaptiveKernelMean",
     "Atoms",
     "Centered",
     "DistributionKernel",
@@ -42,10 +45,12 @@ __all__ = [
     "MatchedGaussianMixture",
     "Matern",
     "MeanSketch",
+    "MedianOfMeans",
     "NuMethod",
     "Nystroem",
     "OneClassSupportMeasureMachine",
     "Polynomial",
+    "RobustKernelMean",
     "ShrunkKernelCenterer",
     "ShrunkKernelMean",
     "SpectralKernelMean",

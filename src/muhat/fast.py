@@ -1,7 +1,7 @@
 """Compiled sums of Gaussian kernel values, for where numba is installed: distance, exponential and sum in one pass.
 
-The loops are plain Python; ``gaussian_sums`` imports numba and compiles them at its first call, so that ``import muhat``
-does neither. The numpy tiles of ``gram`` are what runs without numba, and the oracle with it.
+The loops are plain Python; ``gaussian_sums`` imports numba and compiles them at its first call, so that
+``import muhat`` does neither. The numpy tiles of ``gram`` are what runs without numba, and the oracle with it.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ _T3, _T4, _T5, _T6, _T7, _T8, _T9, _T10, _T11, _T12 = (1.0 / factorial(k) for k 
 def _pack(X: Any, Y: Any, W: Any, width: float) -> Any:
     """Rows about the mean of X over the width, and minus half their squares; weights. In the layout of ``_add_sums``.
 
-    A, a: (blocks, dimensions, 256) and (blocks, 256), of X; B, b, w: (m, dimensions), (m,) and (m, columns), of Y. Zeros
-    pad rows to blocks, dimensions to fours and m to threes.
+    A, a: (blocks, dimensions, 256) and (blocks, 256), of X; B, b, w: (m, dimensions), (m,) and (m, columns), of Y.
+    Zeros pad rows to blocks, dimensions to fours and m to threes.
     """
     (n, d), (m, columns) = X.shape, W.shape
     blocks, padded, threes = (n + _ROWS - 1) // _ROWS, 4 * ((d + 3) // 4), 3 * ((m + 2) // 3)
@@ -62,8 +62,9 @@ def _add_sums(A: Any, a: Any, B: Any, b: Any, w: Any, out: Any) -> None:
     """Add the sums over j of w_jc exp(aᵢ + bⱼ + Aᵢᵀ Bⱼ) to out, of shape (columns of w, blocks, 256).
 
     Rows lie along the inner loops, which have no sums over lanes: the compiler may not, and need not, reorder any
-    addition. The exponential is 2^k·p(r), x = k·ln 2 + r, p the Taylor polynomial of degree 12 (1.7e-16 for |r| ≤ ½ ln 2),
-    its terms paired to shorten the chain, and 2^k added to the bits of the exponent. No x is so small that it underflows.
+    addition. The exponential is 2^k·p(r), with x = k·ln 2 + r and p the Taylor polynomial of degree 12 (1.7e-16 for
+    |r| ≤ ½ ln 2), its terms paired to shorten the chain, and k added to the bits of the exponent. Packed rows that pass
+    the test of ``gaussian_sums`` have x ≥ −200, so that nothing underflows.
     """
     E = np.empty((3, _ROWS))
     for block in range(len(A)):
@@ -113,8 +114,8 @@ def gaussian_sums() -> GaussianSums | None:
         return None
     read = numba.types.Array(numba.float64, 2, "C", readonly=True)
     one, two, three = numba.float64[::1], numba.float64[:, ::1], numba.float64[:, :, ::1]
-    pack = _compiled(_pack, numba.types.Tuple((three, two, two, one, two))(read, read, read, numba.float64))
-    add = _compiled(_add_sums, numba.void(three, two, two, one, two, three))
+    pack = _compiled(_pack, (read, read, read, numba.float64))
+    add = _compiled(_add_sums, (three, two, two, one, two, three))
 
     def sums(X: Array, Y: Array, W: Array, width: float) -> Array | None:
         with np.errstate(over="ignore", invalid="ignore"):
