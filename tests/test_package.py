@@ -61,6 +61,7 @@ APPLICATIONS = [
     "support_measure",
     "hypothesis_tests",
     "errors",
+    "mmd_intervals",
     "datasets",
     "distributed",
 ]

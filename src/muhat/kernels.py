@@ -67,15 +67,18 @@ class Polynomial(Kernel):
         if self.degree == 1:
             return M
         q = np.stack([np.einsum("bi,ij,bj->b", points, S, points, optimize=True) for S in P.covariances])
-        third = np.zeros_like(M)
         if isinstance(Q, Gaussians):
             q += np.einsum("ai,bij,aj->ab", P.means, Q.covariances, P.means, optimize=True)
             q += np.einsum("aij,bij->ab", P.covariances, Q.covariances, optimize=True)
-            third = np.einsum("ai,bij,ajk,bk->ab", P.means, Q.covariances, P.covariances, Q.means, optimize=True)
         if self.degree == 2:
             return M**2 + q
         if self.degree == 3:
-            return M**3 + 3 * M * q + 6 * third
+            values = M**3 + 3 * M * q
+            if isinstance(Q, Gaussians):
+                values += 6 * np.einsum(
+                    "ai,bij,ajk,bk->ab", P.means, Q.covariances, P.covariances, Q.means, optimize=True
+                )
+            return values
         raise ValueError(self._no_closed_form())
 
     def _gaussian_diag(self, P: Gaussians) -> Array:
