@@ -36,6 +36,12 @@ def gram(k, X, Y):
     return k(np.asarray(X)[:, None, :], np.asarray(Y)[None, :, :])
 
 
+def kernel_sum(k, X, Y, beta, gamma):
+    """The form, and the sum of the absolute values of its terms, pair by pair in exact addition."""
+    terms = [b * c * k(x, y) for x, b in zip(X, beta, strict=True) for y, c in zip(Y, gamma, strict=True)]
+    return math.fsum(terms), math.fsum(map(abs, terms))
+
+
 def median_of_pairs(X, distance):
     values = sorted(distance(X[i], X[j]) for i in range(len(X)) for j in range(i + 1, len(X)))
     half = len(values) // 2

@@ -11,6 +11,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import muhat as mh
 from muhat import fast, gram
+from muhat.distances import EXPANDABLE
 
 needs_numba = pytest.mark.skipif(fast.gaussian_sums() is None, reason="numba is missing: pip install 'muhat[fast]'")
 
@@ -52,8 +53,9 @@ def test_shifted_data_and_all_widths(width, shift):
 
 @needs_numba
 def test_the_exponential_over_all_exponents_that_occur():
-    x = np.sqrt(np.linspace(0.0, 99.9, 4001))[:, None]  # half squares to 50 on either side of the mean
-    X, Y = np.concatenate([x, -x]), np.array([[9.99], [-9.99], [0.0]])
+    furthest = np.sqrt(1.999 * EXPANDABLE)  # half squares to the limit, on either side of the mean
+    x = np.sqrt(np.linspace(0.0, furthest**2, 4001))[:, None]
+    X, Y = np.concatenate([x, -x]), np.array([[furthest], [-furthest], [0.0]])
     for j in range(3):
         weights = np.eye(3)[j]
         expected = np.exp(-0.5 * (X - Y[j])[:, 0] ** 2)
@@ -96,6 +98,7 @@ def test_layouts_and_types():
 def everything_compiled(monkeypatch):
     monkeypatch.setattr(gram, "COMPILED", 0)
     monkeypatch.setattr(gram, "BLOCK", 64)
+    monkeypatch.setattr(fast, "BLOCK", 64)
     monkeypatch.setattr(gram, "THREADED", 0)
 
 

@@ -15,9 +15,11 @@ Metric = Literal["sqeuclidean", "cityblock"]
 MEDIAN_ROWS = 2000
 """Up to so many rows the median of pairwise distances is exact."""
 
+EXPANDABLE = 40.0
+"""Half squared norms, in units of the scale, up to which ‖x − y‖² may be expanded: exp(−½‖x − y‖²) keeps 1e-13."""
+
 _DIRECT_WIDTH = 4
 _CHUNK = 256
-_EXPANDABLE = 50.0
 _CLOSE = 1e-4
 _MANY_CLOSE = 0.05
 
@@ -88,7 +90,7 @@ def negative_half_squares(X: Array, Y: Array, scale: float) -> Array | None:
             part /= scale
         A[:, -2], A[:, -1] = -0.5 * np.einsum("ij,ij->i", a, a), 1.0
         B[:, -2], B[:, -1] = 1.0, -0.5 * np.einsum("ij,ij->i", b, b)
-    if min(A[:, -2].min(), B[:, -1].min()) < -_EXPANDABLE:
+    if min(A[:, -2].min(), B[:, -1].min()) < -EXPANDABLE:
         return None
     return A @ B.T
 

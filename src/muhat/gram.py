@@ -1,8 +1,13 @@
 """Gram products in bounded memory: the n x m matrix is visited a tile at a time, by several threads.
 
-``kernel`` is anything that maps two row blocks to their matrix of kernel values. Results do not depend on the
-number of threads: each thread owns rows, and sums are added in the order of the rows. Large sums of a Gaussian kernel
-are compiled where numba is installed (``muhat.fast``); they agree to 1e-13 of the magnitude of their terms.
+``kernel`` is a kernel object, and then rows may be anything that can be sliced: arrays, ``np.memmap``, HDF5 data sets,
+Dask arrays. Each block is read when its turn comes, checked, and converted to float64. Or ``kernel`` is a function of
+two blocks of rows, and then rows are arrays that were checked before.
+
+Results do not depend on the number of threads: each thread owns rows, and sums are added in the order of the rows.
+Large sums of a Gaussian kernel are compiled where numba is installed (``muhat.fast``); they agree to 1e-13 of the
+magnitude of their terms. Kernels with few exact features (linear, polynomial) are summed through those, in O(n), where
+that costs less than tiles.
 """
 
 from __future__ import annotations
@@ -10,18 +15,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import TypeVar
+from contextvars import copy_context
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from joblib import effective_n_jobs
+from scipy.sparse import issparse
 
 from muhat import fast
 from muhat.memory import check_memory
 from muhat.threads import one_blas_thread
 from muhat.types import Array
+from muhat.validation import check_count
 
 KernelFunction = Callable[[Array, Array], Array]
-TileProduct = Callable[[Array, Array, Array], Array]
+TileProduct = Callable[[Array, Array, Array], "Array | None"]
+Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 BLOCK = 512
@@ -39,44 +48,129 @@ COMPILED = 2**24
 """Sums over fewer entries are not worth importing numba. What was imported before does not matter: equal calls give
 equal results."""
 
+_OVERHEAD = 16  # what a number costs beside its part of a matrix product, in multiplications
+_CELLS = 2**20  # numbers of a block of features
 
-def _blocks(n: int, start: int = 0) -> Iterator[slice]:
-    return (slice(first, first + BLOCK) for first in range(start, n, BLOCK))
+
+class _Rows:
+    """Rows that are read, checked and converted to float64 a block at a time."""
+
+    def __init__(self, name: str, X: Any, points: Callable[[Any, int], Array], width: int | None) -> None:
+        X = X if hasattr(X, "shape") and hasattr(X, "__getitem__") else np.asarray(X)
+        if len(X.shape) != 2:
+            raise ValueError(f"{name} has shape {X.shape} and must have two dimensions, rows and columns")
+        if any(size != size for size in X.shape):  # NaN
+            raise ValueError(f"{name} has chunks of unknown sizes; {name}.compute_chunk_sizes() finds them")
+        self.shape = tuple(map(int, X.shape))
+        self._X, self._points, self._width = X, points, self.shape[1] if width is None else width
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: slice) -> Array:
+        part = self._X[rows]
+        return self._points(part if issparse(part) else np.asarray(part), self._width)
+
+
+def _opened(kernel: Any, name: str, X: Any, width: int | None = None) -> Any:
+    """Rows as they are for a function, and a block at a time for a kernel object."""
+    return _Rows(name, X, kernel.points, width) if hasattr(kernel, "points") else X
+
+
+def _tiles_of(kernel: Any) -> tuple[KernelFunction, Any]:
+    """The function of tiles, and the kernel object that it belongs to, if any."""
+    if hasattr(kernel, "_tile"):
+        return kernel._tile, kernel
+    owner = getattr(kernel, "__self__", None)
+    return kernel, owner if kernel == getattr(owner, "_tile", None) else None
+
+
+def _check_weights(name: str, weights: Any, X: Any) -> Array:
+    weights = np.asarray(weights, dtype=np.float64)
+    if len(weights) != len(X):
+        raise ValueError(f"{name} has {len(weights)} entries and must have one for each of the {len(X)} rows")
+    return weights
+
+
+def _blocks(n: int, start: int = 0, size: int | None = None) -> Iterator[slice]:
+    size = BLOCK if size is None else size
+    return (slice(first, min(first + size, n)) for first in range(start, n, size))
 
 
 @contextmanager
-def _mapping(entries: int) -> Iterator[Callable[[Callable[[slice], Result], Iterable[slice]], Iterable[Result]]]:
-    """A ``map`` over row blocks: over threads, with BLAS held to one thread each, if there is enough to do."""
+def mapping(entries: int) -> Iterator[Callable[[Callable[[Item], Result], Iterable[Item]], Iterable[Result]]]:
+    """A ``map``: over threads, with BLAS held to one thread each, if there is enough to do.
+
+    Threads see what their caller set for warnings of numpy's.
+    """
     workers = effective_n_jobs(-1)
     if workers == 1 or entries < THREADED:
         yield map
         return
+    context = copy_context()
     with one_blas_thread(), ThreadPoolExecutor(workers) as pool:
-        yield pool.map
+        yield lambda function, items: pool.map(lambda item: context.copy().run(function, item), items)
 
 
-def _tile_product(kernel: KernelFunction, entries: int, columns: int) -> TileProduct:
-    """The function (X, Y, W) -> k(X, Y) @ W of a tile: compiled, where the kernel offers it and there is much to do."""
+def compiled_product(kernel: KernelFunction, entries: int, columns: int) -> TileProduct | None:
+    """The compiled (X, Y, W) -> k(X, Y) @ W of a tile, where the kernel offers it and there is much to do.
 
-    def plain(X: Array, Y: Array, W: Array) -> Array:
-        return kernel(X, Y) @ W
-
-    owner = getattr(kernel, "__self__", None)
-    offered = entries >= COMPILED and columns <= fast.FEW and kernel == getattr(owner, "_tile", None)
+    It returns None for tiles that it cannot sum to the last digits.
+    """
+    owner = _tiles_of(kernel)[1]
+    offered = entries >= COMPILED and columns <= fast.FEW
     width = getattr(owner, "_gaussian_width", None) if offered else None
     sums = fast.gaussian_sums() if width is not None else None
     if sums is None or width is None:
-        return plain
+        return None
+    return lambda X, Y, W: sums(X, Y, W, width)
 
-    def compiled(X: Array, Y: Array, W: Array) -> Array:
-        values = sums(X, Y, W, width)
-        return plain(X, Y, W) if values is None else values
 
-    return compiled
+def _tile_product(kernel: KernelFunction, entries: int, columns: int) -> tuple[Callable[..., Array], int]:
+    """The function (X, Y, W) -> k(X, Y) @ W of a tile, and the rows of a tile that suit it."""
+    tile, compiled = _tiles_of(kernel)[0], compiled_product(kernel, entries, columns)
+
+    def times(X: Array, Y: Array, W: Array) -> Array:
+        values = None if compiled is None else compiled(X, Y, W)
+        return tile(X, Y) @ W if values is None else values
+
+    return times, BLOCK if compiled is None else fast.BLOCK
+
+
+class _Features(NamedTuple):
+    """Exact features of a kernel, φ with k(x, y) = φ(x)ᵀφ(y), and how many there are."""
+
+    of: Callable[[Array], Array]
+    size: int
+
+    def blocks(self, X: Any, block: int | None) -> Iterator[slice]:
+        """Blocks of rows whose features fit the cache."""
+        return _blocks(len(X), size=min(BLOCK if block is None else block, max(_CELLS // self.size, 1)))
+
+    def moments(self, X: Any, W: Array, block: int | None) -> Array:
+        """φ(X)ᵀ W, added in the order of the rows."""
+        with mapping(len(X) * self.size) as mapped:
+            return sum(mapped(lambda rows: self.of(X[rows]).T @ W[rows], self.blocks(X, block)), start=np.zeros(()))
+
+    def product(self, X: Any, moments: Array, block: int | None) -> Array:
+        """φ(X) @ moments."""
+        with mapping(len(X) * self.size) as mapped:
+            return np.concatenate(list(mapped(lambda rows: self.of(X[rows]) @ moments, self.blocks(X, block))))
+
+
+def _cheap_features(kernel: Any, width: int, rows: int, entries: float, columns: int) -> _Features | None:
+    """The features of the kernel, where those of so many rows cost less than so many entries of tiles."""
+    owner = _tiles_of(kernel)[1]
+    if not hasattr(owner, "_feature_count"):
+        return None
+    count = owner._feature_count(width)
+    if rows * count * (_OVERHEAD + columns) >= entries * (_OVERHEAD + width):
+        return None
+    return _Features(owner._features, count)
 
 
 def dense(kernel: KernelFunction, X: Array, *, arrays: int = 2) -> Array:
-    """The symmetric matrix k(X, X), each pair computed once.
+    """The symmetric matrix k(X, X), each pair computed once; ``kernel`` is a function.
 
     The caller needs as many ``arrays`` of that size in all; where they do not fit the memory, a MemoryError says so
     before anything is allocated.
@@ -95,42 +189,96 @@ def dense(kernel: KernelFunction, X: Array, *, arrays: int = 2) -> Array:
             K[rows, columns] = kernel(part, X[columns])
             K[columns, rows] = K[rows, columns].T
 
-    with _mapping(n * n) as mapped:
+    with mapping(n * n) as mapped:
         list(mapped(fill, _blocks(n)))
     return K
 
 
-def product(kernel: KernelFunction, X: Array, Y: Array, W: Array) -> Array:
-    """k(X, Y) @ W for a vector or a matrix W."""
+def product(kernel: Any, X: Any, Y: Any, W: Any, *, block: int | None = None) -> Array:
+    """k(X, Y) @ W for a vector or a matrix W.
+
+    Parameters
+    ----------
+    kernel : Kernel, or function of two blocks of rows
+    X, Y : arrays of shape (n, d) and (m, d)
+        For a kernel object anything that can be sliced, and is read a block at a time.
+    W : array of shape (m,) or (m, c)
+    block : int, optional
+        Rows and columns of a tile, by default 512, or 1024 where it is compiled.
+
+    Returns
+    -------
+    array of shape (n,) or (n, c)
+
+    Examples
+    --------
+    >>> import muhat as mh
+    >>> from muhat import gram
+    >>> gram.product(mh.Linear(), [[1.0], [2.0]], [[1.0], [3.0]], [1.0, 1.0])
+    array([4., 8.])
+    """
+    X = _opened(kernel, "X", X)
+    Y = _opened(kernel, "Y", Y, X.shape[1])
+    block = None if block is None else check_count("block", block)
+    W = _check_weights("W", W, Y)
+    entries, columns = len(X) * len(Y), int(np.prod(W.shape[1:]))
+    features = _cheap_features(kernel, X.shape[1], len(X) + len(Y), entries, columns)
+    if features is not None:
+        return features.product(X, features.moments(Y, W, block), block)
     out = np.zeros((len(X), *W.shape[1:]))
-    times = _tile_product(kernel, len(X) * len(Y), int(np.prod(W.shape[1:])))
+    times, size = _tile_product(kernel, entries, columns)
+    size = size if block is None else block
 
     def fill(rows: slice) -> None:
         part = X[rows]
-        for columns in _blocks(len(Y)):
+        for columns in _blocks(len(Y), size=size):
             out[rows] += times(part, Y[columns], W[columns])
 
-    with _mapping(len(X) * len(Y)) as mapped:
-        list(mapped(fill, _blocks(len(X))))
+    with mapping(entries) as mapped:
+        list(mapped(fill, _blocks(len(X), size=size)))
     return out
 
 
-def quadratic_form(kernel: KernelFunction, X: Array, beta: Array) -> float:
-    """The form βᵀ k(X, X) β, each pair computed once."""
-    n = len(X)
-    times = _tile_product(kernel, n * n, 1)
+def quadratic_form(kernel: Any, X: Any, beta: Any, *, block: int | None = None) -> float:
+    """The form βᵀ k(X, X) β, each pair computed once; parameters as those of :func:`product`.
+
+    Examples
+    --------
+    >>> import muhat as mh
+    >>> from muhat import gram
+    >>> gram.quadratic_form(mh.Linear(), [[1.0], [2.0]], [1.0, 1.0])
+    9.0
+    """
+    X = _opened(kernel, "X", X)
+    block = None if block is None else check_count("block", block)
+    beta, n = _check_weights("beta", beta, X), len(X)
+    features = _cheap_features(kernel, X.shape[1], n, 0.5 * n * n, 1)
+    if features is not None:
+        moments = features.moments(X, beta, block)
+        return float(moments @ moments)
+    times, size = _tile_product(kernel, n * n, 1)
+    size = size if block is None else block
 
     def strip(rows: slice) -> float:
         part, left = X[rows], beta[rows]
         total = float(left @ times(part, part, left))
-        for columns in _blocks(n, rows.stop):
+        for columns in _blocks(n, rows.stop, size):
             total += 2.0 * float(left @ times(part, X[columns], beta[columns]))
         return total
 
-    with _mapping(n * n) as mapped:
-        return float(sum(mapped(strip, _blocks(n))))
+    with mapping(n * n) as mapped:
+        return float(sum(mapped(strip, _blocks(n, size=size))))
 
 
-def bilinear_form(kernel: KernelFunction, X: Array, Y: Array, beta: Array, gamma: Array) -> float:
-    """The form βᵀ k(X, Y) γ."""
-    return float(beta @ product(kernel, X, Y, gamma))
+def bilinear_form(kernel: Any, X: Any, Y: Any, beta: Any, gamma: Any, *, block: int | None = None) -> float:
+    """The form βᵀ k(X, Y) γ; parameters as those of :func:`product`.
+
+    Examples
+    --------
+    >>> import muhat as mh
+    >>> from muhat import gram
+    >>> gram.bilinear_form(mh.Linear(), [[1.0], [2.0]], [[3.0]], [1.0, 1.0], [1.0])
+    9.0
+    """
+    values = product(kernel, X, Y, gamma, block=block)
+    return float(_check_weights("beta", beta, values) @ values)

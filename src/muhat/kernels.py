@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
+from itertools import combinations_with_replacement, pairwise
+from math import comb, factorial
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -61,6 +64,20 @@ class Polynomial(Kernel):
     def _diag(self, X: Array) -> Array:
         return _power(np.einsum("ij,ij->i", X, X) + self.constant, self.degree)
 
+    def _feature_count(self, width: int) -> int:
+        """Offers ``gram`` to sum through ``_features``, the monomials of the columns and of a column √constant."""
+        return comb(width + bool(self.constant) + self.degree - 1, self.degree)
+
+    def _features(self, X: Array) -> Array:
+        columns = [*X.T, np.full(len(X), np.sqrt(self.constant))] if self.constant else [*X.T]
+        Z = np.ascontiguousarray(columns)
+        monomials = Z
+        for degree in range(2, self.degree + 1):  # of lower degree, those without the first i columns are the last ones
+            kept = [comb(len(Z) - i + degree - 2, degree - 1) for i in range(len(Z))]
+            with np.errstate(over="ignore"):
+                monomials = np.concatenate([Z[i] * monomials[-last:] for i, last in enumerate(kept)])
+        return (_roots_of_multiplicities(len(Z), self.degree)[:, None] * monomials).T
+
     def _gaussian_expectations(self, P: Gaussians, Q: Measure) -> Array:
         points = Q.points if isinstance(Q, Atoms) else Q.means
         M = P.means @ points.T + self.constant
@@ -101,6 +118,18 @@ def _power(values: Array, degree: int) -> Array:
         return values**degree if degree > 1 else values
 
 
+@cache
+def _roots_of_multiplicities(width: int, degree: int) -> Array:
+    """Roots of degree! / ∏ⱼ αⱼ!, how often ∏ⱼ zⱼ^αⱼ occurs in (Σⱼ zⱼ)^degree, in the order of ``_features``."""
+    chosen = np.array(list(combinations_with_replacement(range(width), degree)))
+    orders = np.full(len(chosen), float(factorial(degree)))
+    run = np.ones(len(chosen))
+    for left, right in pairwise(chosen.T):
+        run = np.where(left == right, run + 1, 1.0)
+        orders /= run
+    return np.sqrt(orders)
+
+
 @dataclass(frozen=True)
 class Linear(Kernel):
     """k(x, y) = xᵀy: the kernel mean is the ordinary mean.
@@ -114,6 +143,12 @@ class Linear(Kernel):
 
     def _gram(self, X: Array, Y: Array) -> Array:
         return X @ Y.T
+
+    def _feature_count(self, width: int) -> int:
+        return width
+
+    def _features(self, X: Array) -> Array:
+        return X
 
     def _diag(self, X: Array) -> Array:
         return np.einsum("ij,ij->i", X, X)
