@@ -20,6 +20,7 @@ ESTIMATORS = {
     "deletion": mh.SpectralKernelMean(KERNEL),
     "nested": mh.SpectralKernelMean(KERNEL, scale="loo"),
     "given": mh.SpectralKernelMean(KERNEL, lam=2.0, scale=0.9),
+    "given, scale by deletion": mh.SpectralKernelMean(KERNEL, lam=2.0, scale="loo"),
 }
 every_estimator = pytest.mark.parametrize("estimator", ESTIMATORS.values(), ids=ESTIMATORS)
 

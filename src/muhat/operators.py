@@ -31,6 +31,40 @@ class EigenSystem(NamedTuple):
     functions: list[Element]
 
 
+@dataclass(frozen=True)
+class PairKernel(Kernel):
+    r"""k((x, y), (x', y')) = k_x(x, x')·k_y(y, y'), for rows that are x and y side by side.
+
+    With centred kernels, its space is that of the operators :math:`\Sigma_{YX}`, and their norm Hilbert–Schmidt's.
+
+    Parameters
+    ----------
+    kernel_x, kernel_y : Kernel
+        With numeric bandwidths.
+    columns : int
+        How many columns belong to x; the others are y.
+
+    Examples
+    --------
+    >>> import muhat as mh
+    >>> from muhat.operators import PairKernel
+    >>> PairKernel(mh.Linear(), mh.Polynomial(degree=2), columns=1)([[2.0, 1.0], [3.0, 0.0]])
+    array([[16.,  6.],
+           [ 6.,  9.]])
+    """
+
+    kernel_x: Kernel
+    kernel_y: Kernel
+    columns: int
+
+    def _gram(self, X: Array, Y: Array) -> Array:
+        d = self.columns
+        return self.kernel_x._gram(X[:, :d], Y[:, :d]) * self.kernel_y._gram(X[:, d:], Y[:, d:])
+
+    def _diag(self, X: Array) -> Array:
+        return self.kernel_x._diag(X[:, : self.columns]) * self.kernel_y._diag(X[:, self.columns :])
+
+
 @dataclass(frozen=True, eq=False)
 class CovarianceOperator:
     r"""The operator :math:`\Sigma_{YX} = \sum_i \beta_i\, (\varphi(y_i) - \mu_Y) \otimes (\phi(x_i) - \mu_X)`.
