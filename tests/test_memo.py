@@ -117,3 +117,15 @@ def test_threads():
     with ThreadPoolExecutor(8) as pool:
         assert all(pool.map(work, range(500)))
     assert memo._bytes <= memo.max_bytes
+
+
+def test_arrays_inside_of_a_fitted_object_count():
+    class Fitted:
+        def __init__(self):
+            self.landmarks = np.zeros(1000)
+
+    memo = Memo(max_bytes=10_000)
+    memo.recall("fit", Fitted)
+    memo.recall("pair", lambda: (Fitted(), np.zeros(10)))
+    with pytest.raises(ZeroDivisionError):  # the first had to leave
+        memo.recall("fit", lambda: 1 / 0)

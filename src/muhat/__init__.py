@@ -14,6 +14,7 @@ from muhat.kernels import Gaussian, Laplace, Linear, Matern, Polynomial
 from muhat.mean import KernelMean, ShrunkKernelMean
 from muhat.measures import Atoms, GaussianMixture, paper_mixture
 from muhat.pca import KernelPCA
+from muhat.pooling import pooled_means
 from muhat.robust import MedianOfMeans, RobustKernelMean
 from muhat.sketch import MeanSketch
 from muhat.spectral import SpectralKernelMean
@@ -68,4 +69,5 @@ __all__ = [
     "mmd_test",
     "oracle_shrinkage",
     "paper_mixture",
+    "pooled_means",
 ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, Self
@@ -14,9 +13,11 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import column_or_1d
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from muhat import gram
+from muhat.bag_input import check_matrices
+from muhat.features import BaseFeatures
 from muhat.kernels import Gaussian, Kernel
 from muhat.level2 import Level2, check_level2, evaluate_level2, resolve_level2
 from muhat.mean import BaseKernelMean
@@ -26,6 +27,14 @@ from muhat.threads import one_blas_thread
 from muhat.types import Array
 from muhat.validation import check_rows
 from muhat.values import ValueParametersMixin
+from muhat.whitening import (
+    BagMoments,
+    Whitening,
+    bag_moments,
+    check_features,
+    check_strength,
+    fit_features,
+)
 
 BLOCK = 512
 """Rows and columns of a tile: 2 MB of float64, so that it is still in the cache when it is summed."""
@@ -72,49 +81,8 @@ class Bags:
 
 def check_bags(bags: Any, estimator: Any, *, reset: bool) -> Bags:
     """Return bags of finite float64 rows of one width, or raise a ValueError which names the bag."""
-    if len(getattr(bags, "shape", ())) == 2:
-        raise ValueError(
-            f"bags must be a list of matrices, one of shape (n_i, d) for each bag, and not one matrix of shape "
-            f"{tuple(bags.shape)}; rows with a column of labels become bags by bags_from_groups(X, groups)"
-        )
-    if isinstance(bags, str | bytes | dict) or not hasattr(bags, "__len__") or not hasattr(bags, "__iter__"):
-        raise ValueError(f"bags={bags!r} must be a list of matrices, one of shape (n_i, d) for each bag")
-    given = list(bags)
-    if not given:
-        raise ValueError("bags is empty; pass a list with at least one matrix of shape (n_i, d)")
-    matrices = []
-    for i, bag in enumerate(given):
-        with _naming_bag(i):
-            matrices.append(bag if _is_plain(bag) else check_rows(bag, name=f"bags[{i}]"))
-    _check_widths([matrix.shape[1] for matrix in matrices], None if reset else estimator.n_features_in_)
-    for i, bag in enumerate(given):
-        if i == 0 or not isinstance(bag, np.ndarray):
-            with _naming_bag(i):  # the names of columns, where bags are data frames
-                validate_data(estimator, bag, reset=reset and i == 0, skip_check_array=True)
+    matrices = check_matrices(bags, estimator, reset=reset)
     return Bags(np.concatenate(matrices, dtype=np.float64), np.cumsum([0, *map(len, matrices)]))
-
-
-def _is_plain(bag: Any) -> bool:
-    """A finite matrix that needs no conversion; scikit-learn's check of a small bag takes longer than its use."""
-    matrix = type(bag) is np.ndarray and bag.ndim == 2 and bag.size > 0
-    return matrix and bag.dtype in (np.float64, np.float32) and bool(np.isfinite(bag).all())
-
-
-@contextmanager
-def _naming_bag(i: int) -> Iterator[None]:
-    try:
-        yield
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"bags[{i}]: {error}") from error
-
-
-def _check_widths(widths: list[int], fitted: int | None) -> None:
-    expected, source = (widths[0], "bags[0] has") if fitted is None else (fitted, "the bags of fit have")
-    for i, width in enumerate(widths):
-        if width != expected:
-            raise ValueError(
-                f"bags[{i}] has {width} columns and {source} {expected}; all bags must share their columns"
-            )
 
 
 def bags_from_groups(X: Any, groups: Any) -> tuple[list[Array], NDArray[Any]]:
@@ -158,19 +126,32 @@ def bag_sums(kernel: gram.KernelFunction, A: Bags, a: Array, B: Bags, b: Array) 
     G = np.zeros((len(A), len(B)))
     row_tiles = list(A.tiles(a))
     column_tiles = row_tiles if same else list(B.tiles(b))
-    # The matrix products are so small that threads cost more than they give, and much more on a busy machine.
-    with one_blas_thread():
-        for i, row in enumerate(row_tiles):
-            for column in column_tiles[i if same else 0 :]:
-                K = kernel(A.rows[row.rows], B.rows[column.rows])
-                part = (column.weights @ (row.weights @ K).T).T
-                G[row.bags, column.bags] += 0.5 * part if same and row is column else part
+    entries = len(A.rows) * len(B.rows)
+    compiled = gram.compiled_product(kernel, entries, columns=1)
+
+    def tile_sums(row: _Tile, column: _Tile) -> Array:
+        X, Y = A.rows[row.rows], B.rows[column.rows]
+        values = None if compiled is None else compiled(X, Y, column.weights.T.toarray())
+        return (column.weights @ (row.weights @ kernel(X, Y)).T).T if values is None else row.weights @ values
+
+    def strip(i: int) -> Array:
+        row = row_tiles[i]
+        sums = np.zeros((row.bags.stop - row.bags.start, len(B)))
+        for column in column_tiles[i if same else 0 :]:
+            part = tile_sums(row, column)
+            sums[:, column.bags] += 0.5 * part if same and row is column else part
+        return sums
+
+    # Matrix products so small run on one thread: more cost more than they give, and much more on a busy machine.
+    with one_blas_thread(), gram.mapping(entries) as mapped:
+        for row, sums in zip(row_tiles, mapped(strip, range(len(row_tiles))), strict=True):
+            G[row.bags] += sums
     return G + G.T if same else G
 
 
 def _checked_sums(kernel: Kernel, A: Bags, a: Array, B: Bags, b: Array) -> Array:
     with np.errstate(over="ignore", invalid="ignore"):
-        G = bag_sums(kernel._gram, A, a, B, b)
+        G = bag_sums(kernel._tile, A, a, B, b)
         if not np.isfinite(4.0 * np.abs(G).max()):  # squared distances add four of them
             raise ValueError(f"{kernel!r} overflows on these bags; rescale them first")
     return G
@@ -187,6 +168,32 @@ def _bag_weights(kernel: Kernel, mean: BaseKernelMean | None, bags: Bags) -> Arr
 def _training_sums(kernel: Kernel, mean: BaseKernelMean | None, bags: Bags) -> tuple[Array, Array]:
     weights = _bag_weights(kernel, mean, bags)
     return weights, _checked_sums(kernel, bags, weights, bags, weights)
+
+
+def feature_moments(
+    kernel: Kernel, mean: BaseKernelMean | None, features: BaseFeatures | None, bags: Bags, *, within: bool
+) -> tuple[BaseFeatures, BagMoments]:
+    """Features fitted to the rows of bags, with the moments of the bags in them; recalled where met before.
+
+    The covariance within bags takes O(rows · m²), and is left out (0) where it is not asked for.
+    """
+
+    def compute() -> tuple[Any, ...]:
+        fitted = fit_features(features, kernel, bags.rows)
+        weights = _bag_weights(kernel, mean, bags)
+        return fitted, *_checked_moments(kernel, bag_moments(fitted, bags.rows, bags.offsets, weights, within=within))
+
+    seeded = features is None or getattr(features, "random_state", 0) is not None
+    key = content_key("moments", bags.key, kernel, mean, features, within) if seeded else None
+    fitted, *moments = memo.recall(key, compute)
+    return fitted, BagMoments(*moments)
+
+
+def _checked_moments(kernel: Kernel, moments: BagMoments) -> BagMoments:
+    with np.errstate(over="ignore", invalid="ignore"):
+        if not np.isfinite(4.0 * np.square(moments.means).sum()) or not np.isfinite(moments.within).all():
+            raise ValueError(f"{kernel!r} overflows on these bags; rescale them first")
+    return moments
 
 
 def _squared_norms(kernel: Kernel, bags: Bags, weights: Array) -> Array:
@@ -214,6 +221,13 @@ class DistributionKernel(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, 
     level2 : "linear" or Kernel, default "linear"
         Gaussian, Laplace or Matern of the distance of mean elements, or Linear or Polynomial of the inner product.
         A bandwidth "median" is that of the distances between the bags of fit, over the pairs i < j.
+    whiten : bool or float > 0, default False
+        Compare :math:`(\hat\mu_i - \bar\mu)(W + \rho \operatorname{tr}(W)/m\, I)^{-1/2}` in place of the mean elements,
+        W the covariance of rows within bags, pooled over the bags of fit, in m features. A number is the ridge ρ, which
+        can be searched: the larger, the nearer to the plain mean elements, centred; True is 0.05.
+    features : Nystroem or Fourier, optional
+        Mean elements in features of the embedding kernel, which replaces their own: the Gram matrix takes O(rows · m),
+        up to ``approximation_error_``. Default none, and with ``whiten`` 500 Nyström features with a fixed seed.
 
     Attributes
     ----------
@@ -221,6 +235,8 @@ class DistributionKernel(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, 
         The embedding kernel with its bandwidth as a number.
     level2_ : "linear" or Kernel
         The level-2 kernel with its bandwidth as a number.
+    approximation_error_ : float
+        That of the features, on the rows of fit (see their class); 0 where there are none.
     n_features_in_ : int
         Columns of the bags.
 
@@ -247,10 +263,14 @@ class DistributionKernel(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, 
         kernel: Kernel = Gaussian(),  # noqa: B008 (frozen)
         mean: BaseKernelMean | None = None,
         level2: Level2 = "linear",
+        whiten: bool | float = False,
+        features: BaseFeatures | None = None,
     ) -> None:
         self.kernel = kernel
         self.mean = mean
         self.level2 = level2
+        self.whiten = whiten
+        self.features = features
 
     def fit(self, bags: Any, y: Any = None) -> Self:
         """Resolve both kernels on the bags, and keep the bags for ``transform``.
@@ -300,26 +320,61 @@ class DistributionKernel(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, 
             raise ValueError(f"kernel={self.kernel!r} must be a kernel object such as Gaussian(); see muhat.as_kernel")
         check_recipe("mean", self.mean)
         check_level2(self.level2)
+        check_features(self.features)
+        strength = check_strength(self.whiten)
         data = check_bags(bags, self, reset=True)
         key = content_key("resolve", data.key, self.kernel)
-        kernel = memo.recall(key, lambda: self.kernel.resolve(data.rows))
-        key = content_key("training", data.key, kernel, self.mean)
-        weights, inner = memo.recall(key, lambda: _training_sums(kernel, self.mean, data))
-        self.kernel_, self.level2_ = kernel, resolve_level2(self.level2, inner)
-        self._bags, self._weights, self._squared_norms = data, weights, np.diag(inner)
+        self.kernel_ = memo.recall(key, lambda: self.kernel.resolve(data.rows))
+        exact = strength is None and self.features is None
+        inner = self._fit_exact(data) if exact else self._fit_features(data, strength)
+        self.level2_ = resolve_level2(self.level2, inner)
+        self._squared_norms = np.diag(inner)
         self._n_features_out = len(data)
         return evaluate_level2(self.level2_, inner, self._squared_norms, self._squared_norms)
 
+    _features: BaseFeatures | None
+
+    def _fit_exact(self, data: Bags) -> Array:
+        key = content_key("training", data.key, self.kernel_, self.mean)
+        weights, inner = memo.recall(key, lambda: _training_sums(self.kernel_, self.mean, data))
+        self._bags, self._weights, self._features, self.approximation_error_ = data, weights, None, 0.0
+        return inner
+
+    def _fit_features(self, data: Bags, strength: float | None) -> Array:
+        fitted, moments = feature_moments(self.kernel_, self.mean, self.features, data, within=strength is not None)
+        self._features, self.approximation_error_ = fitted, fitted.approximation_error_
+        self._whitening = None
+        if strength is not None:
+            key = content_key("whitening", data.key, fitted.fingerprint_, self.mean, strength)
+            self._whitening = memo.recall(key, lambda: Whitening.of(moments, strength))
+        self._vectors = moments.means if self._whitening is None else self._whitening(moments.means)
+        return self._vectors @ self._vectors.T
+
     def _transform(self, bags: Any) -> Array:
         data = check_bags(bags, self, reset=False)
-        key = content_key("cross", data.key, self._bags.key, self.kernel_, self.mean)
-        norms, inner = memo.recall(key, lambda: self._cross_sums(data))
+        norms, inner = self._cross_exact(data) if self._features is None else self._cross_features(data)
         return evaluate_level2(self.level2_, inner, norms, self._squared_norms)
+
+    def _cross_exact(self, data: Bags) -> tuple[Array, Array]:
+        key = content_key("cross", data.key, self._bags.key, self.kernel_, self.mean)
+        return memo.recall(key, lambda: self._cross_sums(data))
 
     def _cross_sums(self, data: Bags) -> tuple[Array, Array]:
         weights = _bag_weights(self.kernel_, self.mean, data)
         inner = _checked_sums(self.kernel_, data, weights, self._bags, self._weights)
         return _squared_norms(self.kernel_, data, weights), inner
+
+    def _cross_features(self, data: Bags) -> tuple[Array, Array]:
+        fitted: Any = self._features
+
+        def compute() -> Array:
+            weights = _bag_weights(self.kernel_, self.mean, data)
+            return bag_moments(fitted, data.rows, data.offsets, weights, within=False).means
+
+        key = content_key("means", data.key, fitted.fingerprint_, self.mean)
+        means = memo.recall(key, compute)
+        vectors = means if self._whitening is None else self._whitening(means)
+        return np.square(vectors).sum(axis=1), vectors @ self._vectors.T
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -102,4 +102,6 @@ def _arrays(result: Any) -> list[np.ndarray]:
 
 
 def _size(result: Any) -> int:
-    return _OVERHEAD + sum(array.nbytes for array in _arrays(result))
+    parts = result if isinstance(result, tuple) else (result,)
+    held = [value for part in parts for value in (part, *getattr(part, "__dict__", {}).values())]  # fitted features
+    return _OVERHEAD + sum(value.nbytes for value in held if isinstance(value, np.ndarray))

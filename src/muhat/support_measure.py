@@ -15,6 +15,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from muhat.bags import DistributionKernel
+from muhat.features import BaseFeatures
 from muhat.kernels import Gaussian, Kernel
 from muhat.level2 import Level2
 from muhat.mean import BaseKernelMean
@@ -34,9 +35,11 @@ class _SupportMeasureMachine(ValueParametersMixin, BaseEstimator):
     kernel: Kernel
     mean: BaseKernelMean | None
     level2: Level2
+    whiten: bool | float
+    features: BaseFeatures | None
 
     def _fit_machine(self, machine: Any, bags: Any, y: Any = None) -> Self:
-        embedding = DistributionKernel(self.kernel, self.mean, self.level2)
+        embedding = DistributionKernel(self.kernel, self.mean, self.level2, self.whiten, self.features)
         self._machine = machine.fit(embedding._fit(bags), y)
         self._embedding = embedding
         self.kernel_, self.level2_ = embedding.kernel_, embedding.level2_
@@ -106,6 +109,10 @@ class SupportMeasureClassifier(ClassifierMixin, _SupportMeasureMachine):
     probability : bool, default False
         Whether to offer ``predict_proba``: a sigmoid of the decision values, calibrated by cross-validation on the one
         Gram matrix of the training bags.
+    whiten : bool or float > 0, default False
+        Whether to whiten mean elements by the covariance of rows within bags; a number is the ridge, to be searched.
+    features : Nystroem or Fourier, optional
+        Features for the mean elements; see :class:`DistributionKernel` for both.
 
     Attributes
     ----------
@@ -141,12 +148,16 @@ class SupportMeasureClassifier(ClassifierMixin, _SupportMeasureMachine):
         C: float = 1.0,
         *,
         probability: bool = False,
+        whiten: bool | float = False,
+        features: BaseFeatures | None = None,
     ) -> None:
         self.kernel = kernel
         self.mean = mean
         self.level2 = level2
         self.C = C
         self.probability = probability
+        self.whiten = whiten
+        self.features = features
 
     def fit(self, bags: Any, y: Any) -> Self:
         """Fit the machine.
@@ -216,7 +227,7 @@ class SupportMeasureRegressor(RegressorMixin, _SupportMeasureMachine):
 
     Parameters
     ----------
-    kernel, mean, level2
+    kernel, mean, level2, whiten, features
         See :class:`SupportMeasureClassifier`.
     C : float > 0, default 1.0
         The smaller, the stronger the regularisation.
@@ -246,12 +257,17 @@ class SupportMeasureRegressor(RegressorMixin, _SupportMeasureMachine):
         level2: Level2 = Gaussian(),  # noqa: B008 (frozen)
         C: float = 1.0,
         epsilon: float = 0.1,
+        *,
+        whiten: bool | float = False,
+        features: BaseFeatures | None = None,
     ) -> None:
         self.kernel = kernel
         self.mean = mean
         self.level2 = level2
         self.C = C
         self.epsilon = epsilon
+        self.whiten = whiten
+        self.features = features
 
     def fit(self, bags: Any, y: Any) -> Self:
         """Fit the machine.
@@ -280,7 +296,7 @@ class OneClassSupportMeasureMachine(OutlierMixin, _SupportMeasureMachine):
 
     Parameters
     ----------
-    kernel, mean, level2
+    kernel, mean, level2, whiten, features
         See :class:`SupportMeasureClassifier`.
     nu : float in (0, 1], default 0.1
         Upper bound on the share of training bags left outside, lower bound on the share of support measures.
@@ -313,11 +329,16 @@ class OneClassSupportMeasureMachine(OutlierMixin, _SupportMeasureMachine):
         mean: BaseKernelMean | None = None,
         level2: Level2 = Gaussian(),  # noqa: B008 (frozen)
         nu: float = 0.1,
+        *,
+        whiten: bool | float = False,
+        features: BaseFeatures | None = None,
     ) -> None:
         self.kernel = kernel
         self.mean = mean
         self.level2 = level2
         self.nu = nu
+        self.whiten = whiten
+        self.features = features
 
     def fit(self, bags: Any, y: Any = None) -> Self:
         """Fit the machine to normal bags.
