@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: reproduce test lint clean
+.PHONY: reproduce test lint docs clean
 
 # The environment is made without ensurepip, which Debian's own Python may lack.
 $(BIN)/python:
@@ -21,8 +21,13 @@ lint: $(VENV)/.lint
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-reproduce: $(VENV)/.plot
-	$(BIN)/python examples/steins_effect.py --out report
+reproduce: $(VENV)/.reproduce
+	$(BIN)/muhat reproduce --quick --out report
+
+# Warnings are errors. Nothing is loaded from the network.
+docs: $(VENV)/.docs
+	rm -rf docs/generated
+	$(BIN)/sphinx-build -W --keep-going -b html docs site
 
 clean:
-	rm -rf $(VENV) report .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) site docs/gallery docs/generated report .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -9,11 +9,14 @@ from pathlib import Path
 
 import pytest
 
+NEEDS = {"dask_cluster": "distributed"}
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=[path.stem for path in EXAMPLES])
 def test_example(example, tmp_path):
+    if example.stem in NEEDS:
+        pytest.importorskip(NEEDS[example.stem])
     command = [sys.executable, "-W", "ignore", str(example), "--quick", "--out", str(tmp_path)]
     environment = {**os.environ, "MPLBACKEND": "Agg"}
     done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment, check=False)

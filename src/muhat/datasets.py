@@ -154,7 +154,13 @@ def _find_table(
     if bundled:
         return _from_sklearn(name)
     if download and table.openml is not None:
-        return _from_openml(table)
+        try:
+            return _from_openml(table)
+        except OSError as error:
+            raise ValueError(
+                f"the table {name!r} could not be fetched from OpenML ({error}); try again, or name by data= or the "
+                f"environment variable {DATA_VARIABLE} a folder that holds uci/{name}.csv"
+            ) from error
     fetch = f"pass download=True to fetch it from OpenML (data_id={table.openml})"
     if table.openml is None:
         fetch = "get it from archive.ics.uci.edu (OpenML's copy lacks five of its rows)"
@@ -267,6 +273,11 @@ def load_bags(name: str, *, data: str | os.PathLike[str] | None = None) -> Bunch
             f"{path.name} differs from the file of the experiments; it must hold {checked} as it did there"
         )
     return _bunch_of_bags(name, arrays) if "bag" in checked else _bunch_of_events(name, checked[0], arrays)
+
+
+def load_set(name: str, *, data: str | os.PathLike[str] | None = None) -> Bunch:
+    """Load a table, from OpenML if need be, or bags; see :func:`load_uci` and :func:`load_bags`."""
+    return load_bags(name, data=data) if name in _GROUPS else load_uci(name, data=data, download=True)
 
 
 def _bunch_of_bags(name: str, arrays: dict[str, NDArray[Any]]) -> Bunch:

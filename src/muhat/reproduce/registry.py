@@ -1,0 +1,26 @@
+"""All experiments, in the order of the report, and all claims, in the order of the paper."""
+
+from __future__ import annotations
+
+from muhat.reproduce import (
+    claims_applications,
+    claims_density,
+    claims_synthetic,
+    figure1,
+    figure2,
+    figure3,
+    kernel_choice,
+    normalisation,
+    table1,
+    table2,
+    theorems,
+)
+from muhat.reproduce.claims import Claim
+from muhat.reproduce.experiment import Experiment
+
+EXPERIMENTS: dict[str, Experiment] = {
+    module.EXPERIMENT.name: module.EXPERIMENT
+    for module in (figure1, figure2, table1, figure3, table2, kernel_choice, normalisation, theorems)
+}
+
+CLAIMS: tuple[Claim, ...] = (*claims_synthetic.CLAIMS, *claims_density.CLAIMS, *claims_applications.CLAIMS)

@@ -1,0 +1,201 @@
+"""The report: ``results.json`` for programs, ``index.html`` for people, and the claims as text for a terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+from shutil import get_terminal_size
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any, get_args
+
+from muhat.reproduce.claims import Verdict
+from muhat.reproduce.experiment import Section, Table
+from muhat.reproduce.store import StoreError
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+Results = dict[str, Any]
+"""``{"claims": […], "experiments": {name: …}, "meta": {…}}``, as JSON has it."""
+
+VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
+SYMBOLS: dict[str, str] = dict(zip(VERDICTS, "✓½✗?", strict=True))
+
+_NUMBER = re.compile(r"[<>≤≥≈~]?\s*([-−+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?)(?=$|[\s%±×(/,;*])", re.IGNORECASE)
+_STACKED = 80  # below so many columns a table of three has no room for sentences
+
+
+def write_report(folder: Path, results: Results, sections: dict[str, Section]) -> Path:
+    """Write ``results.json`` and ``index.html``, each whole or not at all, and return the path of the page.
+
+    The same input gives the same bytes. The page is one file that loads nothing: it can be sent, stored and printed.
+
+    Parameters
+    ----------
+    folder : Path
+        Where to; it is made if need be.
+    results : dict
+        ``claims``: dicts with ``id``, ``text``, ``where``, ``verdict``, ``evidence`` and ``experiments``, the names of
+        those that the verdict rests on. ``experiments``: by name, dicts with ``title``, ``protocol``, ``summary`` and
+        perhaps ``repetitions``. ``meta``: ``seed``, ``quick``, ``repetitions``, ``versions``, ``rule``, and perhaps
+        the ``command``.
+    sections : dict
+        Pictures, tables and notes by the name of the experiment.
+
+    Returns
+    -------
+    Path
+        That of ``index.html``.
+    """
+    _replace(folder / "results.json", json.dumps(results, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+    page = folder / "index.html"
+    _replace(page, render(results, sections))
+    return page
+
+
+def render(results: Results, sections: dict[str, Section]) -> str:
+    """The page as text."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("muhat.reproduce"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(shown=_shown, number=_number, picture=_inline, aligned=_numeric_columns)
+    claims, experiments, meta = results["claims"], results["experiments"], results["meta"]
+    return environment.get_template("report.html").render(
+        claims=[{**claim, "link": _link(claim, experiments)} for claim in claims],
+        counts=[(verdict, sum(claim["verdict"] == verdict for claim in claims)) for verdict in VERDICTS],
+        symbols=SYMBOLS,
+        slugs={verdict: verdict.replace(" ", "-") for verdict in VERDICTS},
+        experiments=experiments,
+        sections={name: sections.get(name, Section([])) for name in experiments},
+        meta=meta,
+        command=meta.get("command") or _command(meta),
+    )
+
+
+def claims_table(results: Results, width: int | None = None) -> str:
+    """The claims with verdict and evidence, wrapped to the width of the terminal.
+
+    >>> claim = {"id": "a", "text": "S-KMSE improves on KME.", "where": "Section 5",
+    ...          "verdict": "holds in part", "evidence": "7 for, 0 against, of 9"}
+    >>> print(claims_table({"claims": [claim]}, width=80))
+    verdict              claim                         evidence
+    ───────────────────  ────────────────────────────  ────────────────────────────
+    ½ holds in part      S-KMSE improves on KME.       7 for, 0 against, of 9
+                         (Section 5)
+    <BLANKLINE>
+    0 holds, 1 holds in part, 0 does not hold, 0 cannot be checked
+    """
+    width = width or get_terminal_size().columns
+    claims = results["claims"]
+    blocks = [_stacked(claim, width) for claim in claims] if width < _STACKED else _beside(claims, width)
+    verdicts = [claim["verdict"] for claim in claims]
+    counts = ", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in VERDICTS)
+    return "\n".join([*blocks, "", *wrap(counts, width)])
+
+
+def _stacked(claim: dict[str, str], width: int) -> str:
+    parts = [f"{claim['text']} ({claim['where']})", claim["evidence"]]
+    lines = [line for part in parts for line in wrap(part, max(width, 20) - 2)]
+    return "\n".join([_marked(claim), *(f"  {line}" for line in lines)])
+
+
+def _beside(claims: list[dict[str, str]], width: int) -> list[str]:
+    first = max(len(verdict) for verdict in VERDICTS) + 2
+    other = (width - first - 4) // 2
+    lines = [
+        _line(("verdict", "claim", "evidence"), first, other),
+        _line(("─" * first, "─" * other, "─" * other), first, other),
+    ]
+    for claim in claims:
+        text, evidence = wrap(f"{claim['text']} ({claim['where']})", other), wrap(claim["evidence"], other)
+        height = max(len(text), len(evidence), 1)
+        columns = ([_marked(claim)], text, evidence)
+        padded = [column + [""] * (height - len(column)) for column in columns]
+        lines += [_line(cells, first, other) for cells in zip(*padded, strict=True)]
+    return lines
+
+
+def _line(cells: tuple[str, ...], first: int, other: int) -> str:
+    verdict, text, evidence = cells
+    return f"{verdict:{first}}  {text:{other}}  {evidence}".rstrip()
+
+
+def _marked(claim: dict[str, str]) -> str:
+    return f"{SYMBOLS[claim['verdict']]} {claim['verdict']}"
+
+
+def _replace(path: Path, text: str) -> None:
+    """Write beside the file and move over it, so that whoever reads it sees the old content or the new."""
+    temporary = path.with_name(f".{path.name}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary.write_bytes(text.encode())
+        os.replace(temporary, path)
+    except OSError as error:
+        reason = error.strerror or error
+        raise StoreError(
+            f"cannot write {path} ({reason}); all finished cells are kept: make room and run the same command, or "
+            "choose another folder with --out"
+        ) from error
+    finally:
+        if temporary.is_file():
+            temporary.unlink()
+
+
+def _link(claim: dict[str, Any], experiments: dict[str, Any]) -> str | None:
+    """Name of the first section that the verdict rests on; None where none of them was run."""
+    return next((name for name in claim.get("experiments", ()) if name in experiments), None)
+
+
+def _command(meta: dict[str, Any]) -> str:
+    parts = ["muhat reproduce", "--quick" if meta["quick"] else "", f"--seed {meta['seed']}"]
+    parts.append(f"--repetitions {meta['repetitions']}" if meta.get("repetitions") else "")
+    return " ".join(filter(None, parts))
+
+
+def _shown(value: Any) -> str:
+    """A cell as text.
+
+    >>> _shown(0.123456), _shown(-2.0), _shown(None), _shown("0.95 ± 0.01")
+    ('0.1235', '−2', '–', '0.95 ± 0.01')
+    """
+    if value is None:
+        return "–"
+    return f"{value:.4g}".replace("-", "−") if isinstance(value, float) else str(value)
+
+
+def _number(value: Any) -> float | None:
+    """What a column is sorted by: the number that a cell begins with.
+
+    >>> _number("0.95 ± 0.01"), _number("12 %"), _number("−3e-2"), _number("< .001"), _number("2-fold")
+    (0.95, 12.0, -0.03, 0.001, None)
+    """
+    found = _NUMBER.match(str(value))
+    return float(found[1].replace("−", "-")) if found else None
+
+
+def _numeric_columns(table: Table) -> list[bool]:
+    """Which columns hold numbers only."""
+    columns = [[row[j] for row in table.rows if row[j] is not None] for j in range(len(table.columns))]
+    return [bool(values) and all(_number(value) is not None for value in values) for values in columns]
+
+
+def _inline(svg: str, prefix: str) -> Markup:
+    """An SVG for the page: ids that no other picture has, no size of its own, nothing that names a place outside."""
+    from markupsafe import Markup
+
+    svg = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->|<style.*?</style>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r'\bid="', f'id="{prefix}-', svg)
+    svg = re.sub(r'href="#', f'href="#{prefix}-', svg)
+    svg = svg.replace("url(#", f"url(#{prefix}-")
+    head, body = svg.split(">", 1)
+    box = re.search(r'viewBox="[^"]*"', head)
+    return Markup(f'<svg {box[0] if box else ""} aria-hidden="true" focusable="false">{body}')
