@@ -1,7 +1,11 @@
-"""Where shrinkage wins, and which: simple, flexible and adaptive, over populations of different shapes.
+"""The adaptive mean
+=================
 
-Every population is a mixture of Gaussians, so that losses are exact. Each sample is small; the kernel is Gaussian, with
-the bandwidth by the median, and a narrow one (a tenth of its square).
+Where shrinkage wins, and which: simple, flexible and adaptive, over populations of different shapes. Every population
+is a mixture of Gaussians, so that losses are exact. Each sample is small; the kernel is Gaussian, with the bandwidth
+by the median, and a narrow one (a tenth of its square).
+
+In a shell::
 
     python examples/adaptive_mean.py --out report
 """

@@ -1,7 +1,11 @@
-"""Bags of rows as samples: three classes with the same mean and the same variances, which differ in correlation alone.
+"""Bags of rows as samples
+=======================
 
-The average of a bag says nothing of its class, its mean element does. The table compares support measure machines with
-classifiers on summaries of the bags, for bags of several sizes; the second one finds group anomalies.
+Three classes with the same mean and the same variances, which differ in correlation alone. The average of a bag says
+nothing of its class, its mean element does. The table compares support measure machines with classifiers on summaries
+of the bags, for bags of several sizes; the second one finds group anomalies.
+
+In a shell::
 
     python examples/bags.py --out report
 """

@@ -1,8 +1,13 @@
-"""A cluster on one machine: days of data on two workers are sketched and compared, and one worker is killed.
+"""A cluster on one machine
+========================
+
+Days of data on two workers are sketched and compared, and one worker is killed.
 
 Each day is a block that a worker makes for itself, as it would read a file. From day 7 on a part of the rows lies on a
 ring with the mean and covariance of all rows. The same work is done here, in this process, and over the workers; then
 once more while a worker dies. The numbers must not differ.
+
+In a shell::
 
     python examples/dask_cluster.py --out report
 """

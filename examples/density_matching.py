@@ -1,6 +1,11 @@
-"""Density by kernel mean matching: outliers that a local kernel ignores, and the paper's comparison on two tables.
+"""Density by kernel mean matching
+===============================
 
-python examples/density_matching.py --out pictures
+Outliers that a local kernel ignores, and the paper's comparison on two tables.
+
+In a shell::
+
+    python examples/density_matching.py --out pictures
 """
 
 from __future__ import annotations

@@ -1,8 +1,12 @@
-"""Error bars of kernel means, and how often they hold.
+"""Error bars, and how often they hold
+===================================
 
-The tables count how often balls, bands and intervals hold the truth, which is exact for mixtures of Gaussians: at two
-levels, for small and larger samples, for a bounded kernel and for one without bounds under heavy tails. The picture
-shows bands around one mean, and the radius of the ball by the number of rows.
+How far an estimated kernel mean is from the true one. The tables count how often balls, bands and intervals hold the
+truth, which is exact for mixtures of Gaussians: at two levels, for small and larger samples, for a bounded kernel and
+for one without bounds under heavy tails. The picture shows bands around one mean, and the radius of the ball by the
+number of rows.
+
+In a shell::
 
     python examples/error_bars.py --out report
 """

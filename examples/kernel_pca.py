@@ -1,6 +1,11 @@
-"""Kernel PCA about a shrunken mean: the paper's five scenarios on held-out rows, and a picture of de-noising.
+"""Kernel PCA about a shrunken mean
+================================
 
-python examples/kernel_pca.py --out pictures
+The paper's five scenarios on held-out rows, and a picture of de-noising.
+
+In a shell::
+
+    python examples/kernel_pca.py --out pictures
 """
 
 from __future__ import annotations

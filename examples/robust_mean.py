@@ -1,7 +1,11 @@
-"""Robust kernel means: a tenth of the rows is far away, and the estimate should not follow.
+"""Robust kernel means
+===================
 
-The tables compare losses ‖μ̂ − μ‖², exact for a mixture of Gaussians, with and without bad rows. The bandwidth is the
-median of each sample, bad rows included. The picture shows what the estimates make of one sample.
+A tenth of the rows is far away, and the estimate should not follow. The tables compare losses ‖μ̂ − μ‖², exact for a
+mixture of Gaussians, with and without bad rows. The bandwidth is the median of each sample, bad rows included. The
+picture shows what the estimates make of one sample.
+
+In a shell::
 
     python examples/robust_mean.py --out report
 """

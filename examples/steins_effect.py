@@ -1,8 +1,12 @@
-"""Stein's effect in a reproducing kernel Hilbert space: the paper's synthetic comparison at one setting.
+"""Stein's effect, measured
+========================
 
-Draws mixtures of Gaussians as the paper does, estimates the kernel mean of each from a small sample, and
-compares the exact losses: the plain average (KME), simple shrinkage (S-KMSE), flexible shrinkage (F-KMSE) with λ by
-the paper's Theorem 4 and by true deletion, the two combined, and the oracle of Theorem 1.
+The paper's synthetic comparison at one setting. Draws mixtures of Gaussians as the paper does, estimates the kernel
+mean of each from a small sample, and compares the exact losses: the plain average (KME), simple shrinkage (S-KMSE),
+flexible shrinkage (F-KMSE) with λ by the paper's Theorem 4 and by true deletion, the two combined, and the oracle of
+Theorem 1.
+
+In a shell::
 
     python examples/steins_effect.py --out report
 """

@@ -1,8 +1,12 @@
-"""A stream that drifts: one small sketch an hour, merged into windows, tells when and where the data changed.
+"""A stream that drifts
+====================
 
-Rows come hour by hour and are never kept. From hour 36 on, a part of them moves onto a ring whose mean and covariance
-are those of all rows, so that averages and correlations show nothing. The distance of two sketches does, the MMD in
-features; what chance alone would make of it, the sketches tell too.
+One small sketch an hour, merged into windows, tells when and where the data changed. Rows come hour by hour and are
+never kept. From hour 36 on, a part of them moves onto a ring whose mean and covariance are those of all rows, so that
+averages and correlations show nothing. The distance of two sketches does, the MMD in features; what chance alone would
+make of it, the sketches tell too.
+
+In a shell::
 
     python examples/stream.py --out report
 """

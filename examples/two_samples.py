@@ -1,8 +1,11 @@
-"""Two samples with the same mean and covariance: the MMD test tells them apart, and its witness shows where.
+"""Two samples with the same mean and covariance
+=============================================
 
-X is Gaussian and Y lies about a ring of width 0.3. A difference that fine needs a bandwidth of its own size: the median
-bandwidth, which is as wide as the samples are, misses it. Two more tables show how often tests at level 5 % find other
-differences, and how the classical tests do.
+The MMD test tells them apart, and its witness shows where. X is Gaussian and Y lies about a ring of width 0.3. A
+difference that fine needs a bandwidth of its own size: the median bandwidth, which is as wide as the samples are,
+misses it. Two more tables show how often tests at level 5 % find other differences, and how the classical tests do.
+
+In a shell::
 
     python examples/two_samples.py --out report
 """

@@ -1,8 +1,13 @@
-"""What a bag is noisy in, and what it is not: points of a spiral, drawn with a pen that leans inwards or outwards.
+"""Bags, whitened
+==============
+
+What a bag is noisy in, and what it is not: points of a spiral, drawn with a pen that leans inwards or outwards.
 
 A bag is a few points of one spiral, anywhere along it. The classes differ in how far off the line the points lie, by
 little; where along the line they lie is chance, and moves the mean of a bag much more. Whitening by the covariance
 within bags, which is learnt without labels, makes the two alike in size.
+
+In a shell::
 
     python examples/whitened_bags.py --out report
 """

@@ -1,0 +1,204 @@
+"""The documentation site: ``make docs`` builds it without the network, with warnings as errors."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shutil
+from importlib.metadata import version as installed_version
+from pathlib import Path
+
+HERE = Path(__file__).parent
+EXAMPLES = HERE.parent / "examples"
+REPORT = HERE / "reproduction"
+
+project = "muhat"
+author = "The muhat developers"
+copyright = author
+release = version = installed_version("muhat")
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "numpydoc",
+    "myst_parser",
+    "sphinx_design",
+    "sphinx_gallery.gen_gallery",
+]
+exclude_patterns = ["README.md", "reproduction", "gallery/*.ipynb", "gallery/*.py"]
+templates_path = ["_templates"]
+smartquotes = False
+highlight_language = "text"  # formulas are set as code
+suppress_warnings = ["config.cache"]  # functions below are values of the gallery's configuration
+html_math_renderer = "mathml"
+
+myst_enable_extensions = ["colon_fence"]
+myst_heading_anchors = 3
+
+autodoc_typehints = "none"  # numpydoc's sections say more
+autosummary_generate = True
+numpydoc_show_class_members = False
+numpydoc_class_members_toctree = False
+
+html_theme = "pydata_sphinx_theme"
+html_title = "muhat"
+toc_object_entries_show_parents = "hide"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_favicon = "_static/logo.svg"
+html_show_sourcelink = False
+html_copy_source = False
+html_sidebars = {"index": [], "start": [], "changelog": [], "citation": []}
+html_theme_options = {
+    "logo": {"image_light": "_static/logo.svg", "image_dark": "_static/logo.svg", "text": "muhat"},
+    "header_links_before_dropdown": 6,
+    "navbar_align": "left",
+    "navbar_persistent": ["search-button"],
+    "show_prev_next": False,
+    "secondary_sidebar_items": {"**": ["page-toc"], "index": [], "gallery/index": []},
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "show_toc_level": 2,
+    "pygments_light_style": "a11y-high-contrast-light",
+    "pygments_dark_style": "a11y-high-contrast-dark",
+}
+
+# ---------------------------------------------------------------- the gallery
+
+READING_ORDER = [
+    "steins_effect",
+    "risk_against_dimension",
+    "which_estimator",
+    "leave_one_out_curves",
+    "adaptive_mean",
+    "robust_mean",
+    "error_bars",
+    "two_samples",
+    "bags",
+    "anomalous_groups",
+    "whitened_bags",
+    "kernel_pca",
+    "density_matching",
+    "stream",
+    "large_sample",
+    "dask_cluster",
+]
+
+
+class ReadingOrder:
+    """Key of an example: its place in the list above; what is not there comes last, by name."""
+
+    def __init__(self, folder):
+        self.places = {f"{name}.py": place for place, name in enumerate(READING_ORDER)}
+
+    def __call__(self, file):
+        return self.places.get(file, len(self.places)), file
+
+    def __repr__(self):
+        return "ReadingOrder"
+
+
+class QuickRun:
+    """Arguments of every example."""
+
+    def __call__(self, gallery_conf, script_vars):
+        source = Path(script_vars["src_file"]).read_text("utf-8")
+        script_vars["example_globals"]["__doc__"] = ast.get_docstring(ast.parse(source))  # else it is empty
+        return ["--quick", "--out", "report"]
+
+    def __repr__(self):
+        return "QuickRun"
+
+
+def saved_picture(block, block_vars, gallery_conf):
+    """Move the picture that an example has saved into its page."""
+    from sphinx_gallery.scrapers import figure_rst
+
+    script = Path(block_vars["src_file"])
+    saved = script.parent / "report" / f"{script.stem}.png"
+    if not saved.exists():
+        return ""
+    target = next(block_vars["image_path_iterator"])
+    shutil.move(saved, target)
+    shutil.rmtree(saved.parent)
+    return figure_rst([target], gallery_conf["src_dir"], script.stem.replace("_", " "))
+
+
+def untitled():
+    """A pattern of the scripts without a heading, which the gallery leaves out."""
+    scripts = [path for path in EXAMPLES.glob("*.py") if not re.match(r'"""[^\n]+\n=+\n', path.read_text("utf-8"))]
+    return "|".join([r"__init__\.py", *(re.escape(path.name) for path in scripts)])
+
+
+sphinx_gallery_conf = {
+    "examples_dirs": str(EXAMPLES),
+    "gallery_dirs": "gallery",
+    "filename_pattern": r"\.py$",
+    "ignore_pattern": untitled(),
+    "within_subsection_order": ReadingOrder,
+    "reset_argv": QuickRun(),
+    "image_scrapers": (saved_picture,),
+    "doc_module": ("muhat",),
+    "backreferences_dir": "gallery/backreferences",
+    "download_all_examples": False,
+    "show_signature": False,
+    "write_computation_times": False,  # that page would load scripts from elsewhere
+    "remove_config_comments": True,
+    "thumbnail_size": (640, 300),
+    "min_reported_time": 10_000,  # times of one machine under load help nobody
+}
+
+# ---------------------------------------------------------------- hooks
+
+
+def skip_inherited(app, what, name, obj, skip, options):
+    """Leave out what scikit-learn and Python document themselves."""
+    home = getattr(obj, "__module__", None) or getattr(getattr(obj, "fget", None), "__module__", None) or ""
+    foreign = home.split(".")[0] in {"sklearn", "builtins", "abc", "collections", "functools"}
+    return True if foreign or name in {"count", "index"} else None
+
+
+def close_blocks(app, docname, content):
+    """Drop the empty line that ends a block of code: doctest needs it, a reader does not."""
+    content[0] = re.sub(r"\n\n```\n", "\n```\n", content[0])
+
+
+def quote_fitted_names(app, what, name, obj, options, lines):
+    """Names such as mean_ in running text are names; without quotes their underscore makes a link of them."""
+    for i, line in enumerate(lines):
+        if not line.lstrip().startswith((">>>", "...")):
+            lines[i] = re.sub(r"(?<![\w`*.:\\])([a-z]\w*[a-z0-9]_)(?=[\s,;.)]|$)", r"``\1``", line)
+
+
+LATEX = str.maketrans({"…": r"\ldots ", "·": r"\cdot "})
+
+
+def write_math(translator, node, as_block=False):
+    """Formulas as MathML: every browser reads it, and nothing is loaded from elsewhere."""
+    from docutils import nodes
+    from docutils.utils.math.latex2mathml import tex2mathml
+
+    # An index of an accented letter would go below it; behind empty braces it stays an index.
+    source = re.sub(r"(\\(?:hat|bar)\s?\\?\w+?)(?=[_^])", r"\1{}", node.astext().translate(LATEX))
+    translator.body.append(tex2mathml(source, as_block=as_block))
+    raise nodes.SkipNode
+
+
+def write_display_math(translator, node):
+    write_math(translator, node, as_block=True)
+
+
+def copy_report(app, error):
+    """The report of ``muhat reproduce``, as it is, below reproduction/."""
+    if error is None and REPORT.exists():
+        shutil.copytree(REPORT, Path(app.outdir) / "reproduction", dirs_exist_ok=True)
+
+
+def setup(app):
+    if REPORT.exists():
+        app.tags.add("report")
+    app.add_html_math_renderer("mathml", (write_math, None), (write_display_math, None))
+    app.connect("source-read", close_blocks)
+    app.connect("autodoc-skip-member", skip_inherited)
+    app.connect("autodoc-process-docstring", quote_fitted_names, priority=900)  # after numpydoc
+    app.connect("build-finished", copy_report)

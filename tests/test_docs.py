@@ -1,0 +1,132 @@
+"""The pages hold together: names, links and pictures are there, and the site builds where Sphinx is installed."""
+
+import ast
+import importlib
+import re
+import shutil
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+import muhat as mh
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+PACKAGE = Path(mh.__file__).parent
+PAGES = sorted(DOCS.glob("*.md"))
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+READ = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *PAGES]
+
+WHOLE_MODULES = ["selection", "gram", "distributed", "errors", "mmd_intervals", "hypothesis_tests", "plotting"]
+WHOLE_MODULES += ["kernels", "pooling"]
+SHARED_INSIDE = {"check_level", "checked_gram", "bootstrap_counts", "tails", "Display", "mapping", "compiled_product"}
+"""Names without an underscore that modules share among themselves."""
+
+names_of = {"ids": lambda path: path.name}
+
+
+def documented():
+    """Pairs of module and name that the reference lists."""
+    module, found = None, set()
+    for line in (DOCS / "reference.md").read_text(encoding="utf-8").splitlines():
+        if line.startswith(".. currentmodule::"):
+            module = line.split()[-1]
+        elif re.fullmatch(r"   \w+", line):
+            found.add((module, line.strip()))
+    return found
+
+
+def test_the_reference_names_what_exists():
+    assert documented()
+    for module, name in documented():
+        assert getattr(importlib.import_module(module), name).__doc__, f"{module}.{name} has no docstring"
+
+
+def test_every_public_name_is_in_the_reference():
+    assert {name for module, name in documented() if module == "muhat"} >= set(mh.__all__)
+
+
+@pytest.mark.parametrize("module", WHOLE_MODULES)
+def test_public_modules_are_in_the_reference(module):
+    body = ast.parse((PACKAGE / f"{module}.py").read_text(encoding="utf-8")).body
+    defined = {node.name for node in body if isinstance(node, ast.ClassDef | ast.FunctionDef)}
+    public = {name for name in defined if not name.startswith("_")} - SHARED_INSIDE
+    assert public
+    assert public <= {name for _, name in documented()}
+
+
+@pytest.mark.parametrize("page", READ, **names_of)
+def test_what_pages_import_is_in_the_reference(page):
+    """A user who copies a line from a page must find the name."""
+    known = {name for _, name in documented()}
+    inside = {"squared_distances", "check_number"}  # of the page for who adds a kernel
+    found = re.findall(r"^>>> from muhat[\w.]* import (.+)$", page.read_text(encoding="utf-8"), flags=re.M)
+    names = {name.strip() for line in found for name in line.split(",")}
+    modules = {path.stem for path in PACKAGE.glob("*.py")}
+    assert names - known - modules - (inside if page.name == "extending.md" else set()) == set()
+
+
+@pytest.mark.parametrize("page", READ, **names_of)
+def test_relative_links_resolve(page):
+    text = page.read_text(encoding="utf-8")
+    targets = [target for target in re.findall(r"\]\(([^)\s]+)\)", text) if not re.match(r"https?:|mailto:|#", target)]
+    missing = [target for target in targets if not (page.parent / target.partition("#")[0]).exists()]
+    assert missing == []
+
+
+@pytest.mark.parametrize("page", READ, **names_of)
+def test_files_that_pages_name_exist(page):
+    paths = re.findall(r"\b((?:benchmarks|examples|tests|docs)/[\w/]+\.\w+)", page.read_text(encoding="utf-8"))
+    assert [path for path in paths if not (ROOT / path).exists()] == []
+
+
+def toctrees():
+    """Documents named in any toctree."""
+    for page in PAGES:
+        for block in re.findall(r"^```\{toctree\}\n(.*?)^```$", page.read_text(encoding="utf-8"), flags=re.M | re.S):
+            yield from (line for line in block.splitlines() if line and not line.startswith(":"))
+
+
+def test_every_page_is_in_one_toctree():
+    listed = sorted(name for name in toctrees() if name != "gallery/index")
+    assert listed == sorted(page.stem for page in PAGES if page.name not in {"index.md", "README.md"})
+
+
+def test_the_plain_index_lists_every_page():
+    text = (DOCS / "README.md").read_text(encoding="utf-8")
+    inner = {"index.md", "README.md", "guide.md", "project.md", "reference.md"}
+    assert [page.name for page in PAGES if page.name not in inner and f"]({page.name})" not in text] == []
+
+
+def test_the_picture_of_the_modules_has_all_of_them():
+    words = set(re.findall(r"\w+", (DOCS / "images" / "modules.svg").read_text(encoding="utf-8")))
+    modules = {path.stem for path in PACKAGE.glob("*.py") if path.stem != "__init__"}
+    assert modules - words == set(), "add them to LAYERS in docs/draw.py, and run it"
+
+
+def heading(example):
+    lines = ast.get_docstring(ast.parse(example.read_text(encoding="utf-8"))).splitlines()
+    return len(lines) > 1 and lines[1] == "=" * len(lines[0])
+
+
+def test_the_gallery_has_a_dozen_examples():
+    assert sum(heading(example) for example in EXAMPLES) >= 12
+
+
+@pytest.mark.skipif(find_spec("sphinx_gallery") is None, reason='Sphinx is missing: pip install "muhat[docs]"')
+def test_the_site_builds_without_warnings(tmp_path):
+    """Pages and reference; examples are read and not run, as another test runs them."""
+    leave_out = shutil.ignore_patterns("gallery", "generated", "report", "__pycache__")
+    for name in ("docs", "examples"):
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=leave_out)
+    shutil.copy(ROOT / "CHANGELOG.md", tmp_path)
+    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-D", "plot_gallery=0", "docs", "site"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stderr
+    pages = [page.read_text(encoding="utf-8") for page in (tmp_path / "site").rglob("*.html")]
+    assert len(pages) > len(mh.__all__)
+    loaded = re.findall(r'<(?:script|link|img)[^>]+(?:src|href)="(https?://[^"]+)', "".join(pages))
+    assert loaded == [], "the site loads from elsewhere"
