@@ -100,7 +100,7 @@ def _especially_small(rows: Rows) -> Finding:
     found = {(kernel, e): _correlation(cells, kernel, e) for kernel in KERNEL_NAMES for e in (*_CLAIMED, "F_deletion")}
     verdicts = [_sign(*found[key]) for key in found if key[1] in _CLAIMED]
     count = Count(verdicts.count(1), verdicts.count(-1), len(verdicts))
-    listed = ", ".join(f"{kernel} {e} {rho:+.2f} (p {p:.2g})" for (kernel, e), (rho, p) in found.items())
+    listed = ", ".join(f"{kernel} {LABELS[e]} {rho:+.2f} (p {p:.2g})" for (kernel, e), (rho, p) in found.items())
     evidence = (
         "rank correlations over the sets of the number of rows with the change relative to KME, which speak for the "
         f"claim where they are positive and significant at {LEVEL:.0%}: {count} ({listed}). Sign tests of better:worse "

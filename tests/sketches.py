@@ -1,0 +1,39 @@
+"""Rows, features and comparisons that the tests of sketches share."""
+
+from numpy.testing import assert_allclose
+from tables import sample
+
+import muhat as mh
+from muhat.features import Fourier, Nystroem
+
+X = sample(300, 3, seed=0)
+FEATURES = {
+    "nystroem": Nystroem(mh.Gaussian(1.0), 20, random_state=0).fit(X),
+    "linear": Nystroem(mh.Linear(), 3, random_state=0).fit(X),
+    "polynomial": Nystroem(2.0 * mh.Polynomial(2) + mh.Laplace(1.0), 15, "pivoted").fit(X),
+    "fourier": Fourier(mh.Gaussian(1.0), 30, random_state=0).fit(X),
+    "laplace": Fourier(mh.Laplace(1.0), 30, random_state=0).fit(X),
+}
+FULL = {"second_moment": True, "reservoir": 50}
+
+
+def states(sketch):
+    kept = sketch._kept
+    return [
+        sketch.n_,
+        sketch._sums.total,
+        sketch._sums.squares,
+        sketch._sums.moment,
+        kept.rows,
+        kept.counts,
+        kept.limit,
+    ]
+
+
+def assert_equal_sketches(a, b, tol=1e-12):
+    for mine, theirs in zip(states(a), states(b), strict=True):
+        if mine is not None:
+            assert_allclose(mine, theirs, rtol=0, atol=tol * max(a.n_, 1))
+
+
+# ---------------------------------------------------------------- means in features
