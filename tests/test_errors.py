@@ -148,13 +148,19 @@ def test_bands_of_the_plain_mean_are_t_intervals():
     assert_array_equal(bands.points, Z)
 
 
-def test_bands_of_another_estimator_refit():
-    bands = mean_bands(mh.ShrunkKernelMean(KERNEL).fit(X), Z)
-    left_out = np.array([mh.ShrunkKernelMean(KERNEL).fit(np.delete(X, i, axis=0)).mean_(Z) for i in range(14)])
+@pytest.mark.parametrize("estimator", [mh.ShrunkKernelMean, mh.AdaptiveKernelMean])
+def test_bands_of_another_estimator_refit(estimator):
+    mean = estimator(KERNEL).fit(X)
+    bands = mean_bands(mean, Z)
+    left_out = np.array([estimator(KERNEL).fit(np.delete(X, i, axis=0)).mean_(Z) for i in range(14)])
     errors = np.sqrt(13 / 14 * ((left_out - left_out.mean(axis=0)) ** 2).sum(axis=0))
     assert_allclose(bands.high - bands.low, 2 * stats.t.ppf(0.975, 13) * errors, rtol=1e-8)
-    resampled = mean_bands(mh.ShrunkKernelMean(KERNEL).fit(X), Z, method="bootstrap", n_resamples=50, random_state=0)
+    resampled = mean_bands(mean, Z, method="bootstrap", n_resamples=50, random_state=0)
     assert (resampled.low <= resampled.high).all()
+
+
+def test_the_adaptive_mean_of_these_rows_has_a_target():
+    assert len(mh.AdaptiveKernelMean(KERNEL).fit(X).mean_.measures) == 2
 
 
 def test_bootstrap_bands_match_a_loop():

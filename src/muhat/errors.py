@@ -5,12 +5,13 @@ Everything reads one Gram matrix: the jackknife through its row sums, the bootst
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from scipy.stats import t as student
+from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from muhat import gram
@@ -342,33 +343,41 @@ def mean_bands(
     rows = sample.copies()
     V = sample.kernel._gram(points, sample.points)[:, rows]
     if method == "jackknife":
-        left_out = _left_out_values(sample, rows, V)
+        left_out = _left_out_values(sample, rows, points, V)
         n = len(rows)
         errors = np.sqrt((n - 1) / n * ((left_out - left_out.mean(axis=1, keepdims=True)) ** 2).sum(axis=1))
         half = student.ppf(0.5 + 0.5 * level, n - 1) * errors
         low, high = values - half, values + half
     elif method == "bootstrap":
-        low, high = tails(_resampled_values(sample, rows, V, n_resamples, rng), level)
+        low, high = tails(_resampled_values(sample, rows, points, V, n_resamples, rng), level)
     else:
         raise ValueError(f'method={method!r} must be "jackknife" or "bootstrap"')
     return Bands(points, values, low, high, level, method)
 
 
-def _left_out_values(sample: _Sample, rows: Any, V: Array) -> Array:
+def _left_out_values(sample: _Sample, rows: Any, points: Array, V: Array) -> Array:
     """Column i holds the values of the estimate without row i."""
     n = len(rows)
     if sample.recipe is None:
         return (V.sum(axis=1, keepdims=True) - V) / (n - 1)
-    K = checked_gram(sample.kernel, sample.points[rows])
-    parts = [np.delete(np.arange(n), i) for i in range(n)]
-    return np.stack([V[:, part] @ mean_weights(sample.recipe, K[np.ix_(part, part)]) for part in parts], axis=1)
+    refitted = _refitting(sample, sample.recipe, rows, points, V)
+    return np.stack([refitted(np.delete(np.arange(n), i)) for i in range(n)], axis=1)
 
 
-def _resampled_values(sample: _Sample, rows: Any, V: Array, n_resamples: int, rng: np.random.Generator) -> Array:
+def _resampled_values(
+    sample: _Sample, rows: Any, points: Array, V: Array, n_resamples: int, rng: np.random.Generator
+) -> Array:
     n = len(rows)
     if sample.recipe is None:
         blocks = bootstrap_counts(rng, n, np.full(n, 1.0 / n), n_resamples)
         return np.concatenate([(V @ counts).T / n for counts in blocks])
+    refitted = _refitting(sample, sample.recipe, rows, points, V)
+    return np.stack([refitted(part) for part in rng.integers(n, size=(n_resamples, n))])
+
+
+def _refitting(sample: _Sample, recipe: BaseKernelMean, rows: Any, points: Array, V: Array) -> Callable[[Any], Array]:
+    """The function from numbers of rows to the values, at the points, of the recipe fitted to those rows."""
+    if len(sample.mean.measures) > 1:  # not atoms alone: weights do not tell the estimate
+        return lambda part: clone(recipe)._fit_points(sample.kernel, sample.points[rows[part]]).mean_.values(points)
     K = checked_gram(sample.kernel, sample.points[rows])
-    parts = rng.integers(n, size=(n_resamples, n))
-    return np.stack([V[:, part] @ mean_weights(sample.recipe, K[np.ix_(part, part)]) for part in parts])
+    return lambda part: V[:, part] @ mean_weights(recipe, K[np.ix_(part, part)])
