@@ -18,13 +18,18 @@ LAYERS = [
     ("#dcecf5", "arrays", "distances fast gram spectrum refits filters selection", "numerics that know no API"),
     ("#e1f1e6", "spaces", "measures kernel_algebra kernels adapters elements", "what a kernel is, what an element is"),
     ("#e1f1e6", "features", "features lowrank reservoir sketch streaming", "m numbers in place of a function"),
-    ("#fdf0d5", "means", "mean spectral targets adaptive robust stein recipes", "the estimators"),
+    ("#fdf0d5", "means", "mean spectral targets adaptive constrained robust stein recipes", "the estimators"),
     ("#f8e1d8", "operators", "memo components operators covariance preimages pca", "centring, kernel PCA"),
     ("#f8e1d8", "densities", "matching matching_setup matching_solvers density", "the nearest mixture"),
     ("#f8e1d8", "bags", "level2 bag_input whitening bags pooling support_measure", "distributions as data"),
     ("#f8e1d8", "questions", "hypothesis_tests errors mmd_intervals datasets", "tests, error bars, tables"),
     ("#ece4f3", "machines", "dask_input worker_tasks distributed", "the same on Dask"),
-    ("#ece4f3", "outside", "plotting bag_plotting reproduce command_line", "pictures, the paper, the command"),
+    (
+        "#ece4f3",
+        "outside",
+        "plotting mean_plotting bag_plotting reproduce command_line",
+        "pictures, the paper, the command",
+    ),
 ]
 
 

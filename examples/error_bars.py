@@ -21,6 +21,7 @@ import numpy as np
 
 import muhat as mh
 from muhat.errors import confidence_ball, mean_bands, mean_error
+from muhat.mean_plotting import BandsDisplay
 from muhat.mmd_intervals import mmd_difference_interval, mmd_interval
 
 P = mh.GaussianMixture([0.4, 0.6], [[-1.5, 0.0], [1.5, 0.5]], [1.0, 0.5])
@@ -142,14 +143,11 @@ def draw(seed: int, path: Path) -> None:
     measure = mh.GaussianMixture([0.4, 0.6], [[-2.0], [1.5]], [0.6, 1.0])
     kernel = mh.Gaussian(0.8)
     X = measure.sample(60, random_state=seed)
-    grid = np.linspace(-6, 6, 300)[:, None]
     figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
-    found = mean_bands(mh.embed(kernel, X), grid)
-    left.fill_between(grid[:, 0], found.low, found.high, color="#0072b2", alpha=0.25, label="95 % at each point")
-    left.plot(grid, found.values, color="#0072b2", label="plain average, 60 rows")
+    label = "plain average, 60 rows"
+    grid = BandsDisplay.from_estimator(mh.embed(kernel, X), X, ax=left, color="#0072b2", label=label).bands.points
     left.plot(grid, mh.embed(kernel, measure)(grid), color="0.2", linestyle="--", label="truth")
-    left.plot(X[:, 0], np.full(len(X), -0.02), "|", color="0.3", markersize=8)
-    left.set(xlabel="x", title="a mean as a function, with its bands")
+    left.set(title="a mean as a function, with its bands")
     sizes = (10, 20, 50, 100, 200, 500, 1000)
     for name, values in radii(sizes, 199, seed).items():
         right.loglog(sizes, values, "o:" if name == "true distance" else "-", label=name)

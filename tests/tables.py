@@ -6,6 +6,8 @@ import numpy as np
 import oracles
 
 import muhat as mh
+from muhat.adaptive import AdaptiveKernelMean
+from muhat.constrained import ConstrainedKernelMean
 
 KERNELS = {
     "linear": mh.Linear(),
@@ -70,6 +72,11 @@ ESTIMATORS = {
         for name, filter in FILTERS.items()
         if name != "tikhonov"
     },
+    # With a Gaussian as its target the adaptive mean is not made of weights alone: test_adaptive.py.
+    "adaptive": AdaptiveKernelMean(target=None),
+    "constrained": ConstrainedKernelMean(),
+    "constrained_half": ConstrainedKernelMean(shrinkage=0.5),
+    "affine": ConstrainedKernelMean(nonnegative=False),
 }
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from tables import sample
 
@@ -148,11 +149,19 @@ def test_bands_of_the_plain_mean_are_t_intervals():
     assert_array_equal(bands.points, Z)
 
 
-@pytest.mark.parametrize("estimator", [mh.ShrunkKernelMean, mh.AdaptiveKernelMean])
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        mh.ShrunkKernelMean(KERNEL),
+        mh.ShrunkKernelMean(KERNEL, target=mh.embed(KERNEL, np.zeros((1, X.shape[1])))),
+        mh.AdaptiveKernelMean(KERNEL),
+    ],
+    ids=["simple", "toward a point", "adaptive"],
+)
 def test_bands_of_another_estimator_refit(estimator):
-    mean = estimator(KERNEL).fit(X)
+    mean = clone(estimator).fit(X)
     bands = mean_bands(mean, Z)
-    left_out = np.array([estimator(KERNEL).fit(np.delete(X, i, axis=0)).mean_(Z) for i in range(14)])
+    left_out = np.array([clone(estimator).fit(np.delete(X, i, axis=0)).mean_(Z) for i in range(14)])
     errors = np.sqrt(13 / 14 * ((left_out - left_out.mean(axis=0)) ** 2).sum(axis=0))
     assert_allclose(bands.high - bands.low, 2 * stats.t.ppf(0.975, 13) * errors, rtol=1e-8)
     resampled = mean_bands(mean, Z, method="bootstrap", n_resamples=50, random_state=0)

@@ -41,6 +41,7 @@ CORE = [
     "spectral",
     "targets",
     "adaptive",
+    "constrained",
     "robust",
     "stein",
     "recipes",
@@ -70,7 +71,7 @@ APPLICATIONS = [
     "dask_input",
     "distributed",
 ]
-ORDER = [*CORE, *APPLICATIONS, "plotting", "bag_plotting", "reproduce", "command_line"]
+ORDER = [*CORE, *APPLICATIONS, "plotting", "mean_plotting", "bag_plotting", "reproduce", "files", "command_line"]
 HEAVY = ["matplotlib", "dask", "jinja2", "rich", "numba", "polars"]
 
 

@@ -3,6 +3,7 @@
 from muhat.adapters import as_kernel
 from muhat.adaptive import AdaptiveKernelMean
 from muhat.bags import DistributionKernel, bags_from_groups
+from muhat.constrained import ConstrainedKernelMean
 from muhat.covariance import Centered, KernelCovariance, ShrunkKernelCenterer
 from muhat.datasets import load_bags, load_uci
 from muhat.density import MatchedGaussianMixture
@@ -31,6 +32,7 @@ __all__ = [
     "AdaptiveKernelMean",
     "Atoms",
     "Centered",
+    "ConstrainedKernelMean",
     "DistributionKernel",
     "Element",
     "Fourier",

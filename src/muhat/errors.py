@@ -95,7 +95,7 @@ def _sample_of(mean: Any) -> _Sample:
         check_is_fitted(mean, "mean_")
         if mean.solver_ == "features":
             raise ValueError("a mean of features has lost its rows; fit it with features=None for error bars")
-        points = mean.mean_.measures[0].points
+        points = mean.mean_.measures[0].points[: len(mean.weights_)]  # atoms of a target come after the rows
         repetitions = multiplicities_or_ones(points, mean._multiplicities)
         recipe = None if type(mean) is KernelMean else mean
         return _Sample(mean.kernel_, points, repetitions, mean.mean_, recipe)
@@ -377,7 +377,7 @@ def _resampled_values(
 
 def _refitting(sample: _Sample, recipe: BaseKernelMean, rows: Any, points: Array, V: Array) -> Callable[[Any], Array]:
     """The function from numbers of rows to the values, at the points, of the recipe fitted to those rows."""
-    if len(sample.mean.measures) > 1:  # not atoms alone: weights do not tell the estimate
+    if len(sample.mean.measures) > 1 or isinstance(getattr(recipe, "target", None), Element):  # not weights alone
         return lambda part: clone(recipe)._fit_points(sample.kernel, sample.points[rows[part]]).mean_.values(points)
     K = checked_gram(sample.kernel, sample.points[rows])
     return lambda part: V[:, part] @ mean_weights(recipe, K[np.ix_(part, part)])
