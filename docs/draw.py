@@ -27,8 +27,8 @@ LAYERS = [
     (
         "#ece4f3",
         "outside",
-        "plotting mean_plotting bag_plotting reproduce command_line",
-        "pictures, the paper, the command",
+        "plotting mean_plotting bag_plotting reproduce files command_line",
+        "pictures, the paper, files, the command",
     ),
 ]
 

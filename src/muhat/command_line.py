@@ -8,35 +8,96 @@ import sys
 from collections.abc import Sequence
 from importlib.metadata import version
 from io import TextIOWrapper
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from muhat.files.command import Output
+    from muhat.files.sheets import Reading
 
 FAILED = 1
 MISUSED = 2
 INTERRUPTED = 130  # what shells expect of a program that SIGINT ended
+UNREAD = 141  # and of one whose output nobody reads any more, by SIGPIPE
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code: 0, 1 for a failure, 2 for a wrong call, 130 if interrupted."""
+    """Run the command and return its exit code.
+
+    0 is success, for ``compare`` "no difference found". 1 is the other answer: ``compare`` found a difference,
+    ``reproduce`` or ``claims`` failed. 2 is a wrong call, or a file that ``compare`` or ``describe`` cannot use.
+    """
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # not every terminal has our symbols
     options = _parser().parse_args(arguments)
     try:
-        return int(options.run(options))
+        code = int(options.run(options))
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (for what is flushed when the interpreter ends)
+        return UNREAD
     except ImportError as error:
         print(f'muhat {options.command} needs {error.name}; pip install "muhat[reproduce]"', file=sys.stderr)
     except (ValueError, OSError) as error:
         print(f"muhat {options.command}: {error}", file=sys.stderr)
     except KeyboardInterrupt:
         return INTERRUPTED
-    return FAILED
+    return int(options.failed)
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="muhat", description="Kernel means that beat the plain average.")
     parser.add_argument("--version", action="version", version=f"muhat {version('muhat')}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    _add_compare(commands)
+    _add_describe(commands)
     _add_reproduce(commands)
     _add_claims(commands)
     return parser
+
+
+def _add_compare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    compare = commands.add_parser(
+        "compare",
+        help="do two files hold rows of one distribution, and where do they differ?",
+        description="Compare the rows of two files (CSV, NPY, Parquet) by a kernel two-sample test, all columns "
+        "together and each by itself. Exit code 0: no difference found; 1: a difference; 2: a file or an option is "
+        "wrong.",
+    )
+    compare.add_argument("files", nargs=2, metavar="FILE")
+    compare.add_argument(
+        "--resamples", type=_positive, default=999, metavar="B", help="random splits of each test; default 999"
+    )
+    compare.add_argument("--level", type=_share, default=0.05, metavar="P", help="p-value of a finding; default 0.05")
+    _add_file_options(compare)
+    compare.set_defaults(run=_compare, failed=MISUSED)
+
+
+def _add_describe(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    describe = commands.add_parser(
+        "describe",
+        help="what a file of rows is like, and which mean estimator to use",
+        description="Describe the rows of a file (CSV, NPY, Parquet): bandwidth, what shrinkage would save, the least "
+        "typical rows. Exit code 0; 2: the file or an option is wrong.",
+    )
+    describe.add_argument("file", metavar="FILE")
+    _add_file_options(describe)
+    describe.set_defaults(run=_describe, failed=MISUSED)
+
+
+def _add_file_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print JSON in place of text")
+    parser.add_argument("--html", metavar="FILE", help="also write a page with pictures")
+    parser.add_argument("--columns", nargs="+", metavar="NAME", help="columns to use; default: all that hold numbers")
+    parser.add_argument("--kernel", choices=("gaussian", "laplace"), default="gaussian", help="default gaussian")
+    parser.add_argument("--raw", action="store_true", help="do not standardise the columns")
+    parser.add_argument(
+        "--rows", type=_two_or_more, default=1000, metavar="N", help="use at most N rows of a file; default 1000"
+    )
+    parser.add_argument("--seed", type=_natural, default=0, metavar="S", help="seed of all random numbers; default 0")
+    parser.add_argument(
+        "--header", action=argparse.BooleanOptionalAction, help="the first row holds names; default: look at it"
+    )
 
 
 def _add_reproduce(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -62,17 +123,37 @@ def _add_reproduce(commands: argparse._SubParsersAction[argparse.ArgumentParser]
         "--repetitions", type=_positive, metavar="R", help="repetitions of each experiment; default: its own"
     )
     reproduce.add_argument("--dask", metavar="ADDRESS", help="run on the Dask cluster of this scheduler")
-    reproduce.set_defaults(run=_reproduce)
+    reproduce.set_defaults(run=_reproduce, failed=FAILED)
 
 
 def _add_claims(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     claims = commands.add_parser("claims", help="the claims of the paper and the verdicts of a finished run")
     _add_out(claims)
-    claims.set_defaults(run=_claims)
+    claims.set_defaults(run=_claims, failed=FAILED)
 
 
 def _add_out(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", default="report", metavar="DIR", help="folder of the report; default: report")
+
+
+def _compare(options: argparse.Namespace) -> int:
+    from muhat.files.command import compare_files
+
+    named = {name: getattr(options, name) for name in ("kernel", "resamples", "level", "raw")}
+    return compare_files(options.files, *_file_options(options), **named)
+
+
+def _describe(options: argparse.Namespace) -> int:
+    from muhat.files.command import describe_file
+
+    return describe_file(options.file, *_file_options(options), kernel=options.kernel, raw=options.raw)
+
+
+def _file_options(options: argparse.Namespace) -> tuple[Reading, Output]:
+    from muhat.files.command import Output
+    from muhat.files.sheets import Reading
+
+    return Reading(options.rows, options.seed, options.header, options.columns), Output(options.json, options.html)
 
 
 def _reproduce(options: argparse.Namespace) -> int:
@@ -93,6 +174,10 @@ def _positive(text: str) -> int:
     return _whole(text, 1)
 
 
+def _two_or_more(text: str) -> int:
+    return _whole(text, 2)
+
+
 def _natural(text: str) -> int:
     return _whole(text, 0)
 
@@ -101,6 +186,16 @@ def _whole(text: str, low: int) -> int:
     if not text.isdecimal() or int(text) < low:
         raise argparse.ArgumentTypeError(f"{text!r} must be a whole number, {low} or more")
     return int(text)
+
+
+def _share(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0.0 < value < 1.0:
+        raise argparse.ArgumentTypeError(f"{text!r} must be a number between 0 and 1")
+    return value
 
 
 if __name__ == "__main__":

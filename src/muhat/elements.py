@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 from functools import cached_property, reduce
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -88,6 +89,7 @@ class Element:
 
     def distance(self, other: Element) -> float:
         """Norm of the difference: for two mean elements, the MMD."""
+        self._check_same_space(other)
         return (self - other).norm()
 
     def __add__(self, other: Element) -> Element:
@@ -133,12 +135,33 @@ class Element:
             raise ValueError(f"elements over {self.n_features} and {other.n_features} dimensions meet")
 
     def __repr__(self) -> str:
-        parts = " + ".join(_counted(len(measure), _NAMES[type(measure)]) for measure in self.measures)
         space = _counted(self.n_features, "dimension")
-        total = sum(measure.weights.sum() for measure in self.measures)
-        return f"Element({self.kernel!r}, {parts} in {space}, total weight {total:.4g})"
+        return f"Element({self.kernel!r}, {self._parts} in {space}, total weight {self._total_weight:.4g})"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: a small table, without the rows. The norm is left out where it would take long."""
+        facts = {
+            "kernel": repr(self.kernel),
+            "measure": self._parts,
+            "dimensions": f"{self.n_features:,}",
+            "total weight": f"{self._total_weight:.4g}",
+        }
+        atoms = [measure for measure in self.measures if isinstance(measure, Atoms)]
+        if len(atoms) == len(self.measures) and sum(map(len, atoms)) <= _CHEAP:
+            facts["norm"] = f"{self.norm():.4g}"
+        rows = "".join(f"<tr><th>{name}</th><td>{escape(value)}</td></tr>" for name, value in facts.items())
+        return f"<table><caption>Element</caption><tbody>{rows}</tbody></table>"
+
+    @property
+    def _parts(self) -> str:
+        return " + ".join(_counted(len(measure), _NAMES[type(measure)]) for measure in self.measures)
+
+    @property
+    def _total_weight(self) -> float:
+        return float(sum(measure.weights.sum() for measure in self.measures))
 
 
+_CHEAP = 1000
 _NAMES = {Atoms: "atom", Gaussians: "Gaussian"}
 
 

@@ -62,12 +62,24 @@ def check_rows(
             return check_array(X, input_name=name, **options)
         return validate_data(estimator, X, reset=reset, **options)
     except ValueError as error:
-        if "could not convert" not in str(error):
+        reason = str(error).partition("\n")[0].removesuffix(".")
+        message = next((message for sign, message in _MESSAGES.items() if sign in reason), None)
+        if message is None:
             raise
-        raise ValueError(
-            f"{name} holds values that are not numbers ({error}); encode or drop such columns first, "
-            f"for example with sklearn.preprocessing.OneHotEncoder"
-        ) from error
+        raise ValueError(message.format(name=name, reason=reason)) from error
+
+
+_MESSAGES = {
+    "could not convert": "{name} holds values that are not numbers ({reason}); encode or drop such columns first, for "
+    "example with sklearn.preprocessing.OneHotEncoder",
+    "contains NaN": "{reason}; drop such rows, {name}[np.isfinite({name}).all(axis=1)], or fill the gaps by "
+    "sklearn.impute.SimpleImputer",
+    "contains infinity": "{reason}; drop such rows, {name}[np.isfinite({name}).all(axis=1)], or rescale {name}",
+    "array with dim": "{reason}; bags of rows go as a list of matrices to DistributionKernel or a support measure "
+    "machine, and {name}.reshape(len({name}), -1) makes one row of each",
+    "sample(s)": "{reason}; rows are observations and columns are features, so that n numbers have shape (n, 1)",
+}
+"""What scikit-learn says, by words of it, and what to do about it."""
 
 
 def check_weights(name: str, weights: Any, n: int) -> Array:

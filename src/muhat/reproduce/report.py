@@ -66,7 +66,7 @@ def render(results: Results, sections: dict[str, Section]) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(shown=_shown, number=_number, picture=_inline, aligned=_numeric_columns)
+    environment.filters.update(shown=shown, number=leading_number, picture=inline_svg, aligned=numeric_columns)
     claims, experiments, meta = results["claims"], results["experiments"], results["meta"]
     return environment.get_template("report.html").render(
         claims=[{**claim, "link": _link(claim, experiments)} for claim in claims],
@@ -161,10 +161,10 @@ def _command(meta: dict[str, Any]) -> str:
     return " ".join(filter(None, parts))
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
     """A cell as text.
 
-    >>> _shown(0.123456), _shown(-2.0), _shown(None), _shown("0.95 ± 0.01")
+    >>> shown(0.123456), shown(-2.0), shown(None), shown("0.95 ± 0.01")
     ('0.1235', '−2', '–', '0.95 ± 0.01')
     """
     if value is None:
@@ -172,23 +172,23 @@ def _shown(value: Any) -> str:
     return f"{value:.4g}".replace("-", "−") if isinstance(value, float) else str(value)
 
 
-def _number(value: Any) -> float | None:
+def leading_number(value: Any) -> float | None:
     """What a column is sorted by: the number that a cell begins with.
 
-    >>> _number("0.95 ± 0.01"), _number("12 %"), _number("−3e-2"), _number("< .001"), _number("2-fold")
+    >>> leading_number("0.95 ± 0.01"), leading_number("12 %"), leading_number("−3e-2"), leading_number("< .001"), leading_number("2-fold")
     (0.95, 12.0, -0.03, 0.001, None)
     """
     found = _NUMBER.match(str(value))
     return float(found[1].replace("−", "-")) if found else None
 
 
-def _numeric_columns(table: Table) -> list[bool]:
+def numeric_columns(table: Table) -> list[bool]:
     """Which columns hold numbers only."""
     columns = [[row[j] for row in table.rows if row[j] is not None] for j in range(len(table.columns))]
-    return [bool(values) and all(_number(value) is not None for value in values) for values in columns]
+    return [bool(values) and all(leading_number(value) is not None for value in values) for values in columns]
 
 
-def _inline(svg: str, prefix: str) -> Markup:
+def inline_svg(svg: str, prefix: str) -> Markup:
     """An SVG for the page: ids that no other picture has, no size of its own, nothing that names a place outside."""
     from markupsafe import Markup
 
