@@ -175,8 +175,8 @@ def shown(value: Any) -> str:
 def leading_number(value: Any) -> float | None:
     """What a column is sorted by: the number that a cell begins with.
 
-    >>> leading_number("0.95 ± 0.01"), leading_number("12 %"), leading_number("−3e-2"), leading_number("< .001"), leading_number("2-fold")
-    (0.95, 12.0, -0.03, 0.001, None)
+    >>> [leading_number(text) for text in ("0.95 ± 0.01", "12 %", "−3e-2", "< .001", "2-fold")]
+    [0.95, 12.0, -0.03, 0.001, None]
     """
     found = _NUMBER.match(str(value))
     return float(found[1].replace("−", "-")) if found else None
