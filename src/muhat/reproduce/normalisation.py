@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import nnls
 
+from muhat.constrained import affine_weights, simplex_weights
 from muhat.kernels import Kernel
 from muhat.measures import GaussianMixture
 from muhat.reproduce.comparison import compared, shown
@@ -19,27 +19,6 @@ SIZES = (10, 20)
 NORMALISED = ("S", "F_theorem4", "F_deletion")
 HALF = 0.5
 _ZERO = 1e-9  # of 1/n: what a solver leaves of a weight on the boundary
-
-
-def affine_weights(K: Array, alpha: float) -> Array:
-    """The least of ‖g − (1−α)μ̂‖² over Σβ = 1, which is that of the penalty λ‖g‖² with α = λ/(1+λ)."""
-    flat = np.linalg.solve(K, np.ones(len(K)))
-    return (1.0 - alpha) / len(K) + alpha * flat / flat.sum()
-
-
-def simplex_weights(K: Array, alpha: float) -> Array:
-    """The least of ‖g − (1−α)μ̂‖² over Σβ = 1 and β ≥ 0.
-
-    There it is βᵀMβ with M the Gram matrix of φ(xᵢ) − (1−α)μ̂, and the least of uᵀMu + (1ᵀu − 1)² over u ≥ 0 lies on
-    the ray of β.
-    """
-    n = len(K)
-    inner = (1.0 - alpha) * K.mean(axis=1)
-    M = K - inner[:, None] - inner + (1.0 - alpha) ** 2 * K.mean()
-    eigenvalues, eigenvectors = np.linalg.eigh(M / np.abs(M).max())
-    root = np.sqrt(eigenvalues.clip(0))[:, None] * eigenvectors.T
-    u, _ = nnls(np.vstack([root, np.ones(n)]), np.append(np.zeros(n), 1.0), maxiter=100 * n)
-    return u / u.sum()
 
 
 def flexible_affine_weights(K: Array, lam: float) -> Array:
