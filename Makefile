@@ -14,7 +14,7 @@ $(VENV)/.%: $(BIN)/python pyproject.toml
 	@touch $@
 
 test: $(VENV)/.test
-	$(BIN)/python -m pytest
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .

@@ -7,7 +7,9 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from muhat.reproduce.claims import Claim, Count, Finding, Rows, Verdict, count_below
+from muhat.reproduce.drawing import LABELS
 from muhat.reproduce.experiment import Row
+from muhat.reproduce.figure3 import LABELS as SCENARIO_LABELS
 from muhat.reproduce.figure3 import relative_errors
 from muhat.reproduce.statistics import Estimate, column, mean_difference
 from muhat.reproduce.table2 import MACHINES, cases, differences
@@ -37,7 +39,7 @@ def _told(rows: list[Row], scenario: str, readings: Sequence[str]) -> str:
         count = count_below(ratios, 1.0)
         change = np.mean([ratio.value for ratio in ratios]) - 1.0
         parts.append(f"{reading} {count.support}:{count.against} ({change:+.2%})")
-    return f"{scenario} {', '.join(parts)}"
+    return f"{SCENARIO_LABELS[scenario]} {', '.join(parts)}"
 
 
 def _cose_outperforms(rows: Rows) -> Finding:
@@ -82,7 +84,7 @@ def _gains(rows: list[Row]) -> str:
             losses = differences(rows, mean, machine)
             if losses:
                 gain = -np.mean([loss.value for loss in losses])
-                parts.append(f"{machine} {mean} {count_below(losses, 0.0)} (mean gain {gain:+.4f})")
+                parts.append(f"{machine} with {LABELS[mean]} {count_below(losses, 0.0)} (mean gain {gain:+.4f})")
     return f"cases of level-2 kernel and size of bags, better than KME by two standard errors: {'; '.join(parts)}"
 
 

