@@ -2,10 +2,12 @@
 
 import ast
 import importlib
+import json
 import re
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -130,3 +132,11 @@ def test_the_site_builds_without_warnings(tmp_path):
     assert len(pages) > len(mh.__all__)
     loaded = re.findall(r'<(?:script|link|img)[^>]+(?:src|href)="(https?://[^"]+)', "".join(pages))
     assert loaded == [], "the site loads from elsewhere"
+
+
+def test_the_readme_counts_the_verdicts_of_the_report():
+    claims = json.loads((DOCS / "reproduction" / "results.json").read_text(encoding="utf-8"))["claims"]
+    count = Counter(claim["verdict"] for claim in claims)
+    said = f"Of {len(claims)} claims, {count['holds']} hold, {count['holds in part']} hold in part and "
+    assert f"{said}{count['does not hold']} do not hold" in (ROOT / "README.md").read_text(encoding="utf-8")
+    assert count["cannot be checked"] == 0

@@ -11,7 +11,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
-from tables import KERNELS
+from tables import KERNELS, sample
 
 import muhat as mh
 from muhat import components
@@ -240,3 +240,13 @@ def test_few_landmarks_come_close_and_have_pre_images():
 def test_features_that_do_not_fit(parameters, message, rows):
     with pytest.raises(ValueError, match=message):
         mh.KernelPCA(5, **parameters).fit(rows)
+
+
+@pytest.mark.parametrize("shift", [0.0, 1e6])
+def test_many_equal_rows_have_few_components(shift):
+    points = sample(6, 10, seed=0) + shift
+    X = points[np.random.default_rng(0).integers(6, size=1500)]
+    pca = mh.KernelPCA(20).fit(X)
+    assert np.count_nonzero(pca.eigenvalues_) == 5
+    exact = mh.KernelPCA(20, "precomputed").fit(pca.kernel_(X, X))
+    assert_allclose(pca.eigenvalues_, exact.eigenvalues_, rtol=1e-10, atol=1e-10)
