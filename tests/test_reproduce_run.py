@@ -140,6 +140,17 @@ def test_the_report_is_equal_with_any_number_of_jobs(whole, tmp_path):
     assert result_of(tmp_path) == whole
 
 
+def test_the_report_is_equal_over_dask(whole, tmp_path):
+    distributed = pytest.importorskip("distributed")
+    local = {"n_workers": 1, "threads_per_worker": 1, "processes": False}
+    with distributed.LocalCluster(
+        **local, dashboard_address="127.0.0.1:0", worker_dashboard_address="127.0.0.1:0"
+    ) as cluster:
+        arguments = command(tmp_path, "--dask", cluster.scheduler_address)[3:]
+        assert main(arguments) == 0
+    assert result_of(tmp_path) == whole
+
+
 def test_killed_at_random_moments_the_run_goes_on_to_the_same_report(whole, tmp_path):
     rng = np.random.default_rng(0)
     kills, finished = 0, False
