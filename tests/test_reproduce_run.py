@@ -38,7 +38,7 @@ def _section(rows):
 TOY = Experiment("toy", "A toy", ("none",), _cells, _run, _seconds, _section)
 
 
-def run_toy(folder, workers=1, plan=Plan()):  # noqa: B008 (frozen)
+def run_toy(folder, workers=1, plan=Plan()):
     with Store(folder, "1") as store:
         finished = []
         run_missing(all_jobs([TOY], plan, None), store, workers, None, finished.append)

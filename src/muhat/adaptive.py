@@ -82,7 +82,7 @@ class AdaptiveKernelMean(BaseKernelMean):
 
     def __init__(
         self,
-        kernel: Kernel | Literal["precomputed"] = Gaussian(),  # noqa: B008 (frozen)
+        kernel: Kernel | Literal["precomputed"] = Gaussian(),
         target: Element | Literal["gaussian"] | None = "gaussian",
         *,
         memory_limit: float | None = None,

@@ -47,7 +47,7 @@ class WhitenedBagsDisplay:
         bags: Any,
         y: Any = None,
         *,
-        kernel: Kernel = Gaussian(),  # noqa: B008 (frozen)
+        kernel: Kernel = Gaussian(),
         mean: BaseKernelMean | None = None,
         whiten: bool | float = True,
         axes: Any = None,

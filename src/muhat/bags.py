@@ -260,7 +260,7 @@ class DistributionKernel(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, 
 
     def __init__(
         self,
-        kernel: Kernel = Gaussian(),  # noqa: B008 (frozen)
+        kernel: Kernel = Gaussian(),
         mean: BaseKernelMean | None = None,
         level2: Level2 = "linear",
         whiten: bool | float = False,

@@ -71,7 +71,7 @@ class ConstrainedKernelMean(BaseKernelMean):
 
     def __init__(
         self,
-        kernel: Kernel | Literal["precomputed"] = Gaussian(),  # noqa: B008 (frozen)
+        kernel: Kernel | Literal["precomputed"] = Gaussian(),
         shrinkage: float | Literal["loo"] = "loo",
         nonnegative: bool = True,
     ) -> None:

@@ -212,7 +212,7 @@ class KernelCovariance(ValueParametersMixin, BaseEstimator):
 
     def __init__(
         self,
-        kernel_x: Kernel = Gaussian(),  # noqa: B008 (frozen)
+        kernel_x: Kernel = Gaussian(),
         kernel_y: Kernel | None = None,
         mean: BaseKernelMean | None = None,
         centering: BaseKernelMean | None = None,

@@ -109,7 +109,7 @@ class MatchedGaussianMixture(ValueParametersMixin, DensityMixin, BaseEstimator):
     def __init__(
         self,
         n_components: int = 10,
-        kernel: Kernel = Gaussian(),  # noqa: B008 (frozen)
+        kernel: Kernel = Gaussian(),
         mean: BaseKernelMean | None = None,
         solver: Solver = "slsqp",
         n_init: int = 50,

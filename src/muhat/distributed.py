@@ -125,7 +125,7 @@ def mmd_distance(X: Any, Y: Any, kernel: Kernel | BaseFeatures, unbiased: bool =
 
 def bag_gram(
     bags: Any,
-    kernel: Kernel = Gaussian(),  # noqa: B008 (frozen)
+    kernel: Kernel = Gaussian(),
     mean: BaseKernelMean | None = None,
     level2: Level2 = "linear",
     client: Any = None,

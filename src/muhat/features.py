@@ -206,7 +206,7 @@ class Nystroem(BaseFeatures):
 
     def __init__(
         self,
-        kernel: Kernel = Gaussian(),  # noqa: B008 (frozen)
+        kernel: Kernel = Gaussian(),
         n_components: int = 100,
         landmarks: Literal["uniform", "k-means++", "pivoted"] | Array = "uniform",
         random_state: RandomState = None,
@@ -297,7 +297,7 @@ class Fourier(BaseFeatures):
 
     def __init__(
         self,
-        kernel: Kernel = Gaussian(),  # noqa: B008 (frozen)
+        kernel: Kernel = Gaussian(),
         n_components: int = 1000,
         orthogonal: bool = False,
         random_state: RandomState = None,

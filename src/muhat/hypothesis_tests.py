@@ -68,7 +68,7 @@ class HSICResult(PermutationResult):
 def mmd_test(
     X: Any,
     Y: Any,
-    kernel: Kernel = Gaussian(),  # noqa: B008 (frozen)
+    kernel: Kernel = Gaussian(),
     n_resamples: int = 999,
     random_state: RandomState = None,
     *,
@@ -275,8 +275,8 @@ class _RefittedMeans(_Means):
 def hsic_test(
     X: Any,
     Y: Any,
-    kernel_x: Kernel = Gaussian(),  # noqa: B008 (frozen)
-    kernel_y: Kernel = Gaussian(),  # noqa: B008 (frozen)
+    kernel_x: Kernel = Gaussian(),
+    kernel_y: Kernel = Gaussian(),
     n_resamples: int = 999,
     random_state: RandomState = None,
     *,

@@ -169,7 +169,7 @@ class KernelMean(BaseKernelMean):
 
     def __init__(
         self,
-        kernel: Kernel | Literal["precomputed"] = Gaussian(),  # noqa: B008 (frozen)
+        kernel: Kernel | Literal["precomputed"] = Gaussian(),
         *,
         features: Nystroem | None = None,
     ) -> None:
@@ -228,7 +228,7 @@ class ShrunkKernelMean(BaseKernelMean):
 
     def __init__(
         self,
-        kernel: Kernel | Literal["precomputed"] = Gaussian(),  # noqa: B008 (frozen)
+        kernel: Kernel | Literal["precomputed"] = Gaussian(),
         shrinkage: float | Literal["loo"] = "loo",
         target: Element | None = None,
         *,

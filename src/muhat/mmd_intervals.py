@@ -42,7 +42,7 @@ class MMDDifferenceInterval(MMDInterval):
 def mmd_interval(
     X: Any,
     Y: Any,
-    kernel: Kernel = Gaussian(),  # noqa: B008 (frozen)
+    kernel: Kernel = Gaussian(),
     level: float = 0.95,
     method: Literal["jackknife", "bootstrap"] = "jackknife",
     n_resamples: int = 999,
@@ -87,7 +87,7 @@ def mmd_difference_interval(
     X: Any,
     Y: Any,
     Z: Any,
-    kernel: Kernel = Gaussian(),  # noqa: B008 (frozen)
+    kernel: Kernel = Gaussian(),
     level: float = 0.95,
     method: Literal["jackknife", "bootstrap"] = "jackknife",
     n_resamples: int = 999,

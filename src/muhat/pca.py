@@ -79,7 +79,7 @@ class KernelPCA(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, Transform
     def __init__(
         self,
         n_components: int | None = None,
-        kernel: Kernel | Literal["precomputed"] = Gaussian(),  # noqa: B008 (frozen)
+        kernel: Kernel | Literal["precomputed"] = Gaussian(),
         mean: BaseKernelMean | None = None,
         covariance: BaseKernelMean | None = None,
         *,

@@ -99,7 +99,7 @@ def _pooled(moments: BagMoments, sizes: NDArray[Any], ridge: float | Literal["cv
 
 def pooled_means(
     bags: Any,
-    kernel: Kernel = Gaussian(),  # noqa: B008 (frozen)
+    kernel: Kernel = Gaussian(),
     *,
     features: Nystroem | None = None,
     ridge: float | Literal["cv"] = "cv",

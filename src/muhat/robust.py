@@ -249,7 +249,7 @@ class RobustKernelMean(_WeightedKernelMean):
 
     def __init__(
         self,
-        kernel: Kernel | Literal["precomputed"] = Gaussian(),  # noqa: B008 (frozen)
+        kernel: Kernel | Literal["precomputed"] = Gaussian(),
         loss: Literal["huber", "hampel"] = "huber",
         threshold: float | tuple[float, float, float] | Literal["auto"] = "auto",
         shrinkage: float | Literal["loo"] | None = None,
@@ -352,7 +352,7 @@ class MedianOfMeans(_WeightedKernelMean):
 
     def __init__(
         self,
-        kernel: Kernel | Literal["precomputed"] = Gaussian(),  # noqa: B008 (frozen)
+        kernel: Kernel | Literal["precomputed"] = Gaussian(),
         n_blocks: int | Literal["auto"] = "auto",
         random_state: RandomState = None,
         shrinkage: float | Literal["loo"] | None = None,

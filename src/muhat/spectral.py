@@ -87,8 +87,8 @@ class SpectralKernelMean(BaseKernelMean):
 
     def __init__(
         self,
-        kernel: Kernel | Literal["precomputed"] = Gaussian(),  # noqa: B008 (frozen)
-        filter: Filter = Tikhonov(),  # noqa: B008 (frozen)
+        kernel: Kernel | Literal["precomputed"] = Gaussian(),
+        filter: Filter = Tikhonov(),
         lam: float | Literal["loo", "theorem4"] = "loo",
         scale: float | Literal["loo"] = 1.0,
         *,

@@ -142,9 +142,9 @@ class SupportMeasureClassifier(ClassifierMixin, _SupportMeasureMachine):
 
     def __init__(
         self,
-        kernel: Kernel = Gaussian(),  # noqa: B008 (frozen)
+        kernel: Kernel = Gaussian(),
         mean: BaseKernelMean | None = None,
-        level2: Level2 = Gaussian(),  # noqa: B008 (frozen)
+        level2: Level2 = Gaussian(),
         C: float = 1.0,
         *,
         probability: bool = False,
@@ -252,9 +252,9 @@ class SupportMeasureRegressor(RegressorMixin, _SupportMeasureMachine):
 
     def __init__(
         self,
-        kernel: Kernel = Gaussian(),  # noqa: B008 (frozen)
+        kernel: Kernel = Gaussian(),
         mean: BaseKernelMean | None = None,
-        level2: Level2 = Gaussian(),  # noqa: B008 (frozen)
+        level2: Level2 = Gaussian(),
         C: float = 1.0,
         epsilon: float = 0.1,
         *,
@@ -325,9 +325,9 @@ class OneClassSupportMeasureMachine(OutlierMixin, _SupportMeasureMachine):
 
     def __init__(
         self,
-        kernel: Kernel = Gaussian(),  # noqa: B008 (frozen)
+        kernel: Kernel = Gaussian(),
         mean: BaseKernelMean | None = None,
-        level2: Level2 = Gaussian(),  # noqa: B008 (frozen)
+        level2: Level2 = Gaussian(),
         nu: float = 0.1,
         *,
         whiten: bool | float = False,

@@ -74,7 +74,7 @@ class Description:
 
 def describe(
     sample: Sample,
-    kernel: Kernel = Gaussian(),  # noqa: B008 (frozen)
+    kernel: Kernel = Gaussian(),
     *,
     raw: bool = False,
     notes: Sequence[str] = (),

@@ -24,6 +24,7 @@ VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 SYMBOLS: dict[str, str] = dict(zip(VERDICTS, "✓½✗?", strict=True))
 
 _NUMBER = re.compile(r"[<>≤≥≈~]?\s*([-−+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?)(?=$|[\s%±×(/,;*])", re.IGNORECASE)
+_FINER = re.compile(r"(\.\d)\d+")  # a tenth of a point is more than a screen shows
 _STACKED = 80  # below so many columns a table of three has no room for sentences
 
 
@@ -196,6 +197,7 @@ def inline_svg(svg: str, prefix: str) -> Markup:
     svg = re.sub(r'\bid="', f'id="{prefix}-', svg)
     svg = re.sub(r'href="#', f'href="#{prefix}-', svg)
     svg = svg.replace("url(#", f"url(#{prefix}-")
+    svg = re.sub(r' (?:d|x|y)="[^"]*"', lambda attribute: _FINER.sub(r"\1", attribute[0]), svg)
     head, body = svg.split(">", 1)
     box = re.search(r'viewBox="[^"]*"', head)
     return Markup(f'<svg {box[0] if box else ""} aria-hidden="true" focusable="false">{body}')
