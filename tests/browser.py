@@ -87,7 +87,7 @@ class Browser:
         self._call("Page.navigate", url=Path(path).resolve().as_uri())
         if not self._named("Page.loadEventFired"):
             self._answer(lambda message: message.get("method") == "Page.loadEventFired")
-        self.evaluate("new Promise(done => requestAnimationFrame(() => setTimeout(done, 50)))")
+        self._draw()
 
     def emulate(self, media="", dark=False):
         """``media="print"`` for paper; a dark screen, and no motion."""
@@ -97,6 +97,11 @@ class Browser:
             media=media,
             features=[scheme, {"name": "prefers-reduced-motion", "value": "reduce"}],
         )
+        self._draw()
+
+    def _draw(self):
+        """Wait for a frame: until then the browser may still answer for the last one."""
+        self.evaluate("new Promise(done => requestAnimationFrame(() => setTimeout(done, 50)))")
 
     def evaluate(self, script):
         """Value of an expression in the page; a promise is waited for."""
