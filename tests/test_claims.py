@@ -5,7 +5,7 @@ from itertools import product
 import pytest
 
 from muhat.reproduce import figure1, kernel_choice
-from muhat.reproduce.claim_counts import counted, decidable, in_parts, not_above
+from muhat.reproduce.claim_counts import counted, in_parts, not_above
 from muhat.reproduce.claims import Claim, Count, Finding, count_below, judge
 from muhat.reproduce.claims_synthetic import CLAIMS
 from muhat.reproduce.statistics import Estimate
@@ -63,7 +63,7 @@ def test_two_standard_errors_decide():
 
 def test_rounding_and_single_repetitions_decide_nothing():
     estimates = [Estimate(1.0 - 1e-13, 0.0), Estimate(0.5, float("nan"))]
-    assert count_below(decidable(estimates), 1.0) == Count(0, 0, 1)
+    assert count_below(estimates, 1.0) == Count(0, 0, 1)
     finding = counted({"S": estimates[1:]}, ["S"], 1.0, "ratio")
     assert finding == Finding(
         "cannot be checked", "ratio. S-KMSE: 0 for, 0 against, of 0, no standard error with one repetition"

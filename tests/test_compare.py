@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from io import StringIO
 from pathlib import Path
 
 import numpy as np
@@ -148,6 +149,20 @@ def test_too_few_resamples_for_so_many_columns_are_said(files, capsys):
 # --------------------------------------------------------------------------------------------------------------- files
 
 
+def test_columns_are_counted_on_a_terminal(files, monkeypatch, capsys):
+    class Terminal(StringIO):
+        def isatty(self):
+            return True
+
+    plain = run(capsys, "compare", *files[:2], "--resamples", "9")
+    monkeypatch.setattr("sys.stderr", screen := Terminal())
+    code = main(["compare", *files[:2], "--resamples", "9"])
+    said = [text for text in screen.getvalue().split("\r\x1b[K") if text]
+    assert said == [f"column {j} of 3: {name}" for j, name in enumerate(NAMES, start=1)]
+    assert screen.getvalue().endswith("\r\x1b[K")
+    assert (code, capsys.readouterr().out) == plain[:2]
+
+
 def test_columns_are_matched_by_name(files, tmp_path, capsys):
     X, Y = (np.loadtxt(path, delimiter=",", skiprows=1) for path in files[:2])
     left = write(tmp_path / "a.csv", np.column_stack([X, X[:, 0]]), (*NAMES, "extra"))
@@ -222,7 +237,7 @@ GOOD = "x,y\n1,2\n2,5\n3,3\n"
 BAD_PAIRS = {
     "no common columns": (GOOD, "u,v\n1,2\n3,4\n", "in common: .*'x', 'y' and .*'u', 'v'; give columns of one meaning"),
     "header in one": (GOOD, "1,2\n3,4\n", "names its columns and .* does not; .*--no-header"),
-    "two widths": ("1,2\n3,4\n", "1,2,3\n4,5,7\n", "2 columns and .* 3 columns; .*give both files a header"),
+    "two widths": ("1,2\n3,4\n", "1,2,3\n4,5,7\n", "b.csv have 2 and 3 columns; .*give both files a header"),
     "one row": (GOOD, "x,y\n1,2\n", "b.csv has 1 row; at least 2 are needed"),
     "gaps everywhere": (GOOD, "x,y\n1,\n,2\n3,\n", "0 rows without missing values; column 'y' is missing in 2 of 3"),
     "all rows equal": ("x\n1\n1\n", "x\n1\n1\n", "all rows are equal"),

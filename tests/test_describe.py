@@ -1,7 +1,10 @@
 """``muhat describe``: what it says of a file, and of one that is not as it should be."""
 
 import json
+import os
 import re
+from io import StringIO
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,6 +12,7 @@ from browser import Browser, require_chromium
 
 import muhat as mh
 from muhat.command_line import main
+from muhat.files import csv_format
 from muhat.files.csv_format import MISSING
 from muhat.files.describe import effective_rank, estimated_gains
 from muhat.files.sheets import Reading, read_sheet
@@ -194,6 +198,8 @@ BAD_FILES = {
     "open quote": (b'x,y\n"1,2\n' + b"3,4\n" * 40_000, "quotation mark not closed"),
     "bytes": (bytes(range(256)), "is not text; save the table as CSV"),
     "Excel": (b"PK\x03\x04", "Excel files .* save the table as CSV"),
+    "JSON": (b'{"x": [1, 2], "y": [3, 4]}', "is JSON; save the table as CSV"),
+    "a page": (b"<!doctype html><table><tr><td>1</td></tr></table>", "is HTML or XML; export the table as CSV"),
     "gzip": (b"\x1f\x8b\x08", "compressed; unpack it first"),
     "endless line": (b"1," * 600_000, "line 1: more than 1,048,576 characters"),
     "half an NPY": (b"\x93NUMPY\x01\x00", "holds no array of numbers"),
@@ -230,6 +236,49 @@ def test_bad_arrays(array, message, tmp_path, capsys):
     code, _, err = run(capsys, "describe", str(tmp_path / "t.npy"))
     assert code == 2
     assert re.search(message, err), err
+
+
+def test_nothing_is_written_unless_asked(path, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    beside = sorted(Path(path).parent.iterdir())
+    run(capsys, "describe", path, "--json")
+    run(capsys, "compare", path, path, "--resamples", "9")
+    assert not list(tmp_path.iterdir())
+    assert sorted(Path(path).parent.iterdir()) == beside
+
+
+@pytest.mark.skipif(os.name != "posix", reason="pipes of POSIX")
+def test_a_pipe_is_a_file(path, capsys):
+    """As ``<(zcat FILE)`` in a shell: it cannot be rewound, and has no size."""
+    reader, writer = os.pipe()
+    os.write(writer, Path(path).read_bytes())
+    os.close(writer)
+    piped = json.loads(run(capsys, "describe", f"/dev/fd/{reader}", "--json")[1])
+    os.close(reader)
+    named = json.loads(run(capsys, "describe", path, "--json")[1])
+    assert piped | {"path": path} == named
+
+
+class Terminal(StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize("last", ["1,2\n", "1,2,3\n"], ids=["good", "ragged"])
+def test_a_large_file_shows_progress_on_a_terminal_and_leaves_no_trace(last, tmp_path, monkeypatch):
+    path = tmp_path / "large.csv"
+    path.write_text("x,y\n" + 9999 * "1,2\n3,5\n" + last)
+    monkeypatch.setattr(csv_format, "_LINES", 1000)
+    screen, quiet = Terminal(), StringIO()
+    for stream in (screen, quiet):
+        monkeypatch.setattr("sys.stderr", stream)
+        assert main(["describe", str(path), "--rows", "20"]) == (0 if last == "1,2\n" else 2)
+    progress, _, rest = screen.getvalue().rpartition("\r\x1b[K")
+    shares = [int(share) for share in re.findall(r"large\.csv: (\d+)% read", progress.replace(f"{tmp_path}/", ""))]
+    assert len(shares) == 20
+    assert shares == sorted(shares)
+    assert shares[-1] > 80
+    assert rest == quiet.getvalue()
 
 
 def test_a_folder_and_nothing(tmp_path, capsys):

@@ -123,6 +123,11 @@ def test_verdicts_on_cose(factors, verdict):
     assert judge(CLAIM["pca-cose-outperforms"], {"figure3": constructed(**factors)}).verdict == verdict
 
 
+@pytest.mark.parametrize("claim", ["pca-cose-outperforms", "pca-centring-improves-little"])
+def test_one_repetition_decides_nothing(rows, claim):
+    assert judge(CLAIM[claim], {"figure3": rows}).verdict == "cannot be checked"
+
+
 def test_nothing_is_said_without_rows():
     assert judge(CLAIM["pca-cose-outperforms"], {}).verdict == "cannot be checked"
 

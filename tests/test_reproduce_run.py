@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from time import sleep
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ import pytest
 from muhat.command_line import main
 from muhat.reproduce.experiment import Experiment, Plan, Section, cell_key, generator
 from muhat.reproduce.registry import EXPERIMENTS
-from muhat.reproduce.runner import all_jobs, collected_rows, expected_seconds, run_missing
+from muhat.reproduce.runner import all_jobs, collected_rows, expected_seconds, missing_jobs, run
 from muhat.reproduce.store import Store, StoreError
 
 
@@ -41,7 +42,7 @@ TOY = Experiment("toy", "A toy", ("none",), _cells, _run, _seconds, _section)
 def run_toy(folder, workers=1, plan=Plan()):
     with Store(folder, "1") as store:
         finished = []
-        run_missing(all_jobs([TOY], plan, None), store, workers, None, finished.append)
+        run(missing_jobs(all_jobs([TOY], plan, None), store), store, workers, None, finished.append)
         return [job.setting["repetition"] for job in finished], collected_rows(TOY, plan, store)
 
 
@@ -165,7 +166,7 @@ def test_killed_at_random_moments_the_run_goes_on_to_the_same_report(whole, tmp_
         start = store.stat().st_size if store.exists() else 0
         growth = int(rng.integers(1, 60_000)) if kills < 4 else 10**9
         while run.poll() is None and not (store.exists() and store.stat().st_size > start + growth):
-            pass
+            sleep(0.002)
         finished = run.poll() == 0
         if not finished:
             os.killpg(run.pid, signal.SIGKILL)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from muhat.files.progress import progress
 from muhat.files.samples import Sample, kernel_json, moments, standardised
 from muhat.hypothesis_tests import MMDResult, mmd_test
 from muhat.kernels import Kernel
@@ -104,10 +105,15 @@ def compare(
     def tested(x: Array, y: Array) -> MMDResult:
         return mmd_test(x, y, kernel, resamples, seed, unbiased=True)
 
-    with warnings.catch_warnings():  # columns of few values are common, and nobody can choose their bandwidths here
+    def tested_alone(j: int) -> MMDResult:
+        say(f"column {j + 1} of {len(first.columns)}: {first.columns[j]}")
+        return tested(X[:, [j]], Y[:, [j]])
+
+    with warnings.catch_warnings(), progress() as say:
+        # Columns of few values are common, and nobody can choose their bandwidths here.
         warnings.filterwarnings("ignore", 'bandwidth="median": more than half', UserWarning)
         test = tested(X, Y)
-        tests = [tested(X[:, [j]], Y[:, [j]]) for j in range(X.shape[1])]
+        tests = [tested_alone(j) for j in range(X.shape[1])]
     adjusted = holm([single.pvalue for single in tests])
     columns = [
         _column(first, second, j, single, adjusted[j], relative_size(single, X[:, [j]], Y[:, [j]]))

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import csv
+import os
 from codecs import getincrementaldecoder
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from io import BufferedReader, TextIOWrapper
 from itertools import chain, islice
 from typing import TextIO
 
 import numpy as np
 
+from muhat.files.progress import progress
 from muhat.files.sheets import Reading, Sheet, sampled
 from muhat.types import Array
 
@@ -20,6 +22,7 @@ MISSING = frozenset(["", "na", "n/a", "nan", "null", "none", "?", "-"])
 
 _LONGEST = 2**20
 _LOOK = 20
+_LINES = 2**17  # from one word on the progress to the next
 _DELIMITERS = "\t;,"
 
 Record = tuple[int, list[str]]
@@ -31,8 +34,10 @@ def read_csv(path: str, raw: BufferedReader, start: bytes, reading: Reading, rng
     encoding = _encoding(start)
     if encoding != "utf-16" and b"\0" in start:
         raise ValueError(f"{path} is not text; save the table as CSV, or the array by numpy.save")
-    with TextIOWrapper(raw, encoding=encoding, errors="replace", newline="") as text:
-        return _read_lines(path, _bounded_lines(path, text), reading, rng)
+    size = os.fstat(raw.fileno()).st_size
+    with TextIOWrapper(raw, encoding=encoding, errors="replace", newline="") as text, progress() as say:
+        lines = _bounded_lines(path, text, lambda: say(f"{path}: {raw.tell() / size:.0%} read" if size else path))
+        return _read_lines(path, lines, reading, rng)
 
 
 def _encoding(start: bytes) -> str:
@@ -60,8 +65,10 @@ def _read_lines(path: str, lines: Iterator[str], reading: Reading, rng: np.rando
     return _sheet(path, names, kept, records.total - has_names, has_names, delimiter)
 
 
-def _bounded_lines(path: str, text: TextIO) -> Iterator[str]:
+def _bounded_lines(path: str, text: TextIO, say_how_far: Callable[[], None]) -> Iterator[str]:
     for number, line in enumerate(iter(lambda: text.readline(_LONGEST), ""), start=1):
+        if number % _LINES == 0:
+            say_how_far()
         if len(line) == _LONGEST:
             raise ValueError(f"{path}, line {number}: more than {_LONGEST:,} characters; is this a table in CSV?")
         yield line

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +14,7 @@ from muhat.files.pictures import comparison_pictures, description_pictures
 from muhat.files.samples import Sample
 from muhat.files.words import comparison_summary, description_summary, percent, seen_by
 from muhat.reproduce.experiment import Picture, Table
-from muhat.reproduce.report import inline_svg, leading_number, numeric_columns, shown
+from muhat.reproduce.pages import page_template
 from muhat.types import Array
 
 _CELLS = 8
@@ -36,17 +35,7 @@ class Page:
 
 def render(page: Page) -> str:
     """The page as text."""
-    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
-
-    environment = Environment(
-        loader=ChoiceLoader([PackageLoader("muhat.files"), PackageLoader("muhat.reproduce")]),  # the latter has the CSS
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters.update(shown=shown, number=leading_number, picture=inline_svg, aligned=numeric_columns)
-    return environment.get_template("page.html").render(page=page, version=version("muhat"))
+    return page_template("page.html", "muhat.files").render(page=page, maker=page.command)
 
 
 def comparison_page(comparison: Comparison, raw: bool) -> str:
@@ -121,7 +110,7 @@ def _columns(comparison: Comparison) -> Table:
             column.name,
             percent(column.relative_size),
             column.adjusted_pvalue,
-            *(f"{column.means[i]:.4g} ± {column.standard_deviations[i]:.2g}".replace("-", "−") for i in (0, 1)),
+            *(f"{column.means[i]:.4g} ± {column.standard_deviations[i]:.4g}".replace("-", "−") for i in (0, 1)),
         ]
         for column in comparison.columns
     ]

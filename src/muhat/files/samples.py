@@ -102,10 +102,12 @@ def _check_alike(sheets: Sequence[Sheet]) -> None:
             f"{named[0].path} names its columns and {unnamed[0].path} does not; give both a header or neither, "
             "or say --header or --no-header if the first rows were misread"
         )
-    widths = {len(sheet.names) + len(sheet.text) for sheet in unnamed}
-    if len(widths) > 1:
-        counts = " and ".join(f"{sheet.path} has {len(sheet.names) + len(sheet.text)} columns" for sheet in sheets)
-        raise ValueError(f"{counts}; without names they cannot be matched: give both files a header")
+    widths = [len(sheet.names) + len(sheet.text) for sheet in unnamed]
+    if len(set(widths)) > 1:
+        paths, counts = (" and ".join(map(str, words)) for words in ([sheet.path for sheet in unnamed], widths))
+        raise ValueError(
+            f"{paths} have {counts} columns; without names they cannot be matched: give both files a header"
+        )
 
 
 def _named(sheets: Sequence[Sheet], wanted: Sequence[str]) -> list[str]:

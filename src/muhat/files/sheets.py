@@ -101,6 +101,11 @@ _OTHERS = {
     b"\x1f\x8b": ("compressed", "unpack it first: gunzip FILE, or <(zcat FILE) in place of its name"),
     b"\xd0\xcf\x11\xe0": ("an old Excel file", "save the table as CSV"),
     b"%PDF": ("a PDF", "export the table as CSV"),
+    **dict.fromkeys([b"<!", b"<?", b"<html"], ("HTML or XML", "export the table as CSV")),
+    **dict.fromkeys([b"{", b"[{", b"[["], ("JSON", "save the table as CSV")),
+    b"\x89HDF": ("an HDF5 file", "save the array by numpy.save"),
+    b"SQLite format": ("a database of SQLite", "export the table as CSV"),
+    b"ARROW1": ("an Arrow file", "save the table as Parquet"),
 }
 
 

@@ -119,7 +119,7 @@ def _columns_table(comparison: Comparison) -> str:
             f"{'*' if column.adjusted_pvalue <= comparison.level else ' '} {column.name}",
             percent(column.relative_size),
             f"{column.adjusted_pvalue:.3g}",
-            *(f"{column.means[i]:.4g} ± {column.standard_deviations[i]:.2g}" for i in (0, 1)),
+            *(f"{column.means[i]:.4g} ± {column.standard_deviations[i]:.4g}" for i in (0, 1)),
         )
         for column in comparison.columns
     ]

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from math import isfinite
+from collections.abc import Iterable, Mapping, Sequence
 
-from muhat.reproduce.claims import Count, Finding, Verdict, count_below
+from muhat.reproduce.claims import Count, Finding, Verdict, count_below, decidable
 from muhat.reproduce.drawing import LABELS
-from muhat.reproduce.statistics import ROUNDING, Estimate
+from muhat.reproduce.statistics import Estimate
 
 EXACT = 1e-9
 """A relative error that only rounding can explain."""
@@ -18,24 +17,19 @@ PAPERS = ("S", "F_theorem4")
 ALL = (*PAPERS, "F_deletion")
 
 
-def decidable(estimates: Iterable[Estimate]) -> list[Estimate]:
-    """Those with a standard error, which one repetition does not give; rounding is no difference."""
-    return [Estimate(value, max(error, ROUNDING)) for value, error in estimates if isfinite(error)]
-
-
-def counted(parts: Mapping[str, Iterable[Estimate]], judged: Iterable[str], bound: float, what: str) -> Finding:
+def counted(parts: Mapping[str, Sequence[Estimate]], judged: Sequence[str], bound: float, what: str) -> Finding:
     """Verdict by the rule on the judged parts together; the evidence tells all parts."""
-    lists = {name: decidable(estimates) for name, estimates in parts.items()}
-    names = list(judged)
-    together = count_below([estimate for name in names for estimate in lists[name]], bound)
-    texts = [f"{LABELS.get(name, name)}: {count_below(each, bound)}, {spanned(each)}" for name, each in lists.items()]
-    total = [f"{' and '.join(LABELS.get(name, name) for name in names)} together: {together}"] * (len(names) > 1)
-    return Finding(together.verdict, f"{what}. {'; '.join([*total, *texts])}")
+    counts = {name: count_below(estimates, bound) for name, estimates in parts.items()}
+    together = sum((counts[name] for name in judged), Count())
+    texts = [f"{LABELS.get(name, name)}: {counts[name]}, {spanned(each)}" for name, each in parts.items()]
+    if len(judged) > 1:
+        texts.insert(0, f"{' and '.join(LABELS.get(name, name) for name in judged)} together: {together}")
+    return Finding(together.verdict, f"{what}. {'; '.join(texts)}")
 
 
 def not_above(estimates: Iterable[Estimate], bound: float) -> Count:
     """For claims that nothing is gained or lost: against are the estimates above the bound, for it all others."""
-    count = count_below(decidable(estimates), bound)
+    count = count_below(estimates, bound)
     return Count(count.total - count.against, count.against, count.total)
 
 
@@ -45,9 +39,10 @@ def in_parts(verdicts: Iterable[Verdict]) -> Verdict:
     return different.pop() if len(different) == 1 else "holds in part"
 
 
-def spanned(estimates: list[Estimate]) -> str:
+def spanned(estimates: Iterable[Estimate]) -> str:
     """From the least to the greatest."""
-    return f"from {min(estimates)} to {max(estimates)}" if estimates else "no standard error with one repetition"
+    known = decidable(estimates)
+    return f"from {min(known)} to {max(known)}" if known else "no standard error with one repetition"
 
 
 def all_agree(good: list[bool], what: str) -> Finding:

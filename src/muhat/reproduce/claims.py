@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from math import isfinite
 from typing import Literal
 
 from muhat.reproduce.experiment import Row
-from muhat.reproduce.statistics import Estimate
+from muhat.reproduce.statistics import ROUNDING, Estimate
 
 Verdict = Literal["holds", "holds in part", "does not hold", "cannot be checked"]
 Rows = dict[str, list[Row]]
@@ -20,8 +21,10 @@ RULE = (
     "otherwise it holds in part."
 )
 
+NEARLY_ALL = 0.9
+"""Share of the comparisons that must be for a claim."""
+
 _DECISIVE = 2.0
-_NEARLY_ALL = 0.9
 
 
 @dataclass(frozen=True)
@@ -47,26 +50,34 @@ class Claim:
 class Count:
     """Comparisons that speak for a claim, against it, and that leave it open."""
 
-    support: int
-    against: int
-    total: int
+    support: int = 0
+    against: int = 0
+    total: int = 0
 
     @property
     def verdict(self) -> Verdict:
         """The verdict by the rule of the report."""
         if self.total == 0:
             return "cannot be checked"
-        if self.against == 0 and self.support >= _NEARLY_ALL * self.total:
+        if self.against == 0 and self.support >= NEARLY_ALL * self.total:
             return "holds"
         return "does not hold" if self.support <= self.against else "holds in part"
+
+    def __add__(self, other: Count) -> Count:
+        return Count(self.support + other.support, self.against + other.against, self.total + other.total)
 
     def __str__(self) -> str:
         return f"{self.support} for, {self.against} against, of {self.total}"
 
 
+def decidable(estimates: Iterable[Estimate]) -> list[Estimate]:
+    """Those with a standard error, which one repetition does not give; rounding is no difference."""
+    return [Estimate(value, max(error, ROUNDING)) for value, error in estimates if isfinite(error)]
+
+
 def count_below(estimates: Iterable[Estimate], bound: float) -> Count:
-    """Count estimates that lie below a bound by two standard errors, and above it."""
-    distances = [(estimate.value - bound, _DECISIVE * estimate.error) for estimate in estimates]
+    """Count estimates that lie below a bound by two standard errors, and above it, among those decidable."""
+    distances = [(estimate.value - bound, _DECISIVE * estimate.error) for estimate in decidable(estimates)]
     below = sum(distance < -margin for distance, margin in distances)
     above = sum(distance > margin for distance, margin in distances)
     return Count(below, above, len(distances))

@@ -7,16 +7,15 @@ from collections.abc import Iterable
 import numpy as np
 from scipy.stats import fisher_exact, spearmanr
 
-from muhat.reproduce.claims import Claim, Count, Finding, Rows, Verdict
+from muhat.reproduce.claim_counts import ALL, PAPERS, in_parts
+from muhat.reproduce.claims import NEARLY_ALL, Claim, Count, Finding, Rows, Verdict
 from muhat.reproduce.drawing import LABELS
 from muhat.reproduce.experiment import Row
 from muhat.reproduce.statistics import column
 from muhat.reproduce.table1_paper import KERNEL_NAMES, LARGE_SETS, PAPER
 from muhat.reproduce.table1_section import LEVEL, decided, in_table
 
-_CLAIMED = ("S", "F_theorem4")
 _FEW = 0.1
-_MOST = 0.9
 _FEWEST_SETS = 5  # 2/5! is the first p-value of a perfect rank correlation below 5 %
 
 Cells = dict[tuple[str, str], list[Row]]
@@ -44,7 +43,7 @@ def _count(cells: Cells, estimators: Iterable[str], kernels: Iterable[str] = KER
 def _by_estimator(cells: Cells) -> str:
     """The counts of every estimator, in all and with every kernel."""
     parts = []
-    for estimator in (*_CLAIMED, "F_deletion"):
+    for estimator in ALL:
         kernels = [
             f"{kernel} {count.support}:{count.against}"
             for kernel in KERNEL_NAMES
@@ -56,7 +55,7 @@ def _by_estimator(cells: Cells) -> str:
 
 def _consistently_smaller(rows: Rows) -> Finding:
     cells = in_table(rows["table1"])
-    count = _count(cells, _CLAIMED)
+    count = _count(cells, PAPERS)
     evidence = f"sign tests over {_sets(cells)} sets and 4 kernels, better:worse than KME: {_by_estimator(cells)}"
     return _undecidable(cells) or Finding(count.verdict, evidence)
 
@@ -68,18 +67,18 @@ def _few_and_large(rows: Rows) -> Finding:
     others = {key: cell for key, cell in cells.items() if key[0] not in LARGE_SETS}
     if not large or not others:
         return Finding("cannot be checked", f"the run compares no large set ({', '.join(LARGE_SETS)}) with others")
-    among_large, among_others = _count(large, _CLAIMED), _count(others, _CLAIMED)
-    against, total = among_large.against + among_others.against, among_large.total + among_others.total
+    among_large, among_others = _count(large, PAPERS), _count(others, PAPERS)
+    among_all = among_large + among_others
     table = [[count.against, count.total - count.against] for count in (among_large, among_others)]
     p = float(fisher_exact(table, alternative="greater").pvalue)
-    parts = (against <= _FEW * total) + (p <= LEVEL)
+    parts = (among_all.against <= _FEW * among_all.total) + (p <= LEVEL)
     verdicts: tuple[Verdict, ...] = ("does not hold", "holds in part", "holds")
     evidence = (
-        f"KME is better by the sign test in {against} of {total} comparisons (few: at most a tenth), in "
-        f"{among_large.against} of {among_large.total} on {' and '.join(LARGE_SETS)} and {among_others.against} of "
-        f"{among_others.total} on the others (Fisher's exact test that large sets have more: p = {p:.2g}). In the "
-        f"paper's table KME's mean is the smaller in {_paper_cases(True)} and {_paper_cases(False)}. Few, and more on "
-        "large sets, are one part each"
+        f"KME is better by the sign test in {among_all.against} of {among_all.total} comparisons (few: at most a "
+        f"tenth), in {among_large.against} of {among_large.total} on {' and '.join(LARGE_SETS)} and "
+        f"{among_others.against} of {among_others.total} on the others (Fisher's exact test that large sets have "
+        f"more: p = {p:.2g}). In the paper's table KME's mean is the smaller in {_paper_cases(True)} and "
+        f"{_paper_cases(False)}. Few, and more on large sets, are one part each"
     )
     return _undecidable(cells) or Finding(verdicts[parts], evidence)
 
@@ -87,7 +86,7 @@ def _few_and_large(rows: Rows) -> Finding:
 def _paper_cases(large: bool) -> str:
     """How often the paper prints a smaller mean for KME."""
     tables = [table for name, table in PAPER.items() if (name in LARGE_SETS) == large]
-    cases = [kernel[e].value > kernel["KME"].value for table in tables for kernel in table.values() for e in _CLAIMED]
+    cases = [kernel[e].value > kernel["KME"].value for table in tables for kernel in table.values() for e in PAPERS]
     return f"{sum(cases)} of {len(cases)}"
 
 
@@ -97,8 +96,8 @@ def _especially_small(rows: Rows) -> Finding:
     if _sets(cells) < _FEWEST_SETS:
         reason = f"a rank correlation at {LEVEL:.0%} needs {_FEWEST_SETS} sets, and the run has {_sets(cells)}"
         return Finding("cannot be checked", reason)
-    found = {(kernel, e): _correlation(cells, kernel, e) for kernel in KERNEL_NAMES for e in (*_CLAIMED, "F_deletion")}
-    verdicts = [_sign(*found[key]) for key in found if key[1] in _CLAIMED]
+    found = {(kernel, e): _correlation(cells, kernel, e) for kernel in KERNEL_NAMES for e in ALL}
+    verdicts = [_sign(*found[key]) for key in found if key[1] in PAPERS]
     count = Count(verdicts.count(1), verdicts.count(-1), len(verdicts))
     listed = ", ".join(f"{kernel} {LABELS[e]} {rho:+.2f} (p {p:.2g})" for (kernel, e), (rho, p) in found.items())
     evidence = (
@@ -106,8 +105,8 @@ def _especially_small(rows: Rows) -> Finding:
         f"claim where they are positive and significant at {LEVEL:.0%}: {count} ({listed}). Sign tests of better:worse "
         f"than KME: {_by_estimator(cells)}. Better, and more so on small sets, are one part each"
     )
-    parts = {_count(cells, _CLAIMED).verdict, count.verdict}
-    return _undecidable(cells) or Finding(parts.pop() if len(parts) == 1 else "holds in part", evidence)
+    verdict = in_parts((_count(cells, PAPERS).verdict, count.verdict))
+    return _undecidable(cells) or Finding(verdict, evidence)
 
 
 def _correlation(cells: Cells, kernel: str, estimator: str) -> tuple[float, float]:
@@ -142,7 +141,7 @@ def _competitive(rows: Rows) -> Finding:
         return _undecidable(cells) or Finding("cannot be checked", evidence)
     if not min(for_f, for_s):
         return Finding("does not hold", evidence)
-    return Finding("holds" if max(for_f, for_s) < _MOST * (for_f + for_s) else "holds in part", evidence)
+    return Finding("holds" if max(for_f, for_s) < NEARLY_ALL * (for_f + for_s) else "holds in part", evidence)
 
 
 def _sets(cells: Cells) -> int:

@@ -7,7 +7,7 @@ from itertools import combinations, pairwise
 import numpy as np
 from scipy.stats import spearmanr
 
-from muhat.reproduce import kernel_choice, theorems
+from muhat.reproduce import theorems
 from muhat.reproduce.claim_counts import (
     ALL,
     EXACT,
@@ -15,7 +15,6 @@ from muhat.reproduce.claim_counts import (
     agreeing,
     all_agree,
     counted,
-    decidable,
     in_parts,
     not_above,
     spanned,
@@ -25,7 +24,7 @@ from muhat.reproduce.comparison import ratio_difference, relative
 from muhat.reproduce.drawing import LABELS
 from muhat.reproduce.experiment import Row
 from muhat.reproduce.normalisation import COLUMNS
-from muhat.reproduce.statistics import column, select
+from muhat.reproduce.statistics import column, grouped, select
 from muhat.reproduce.theorem_checks import REFITS
 
 
@@ -112,9 +111,7 @@ def _linear_cost(rows: Rows) -> Finding:
 
 def _slow_decay(rows: Rows) -> Finding:
     """All pairs of kernels, each in the order of the mean spread of their eigenvalues, the greater one first."""
-    chosen = rows["kernel_choice"]
-    keys = sorted({(row["family"], row["width"]) for row in chosen})
-    kernels = [select(chosen, family=family, width=width) for family, width in keys]
+    kernels = list(grouped(rows["kernel_choice"], "family", "width").values())
     kernels.sort(key=lambda part: -column(part, "spread").mean())
     parts = {name: [ratio_difference(a, b, name) for a, b in combinations(kernels, 2)] for name in ALL}
     spreads = [column(part, "spread").mean() for part in kernels]
@@ -132,56 +129,38 @@ def _rank_correlation(spreads: list[float], kernels: list[list[Row]], name: str)
 
 
 def _narrower(rows: Rows) -> Finding:
-    chosen = select(rows["kernel_choice"], family="RBF")
-    steps = list(pairwise(_widths(chosen)))
-    parts = {
-        name: [ratio_difference(select(chosen, width=a), select(chosen, width=b), name) for a, b in steps]
-        for name in ALL
-    }
+    widths = sorted(grouped(select(rows["kernel_choice"], family="RBF"), "width").items())
+    steps = [(narrow, wide) for (_, narrow), (_, wide) in pairwise(widths)]
+    parts = {name: [ratio_difference(narrow, wide, name) for narrow, wide in steps] for name in ALL}
     return counted(parts, PAPERS, 0.0, "relative loss at a width less that at the next one, RBF")
 
 
 def _laplacian(rows: Rows) -> Finding:
-    chosen = rows["kernel_choice"]
-    families = [family for family in kernel_choice.FAMILIES if family != "RBF"]
-    pairs = [
-        (select(chosen, family=family, width=width), select(chosen, family="RBF", width=width))
-        for family in families
-        for width in _widths(chosen)
-    ]
+    kernels = grouped(rows["kernel_choice"], "family", "width")
+    pairs = [(part, kernels["RBF", width]) for (family, width), part in kernels.items() if family != "RBF"]
     parts = {name: [ratio_difference(laplacian, gaussian, name) for laplacian, gaussian in pairs] for name in ALL}
     what = "relative loss with a Laplacian kernel, of either metric, less that with RBF of the same width"
     return counted(parts, PAPERS, 0.0, what)
 
 
-def _widths(rows: list[Row]) -> list[float]:
-    return sorted({row["width"] for row in rows})
-
-
-def _settings(rows: list[Row]) -> list[list[Row]]:
-    keys = sorted({(row["kernel"], row["n"]) for row in rows})
-    return [select(rows, kernel=kernel, n=n) for kernel, n in keys]
-
-
 def _constraint(rows: Rows) -> Finding:
     """No better than KME, for the programme with β ≥ 0 at the λ of S-KMSE."""
-    settings = _settings(rows["normalisation"])
+    settings = grouped(rows["normalisation"], "kernel", "n").values()
     names = ("simplex", "simplex_half", "affine", "affine_half")
     no_better = {name: not_above([relative(part, "KME", name) for part in settings], 1.0) for name in names}
-    shares = [column(part, "zeros") for part in settings]
-    half = column(rows["normalisation"], "zeros_half").mean()
-    ranges = {name: spanned(decidable(relative(part, name) for part in settings)) for name in names}
+    zeros, half = (column(rows["normalisation"], name).mean() for name in ("zeros", "zeros_half"))
+    ranges = {name: spanned(relative(part, name) for part in settings) for name in names}
     texts = [f"{COLUMNS[name]}: {no_better[name]}, loss relative to KME's {ranges[name]}" for name in names]
     evidence = (
         f"“Unlikely to improve” is judged for β ≥ 0 at the λ of S-KMSE: a setting is against it where the loss is "
         f"below KME's by two standard errors, else for it. {'; '.join(texts)}. Of the weights "
-        f"{np.mean([share.mean() for share in shares]):.1%} are zero ({half:.1%} at α = ½)"
+        f"{zeros:.1%} are zero ({half:.1%} at α = ½)"
     )
     return Finding(no_better["simplex"].verdict, evidence)
 
 
 def _normalising_hurts(rows: Rows) -> Finding:
-    settings = _settings(rows["normalisation"])
+    settings = grouped(rows["normalisation"], "kernel", "n").values()
     parts = {name: [relative(part, name, f"{name}_normalised") for part in settings] for name in ALL}
     return counted(parts, PAPERS, 1.0, "loss before dividing by Σβ over the loss after")
 

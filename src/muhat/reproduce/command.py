@@ -17,7 +17,7 @@ from muhat.reproduce.experiment import Experiment, Plan, Row, Section
 from muhat.reproduce.progress import duration, progress
 from muhat.reproduce.registry import CLAIMS, EXPERIMENTS
 from muhat.reproduce.report import claims_table, write_report
-from muhat.reproduce.runner import all_jobs, collected_rows, expected_seconds, run_missing
+from muhat.reproduce.runner import all_jobs, collected_rows, expected_seconds, missing_jobs, run
 from muhat.reproduce.store import Store
 
 _PACKAGES = ("muhat", "numpy", "scipy", "scikit-learn")
@@ -33,13 +33,13 @@ def reproduce(
     jobs = all_jobs(experiments, plan, data)
     with Store(out, version("muhat")) as store:
         _say_what_was_dropped(console, store)
-        missing = [job for job in jobs if job.key not in store]
+        missing = missing_jobs(jobs, store)
         expected = expected_seconds(jobs, store, workers)
         found = f", {len(jobs) - len(missing):,} of them found in {store.path}" if len(missing) < len(jobs) else ""
         console.print(f"{len(jobs):,} cells{found}; about {duration(expected)}", highlight=False)
         try:
-            with progress(console, missing, expected) as finished:
-                run_missing(missing, store, workers, dask, finished)
+            with progress(console, missing) as finished:
+                run(missing, store, workers, dask, finished)
         except KeyboardInterrupt:
             console.print(f"stopped; finished cells are in {store.path}, and the same command goes on", highlight=False)
             raise

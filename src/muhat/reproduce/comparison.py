@@ -10,8 +10,7 @@ import numpy as np
 
 from muhat.reproduce.drawing import COLOURS, LABELS
 from muhat.reproduce.experiment import Row
-from muhat.reproduce.statistics import Estimate, column, mean_ratio, share_below
-from muhat.types import Array
+from muhat.reproduce.statistics import Estimate, column, mean_ratio, share_below, standard_error
 
 
 def relative(rows: list[Row], estimator: str, baseline: str = "KME") -> Estimate:
@@ -30,9 +29,7 @@ def ratio_difference(rows: list[Row], others: list[Row], estimator: str, baselin
         ratio = values.mean() / base.mean()
         ratios.append(ratio)
         influences.append((values - ratio * base) / base.mean())
-    gap: Array = influences[0] - influences[1]
-    error = gap.std(ddof=1) / np.sqrt(len(gap)) if len(gap) > 1 else nan
-    return Estimate(float(ratios[0] - ratios[1]), float(error))
+    return Estimate(float(ratios[0] - ratios[1]), standard_error(influences[0] - influences[1]))
 
 
 def compared(rows: list[Row], estimators: Iterable[str], baseline: str = "KME") -> Row:
@@ -86,9 +83,9 @@ def draw_ratios(ax: Any, positions: Sequence[float], summary: list[Row], estimat
 
 def scale_by_logarithm(ax: Any) -> None:
     """A logarithmic scale upward, with numbers that can be read."""
-    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+    from matplotlib.ticker import LogLocator, NullFormatter
 
     ax.set_yscale("log")
     ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    ax.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    ax.yaxis.set_major_formatter(lambda value, _: f"{value:.4g}".replace("e+0", "e"))
     ax.yaxis.set_minor_formatter(NullFormatter())

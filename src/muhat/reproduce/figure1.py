@@ -9,7 +9,7 @@ import numpy as np
 from muhat.reproduce.comparison import compared, draw_curve, scale_by_logarithm, shown
 from muhat.reproduce.drawing import COLOURS, figure, svg
 from muhat.reproduce.experiment import Experiment, Picture, Plan, Row, Section, Setting, Table, generator
-from muhat.reproduce.statistics import Estimate, column, mean_ratio, select
+from muhat.reproduce.statistics import column, grouped, select
 from muhat.reproduce.synthetic import KERNELS, exact_loss, population_and_sample
 
 NAME = "figure1"
@@ -63,19 +63,11 @@ def _seconds(setting: Setting) -> float:
     return 0.02
 
 
-def relative_loss(rows: list[Row], estimator: str, kernel: str, factor: float) -> Estimate:
-    """Mean loss of an estimator relative to KME's."""
-    chosen = select(rows, kernel=kernel, factor=factor)
-    return mean_ratio(column(chosen, estimator), column(chosen, "KME"))
-
-
 def _summary(rows: list[Row]) -> list[Row]:
     summary = []
-    for kernel in KERNELS:
-        for factor in FACTORS:
-            chosen = select(rows, kernel=kernel, factor=factor)
-            head = {"kernel": kernel, "factor": factor, "distributions": len(chosen)}
-            summary.append({**head, "KME": float(column(chosen, "KME").mean()), **compared(chosen, READINGS)})
+    for (kernel, factor), chosen in grouped(rows, "kernel", "factor").items():
+        head = {"kernel": kernel, "factor": factor, "distributions": len(chosen)}
+        summary.append({**head, "KME": float(column(chosen, "KME").mean()), **compared(chosen, READINGS)})
     return summary
 
 
@@ -121,6 +113,8 @@ def _picture(summary: list[Row]) -> Picture:
                 draw_curve(ax, reading, FACTORS, points, "ratio", label=label, **_STYLE[reading])
             _mark_baseline(ax)
             ax.set(xscale="log", xlabel="c in λ = c·γ₀", title=kernel)
+            ax.set_xticks(FACTORS, [f"{factor:g}" for factor in FACTORS])
+            ax.minorticks_off()
         axes[0, 0].set_ylabel("mean loss / KME's")
         _add_legend(drawn, axes[0, 0])
         text = svg(drawn)

@@ -10,7 +10,7 @@ import numpy as np
 from muhat.reproduce.comparison import compared, draw_ratios, scale_by_logarithm, shown, summarised
 from muhat.reproduce.drawing import COLOURS, LABELS, figure, svg
 from muhat.reproduce.experiment import Experiment, Picture, Plan, Row, Section, Setting, Table, generator
-from muhat.reproduce.statistics import column, mean_difference, select
+from muhat.reproduce.statistics import column, grouped, mean_difference, select
 from muhat.reproduce.synthetic import KERNELS, SHRUNKEN, population_and_sample, selected_losses
 
 NAME = "figure2"
@@ -54,8 +54,9 @@ def sweep(rows: list[Row], axis: str) -> list[Row]:
 
 
 def _summary(rows: list[Row]) -> list[Row]:
-    settings = sorted({(row["d"], row["n"]) for row in rows})
-    return [_summary_row(select(rows, kernel=kernel, d=d, n=n)) for kernel in KERNELS for d, n in settings]
+    settings = grouped(rows, "kernel", "d", "n")
+    sizes = sorted({(d, n) for _, d, n in settings})
+    return [_summary_row(settings[kernel, d, n]) for kernel in KERNELS for d, n in sizes]
 
 
 def _summary_row(rows: list[Row]) -> Row:
@@ -108,7 +109,8 @@ def _losses_picture(summary: list[Row]) -> Picture:
 
 def _ratios_picture(summary: list[Row]) -> Picture:
     text = _panels(summary, "mean loss / KME's", _draw_ratios)
-    finding = " ".join(_range_of([row for row in summary if row["d"] != EXTRA], name) for name in SHRUNKEN)
+    ranges = [_range_of([row for row in summary if row["d"] != EXTRA], name) for name in SHRUNKEN]
+    finding = f"Mean loss relative to KME's. {'; '.join(ranges)}."
     return Picture(text, "The same relative to KME on the same samples; bars are two standard errors.", finding)
 
 
@@ -118,7 +120,7 @@ def _range_of(summary: list[Row], name: str) -> str:
 
     ends = (min(summary, key=ratio), max(summary, key=ratio))
     texts = [f"{ratio(row):.2f} ({row['kernel']}, n = {row['n']}, d = {row['d']})" for row in ends]
-    return f"{LABELS[name]}: from {texts[0]} to {texts[1]}."
+    return f"{LABELS[name]}: from {texts[0]} to {texts[1]}"
 
 
 def _table(summary: list[Row], caption: str) -> Table:

@@ -12,6 +12,7 @@ from muhat.reproduce.comparison import relative
 from muhat.reproduce.experiment import Row, Table
 from muhat.reproduce.statistics import column, select
 from muhat.reproduce.synthetic import KERNELS, exact_loss, selected_weights
+from muhat.reproduce.theorem_checks import REFITS
 from muhat.selection import simple_shrinkage
 from muhat.types import Array
 
@@ -117,7 +118,7 @@ def _theorem_lines(rows: list[Row]) -> list[list[str]]:
     centred = column(select(rows, theorem="3", kernel="LIN, mean zero"), "lam")
     less = column(full, "kept_theorem4") < column(full, "kept_deletion")
     ratios = relative(select(full, kernel="RBF"), "F_theorem4", "F_deletion")
-    nearest = min(float(np.median(column(full, refit))) for refit in ("λ", "λ/(n−1)", "nλ/(n−1)"))
+    nearest = min(float(np.median(column(full, refit))) for refit in REFITS)
     return [
         [
             "Theorem 4 is called leave-one-out",

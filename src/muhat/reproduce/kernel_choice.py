@@ -10,7 +10,7 @@ from muhat.measures import Atoms
 from muhat.reproduce.comparison import compared, draw_ratios, shown
 from muhat.reproduce.drawing import COLOURS, LABELS, figure, svg
 from muhat.reproduce.experiment import Experiment, Picture, Plan, Row, Section, Setting, Table, generator
-from muhat.reproduce.statistics import column, select
+from muhat.reproduce.statistics import column, grouped, select
 from muhat.reproduce.synthetic import SHRUNKEN, population_and_sample, selected_losses
 from muhat.types import Array
 
@@ -64,14 +64,14 @@ def _seconds(setting: Setting) -> float:
 
 
 def _summary(rows: list[Row]) -> list[Row]:
-    summary = []
-    for family in FAMILIES:
-        for width in sorted({row["width"] for row in rows}):
-            chosen = select(rows, family=family, width=width)
-            head = {"family": family, "width": width, "distributions": len(chosen)}
-            spread_mean = float(column(chosen, "spread").mean())
-            summary.append({**head, "spread": spread_mean, **compared(chosen, SHRUNKEN)})
-    return summary
+    kernels = grouped(rows, "family", "width")
+    widths = sorted({width for _, width in kernels})
+    return [_summary_row(kernels[family, width]) for family in FAMILIES for width in widths]
+
+
+def _summary_row(rows: list[Row]) -> Row:
+    head: Row = {"family": rows[0]["family"], "width": rows[0]["width"], "distributions": len(rows)}
+    return {**head, "spread": float(column(rows, "spread").mean()), **compared(rows, SHRUNKEN)}
 
 
 def _picture(summary: list[Row]) -> Picture:

@@ -9,7 +9,7 @@ from muhat.kernels import Kernel
 from muhat.measures import GaussianMixture
 from muhat.reproduce.comparison import compared, shown
 from muhat.reproduce.experiment import Experiment, Plan, Row, Section, Setting, Table, generator
-from muhat.reproduce.statistics import column, select
+from muhat.reproduce.statistics import column, grouped
 from muhat.reproduce.synthetic import KERNELS, exact_loss, population_and_sample, selected_weights
 from muhat.types import Array
 
@@ -82,27 +82,21 @@ def _summary_row(rows: list[Row]) -> Row:
 
 
 def _section(rows: list[Row]) -> Section:
-    settings = [(kernel, n) for kernel in KERNELS for n in SIZES]
-    summary = [_summary_row(select(rows, kernel=kernel, n=n)) for kernel, n in settings]
-    heads = [[row["kernel"], row["n"]] for row in summary]
-    caption = "Mean loss relative to KME's ± standard error, and the share of distributions improved"
+    settings = grouped(rows, "kernel", "n")
+    summary = [_summary_row(settings[kernel, n]) for kernel in KERNELS for n in SIZES]
     names = list(COLUMNS)
-    halves = (names[:6], names[6:])
-    tables = [
-        Table(
-            caption,
-            ["kernel", "n", *(COLUMNS[name] for name in half)],
-            [[*head, *(shown(row[name]) for name in half)] for head, row in zip(heads, summary, strict=True)],
-        )
-        for half in halves
-    ]
-    sparsity = [
-        [*head, f"{row['zeros']:.1%}", f"{row['zeros_half']:.1%}"] for head, row in zip(heads, summary, strict=True)
-    ]
-    tables.append(
-        Table("Share of weights that are zero, with β ≥ 0", ["kernel", "n", "α of S-KMSE", "α = ½"], sparsity)
-    )
-    return Section(summary, (), tables)
+    return Section(summary, (), [_table(summary, names[:6]), _table(summary, names[6:]), _sparsity_table(summary)])
+
+
+def _table(summary: list[Row], names: list[str]) -> Table:
+    caption = "Mean loss relative to KME's ± standard error, and the share of distributions improved"
+    values = [[row["kernel"], row["n"], *(shown(row[name]) for name in names)] for row in summary]
+    return Table(caption, ["kernel", "n", *(COLUMNS[name] for name in names)], values)
+
+
+def _sparsity_table(summary: list[Row]) -> Table:
+    values = [[row["kernel"], row["n"], f"{row['zeros']:.1%}", f"{row['zeros_half']:.1%}"] for row in summary]
+    return Table("Share of weights that are zero, with β ≥ 0", ["kernel", "n", "α of S-KMSE", "α = ½"], values)
 
 
 EXPERIMENT = Experiment(

@@ -27,13 +27,13 @@ def duration(seconds: float) -> str:
 
 
 @contextmanager
-def progress(console: Console, missing: list[Job], expected: float) -> Iterator[Callable[[Job], None]]:
+def progress(console: Console, missing: list[Job]) -> Iterator[Callable[[Job], None]]:
     """A function to be told of each finished cell."""
     if console.is_terminal:
         with _bars(console, missing) as finished:
             yield finished
     else:
-        yield _lines(console, missing, expected)
+        yield _lines(console, missing)
 
 
 @contextmanager
@@ -51,7 +51,7 @@ def _bars(console: Console, missing: list[Job]) -> Iterator[Callable[[Job], None
         yield finished
 
 
-def _lines(console: Console, missing: list[Job], expected: float) -> Callable[[Job], None]:
+def _lines(console: Console, missing: list[Job]) -> Callable[[Job], None]:
     start = last = monotonic()
     done, whole = 0.0, sum(job.seconds for job in missing)
     cells = 0

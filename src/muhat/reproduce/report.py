@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from pathlib import Path
 from shutil import get_terminal_size
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 from muhat.reproduce.claims import Verdict
-from muhat.reproduce.experiment import Section, Table
+from muhat.reproduce.experiment import Section
+from muhat.reproduce.pages import page_template
 from muhat.reproduce.store import StoreError
-
-if TYPE_CHECKING:
-    from markupsafe import Markup
 
 Results = dict[str, Any]
 """``{"claims": […], "experiments": {name: …}, "meta": {…}}``, as JSON has it."""
@@ -23,8 +20,6 @@ Results = dict[str, Any]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 SYMBOLS: dict[str, str] = dict(zip(VERDICTS, "✓½✗?", strict=True))
 
-_NUMBER = re.compile(r"[<>≤≥≈~]?\s*([-−+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?)(?=$|[\s%±×(/,;*])", re.IGNORECASE)
-_FINER = re.compile(r"(\.\d)\d+")  # a tenth of a point is more than a screen shows
 _STACKED = 80  # below so many columns a table of three has no room for sentences
 
 
@@ -39,9 +34,8 @@ def write_report(folder: Path, results: Results, sections: dict[str, Section]) -
         Where to; it is made if need be.
     results : dict
         ``claims``: dicts with ``id``, ``text``, ``where``, ``verdict``, ``evidence`` and ``experiments``, the names of
-        those that the verdict rests on. ``experiments``: by name, dicts with ``title``, ``protocol``, ``summary`` and
-        perhaps ``repetitions``. ``meta``: ``seed``, ``quick``, ``repetitions``, ``versions``, ``rule``, and perhaps
-        the ``command``.
+        those that the verdict rests on. ``experiments``: by name, dicts with ``title``, ``protocol``, ``repetitions``
+        and ``summary``. ``meta``: ``seed``, ``quick``, ``repetitions`` or None, ``versions`` and ``rule``.
     sections : dict
         Pictures, tables and notes by the name of the experiment.
 
@@ -58,26 +52,17 @@ def write_report(folder: Path, results: Results, sections: dict[str, Section]) -
 
 def render(results: Results, sections: dict[str, Section]) -> str:
     """The page as text."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    environment = Environment(
-        loader=PackageLoader("muhat.reproduce"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters.update(shown=shown, number=leading_number, picture=inline_svg, aligned=numeric_columns)
     claims, experiments, meta = results["claims"], results["experiments"], results["meta"]
-    return environment.get_template("report.html").render(
+    return page_template("report.html").render(
         claims=[{**claim, "link": _link(claim, experiments)} for claim in claims],
         counts=[(verdict, sum(claim["verdict"] == verdict for claim in claims)) for verdict in VERDICTS],
         symbols=SYMBOLS,
         slugs={verdict: verdict.replace(" ", "-") for verdict in VERDICTS},
         experiments=experiments,
-        sections={name: sections.get(name, Section([])) for name in experiments},
+        sections=sections,
         meta=meta,
-        command=meta.get("command") or _command(meta),
+        maker="reproduce",
+        command=_command(meta),
     )
 
 
@@ -153,51 +138,10 @@ def _replace(path: Path, text: str) -> None:
 
 def _link(claim: dict[str, Any], experiments: dict[str, Any]) -> str | None:
     """Name of the first section that the verdict rests on; None where none of them was run."""
-    return next((name for name in claim.get("experiments", ()) if name in experiments), None)
+    return next((name for name in claim["experiments"] if name in experiments), None)
 
 
 def _command(meta: dict[str, Any]) -> str:
     parts = ["muhat reproduce", "--quick" if meta["quick"] else "", f"--seed {meta['seed']}"]
-    parts.append(f"--repetitions {meta['repetitions']}" if meta.get("repetitions") else "")
+    parts.append(f"--repetitions {meta['repetitions']}" if meta["repetitions"] else "")
     return " ".join(filter(None, parts))
-
-
-def shown(value: Any) -> str:
-    """A cell as text.
-
-    >>> shown(0.123456), shown(-2.0), shown(None), shown("0.95 ± 0.01")
-    ('0.1235', '−2', '–', '0.95 ± 0.01')
-    """
-    if value is None:
-        return "–"
-    return f"{value:.4g}".replace("-", "−") if isinstance(value, float) else str(value)
-
-
-def leading_number(value: Any) -> float | None:
-    """What a column is sorted by: the number that a cell begins with.
-
-    >>> [leading_number(text) for text in ("0.95 ± 0.01", "12 %", "−3e-2", "< .001", "2-fold")]
-    [0.95, 12.0, -0.03, 0.001, None]
-    """
-    found = _NUMBER.match(str(value))
-    return float(found[1].replace("−", "-")) if found else None
-
-
-def numeric_columns(table: Table) -> list[bool]:
-    """Which columns hold numbers only."""
-    columns = [[row[j] for row in table.rows if row[j] is not None] for j in range(len(table.columns))]
-    return [bool(values) and all(leading_number(value) is not None for value in values) for values in columns]
-
-
-def inline_svg(svg: str, prefix: str) -> Markup:
-    """An SVG for the page: ids that no other picture has, no size of its own, nothing that names a place outside."""
-    from markupsafe import Markup
-
-    svg = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->|<style.*?</style>", "", svg, flags=re.DOTALL)
-    svg = re.sub(r'\bid="', f'id="{prefix}-', svg)
-    svg = re.sub(r'href="#', f'href="#{prefix}-', svg)
-    svg = svg.replace("url(#", f"url(#{prefix}-")
-    svg = re.sub(r' (?:d|x|y)="[^"]*"', lambda attribute: _FINER.sub(r"\1", attribute[0]), svg)
-    head, body = svg.split(">", 1)
-    box = re.search(r'viewBox="[^"]*"', head)
-    return Markup(f'<svg {box[0] if box else ""} aria-hidden="true" focusable="false">{body}')

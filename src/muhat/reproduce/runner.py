@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Generator
 from contextlib import closing
 from dataclasses import dataclass
+from operator import methodcaller
 from time import perf_counter
-from typing import Any
 
 from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
@@ -42,12 +43,16 @@ def all_jobs(experiments: list[Experiment], plan: Plan, data: str | None) -> lis
     return [Job(experiment, setting, data) for experiment in experiments for setting in experiment.cells(plan)]
 
 
-def run_missing(jobs: list[Job], store: Store, workers: int, dask: str | None, finished: Callable[[Job], None]) -> None:
-    """Run what the store lacks, the longest cells first, so that no worker ends long after the others."""
-    missing = sorted((job for job in jobs if job.key not in store), key=lambda job: -job.seconds)
-    with closing(_results(missing, workers, dask)) as results:
+def missing_jobs(jobs: list[Job], store: Store) -> list[Job]:
+    """What the store lacks, the longest cells first, so that no worker ends long after the others."""
+    return sorted((job for job in jobs if job.key not in store), key=lambda job: -job.seconds)
+
+
+def run(jobs: list[Job], store: Store, workers: int, dask: str | None, finished: Callable[[Job], None]) -> None:
+    """Run cells in this order, and store each when it is finished."""
+    with closing(_results(jobs, workers, dask)) as results:
         for number, rows, seconds in results:
-            job = missing[number]
+            job = jobs[number]
             store.add(job.experiment.name, job.setting, rows, seconds)
             finished(job)
 
@@ -94,13 +99,5 @@ def _perform(numbered: tuple[int, Job]) -> tuple[int, list[Row], float]:
     start = perf_counter()
     with threadpool_limits(limits=1):
         rows = job.experiment.run(job.setting, job.data)
-    return number, _plain(rows), perf_counter() - start
-
-
-def _plain(value: Any) -> Any:
-    """Numbers of numpy as those of Python, which JSON knows."""
-    if isinstance(value, dict):
-        return {name: _plain(part) for name, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(part) for part in value]
-    return value.item() if hasattr(value, "item") else value
+    seconds = perf_counter() - start
+    return number, json.loads(json.dumps(rows, default=methodcaller("item"))), seconds  # as they will be read again

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import numpy as np
 
+from muhat.reproduce.comparison import summarised
 from muhat.reproduce.drawing import COLOURS, LABELS, figure, svg
 from muhat.reproduce.experiment import Picture, Row, Section, Table
-from muhat.reproduce.statistics import column, mean_difference, select, sign_test
+from muhat.reproduce.statistics import column, grouped, mean_difference, select, sign_test
 from muhat.reproduce.table1_paper import ESTIMATOR_NAMES, KERNEL_NAMES, PAPER, SETS
 from muhat.types import Array
 
@@ -27,10 +29,8 @@ def decided(rows: list[Row], estimator: str, baseline: str = "KME") -> int:
 
 def in_table(rows: list[Row], solver: str = "slsqp") -> dict[tuple[str, str], list[Row]]:
     """Rows of each (set, kernel) that was run, in the order of the table."""
-    cells = {
-        (name, kernel): select(rows, solver=solver, set=name, kernel=kernel) for name in SETS for kernel in KERNEL_NAMES
-    }
-    return {key: cell for key, cell in cells.items() if cell}
+    cells = grouped(select(rows, solver=solver), "set", "kernel")
+    return {key: cells[key] for key in product(SETS, KERNEL_NAMES) if key in cells}
 
 
 def make_section(rows: list[Row]) -> Section:
@@ -49,11 +49,9 @@ def _summary(cell: list[Row], name: str, kernel: str) -> Row:
     row["initialisation"] = float(column(cell, "initialisation").mean())
     for estimator in ("KME", *SHRUNK):
         values, base = column(cell, estimator), column(cell, "KME")
-        difference = mean_difference(values, base)
         row[estimator] = {
             "mean": float(values.mean()),
-            "difference": difference.value,
-            "error": difference.error if len(cell) > 1 else None,
+            **summarised(mean_difference(values, base), "difference"),
             "below": int((values < base).sum()),
             "decided": decided(cell, estimator),
             "unmoved": float(np.isclose(values, column(cell, "initialisation"), rtol=1e-9).mean()),
@@ -132,7 +130,7 @@ def _solver_table(converged: list[Row], summary: list[Row]) -> Table:
 
 
 def _picture(summary: list[Row]) -> Picture:
-    names = [name for name in SETS if select(summary, set=name)]
+    names, handles = [name for name in SETS if select(summary, set=name)], {}
     with figure(columns=len(KERNEL_NAMES), width=10, height=1.6 + 0.33 * len(names), sharey=True) as (drawn, axes):
         for ax, kernel in zip(axes[0], KERNEL_NAMES, strict=True):
             chosen = select(summary, kernel=kernel)
@@ -140,16 +138,18 @@ def _picture(summary: list[Row]) -> Picture:
                 places = np.arange(len(names)) + 0.2 * offset
                 change, error = _percent(chosen, estimator, "difference"), 2 * _percent(chosen, estimator, "error")
                 style: dict[str, Any] = {"color": COLOURS[estimator], "marker": "o", "ms": 4, "ls": "none"}
-                ax.errorbar(change, places, xerr=error, label=LABELS[estimator], **style)
+                label = LABELS[estimator]
+                handles[label] = ax.errorbar(change, places, xerr=error, label=label, **style)
                 if estimator in ESTIMATOR_NAMES:
-                    style |= {"markerfacecolor": "none", "ms": 6}
-                    ax.plot(_paper_percent(chosen, estimator), places, label=f"{LABELS[estimator]}, paper", **style)
+                    style |= {"markerfacecolor": "none", "ms": 6, "label": f"{label}, paper"}
+                    (handles[f"{label}, paper"],) = ax.plot(_paper_percent(chosen, estimator), places, **style)
             ax.axvline(0.0, color=COLOURS["KME"], lw=1, ls="--")
             ax.set_xscale("symlog", linthresh=1.0)
+            ax.xaxis.set_major_formatter("{x:g}")
             ax.tick_params(axis="x", labelsize=7)
             ax.set(xlabel="% of KME's", title=kernel, yticks=range(len(names)), yticklabels=names)
         axes[0, 0].invert_yaxis()
-        drawn.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
+        drawn.legend(handles=list(handles.values()), loc="outside lower center", ncols=3)
         text = svg(drawn)
     caption = (
         "Mean difference of the negative log-likelihood from KME's, in per cent of KME's; bars are two standard "

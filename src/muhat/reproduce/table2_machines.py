@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import roc_auc_score
-from sklearn.model_selection import StratifiedKFold, cross_val_score
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.svm import SVC, OneClassSVM
 
 from muhat.datasets import draw_bags, load_bags
@@ -100,17 +101,16 @@ def _made_events(rng: np.random.Generator) -> tuple[Array, Array]:
 def accuracies(bags: Bags, grid: Grid, seed: int) -> dict[str, dict[str, float]]:
     """Accuracy on the test bags by level-2 kernel and estimator, all parameters by cross-validation on the others."""
     folds = StratifiedKFold(FOLDS, shuffle=True, random_state=seed)
-    chosen: dict[str, dict[str, tuple[float, float]]] = {"linear": {}, "gaussian": {}}
+    search = GridSearchCV(SVC(kernel="precomputed"), {"C": list(grid.C)}, cv=folds)
+    scores: dict[tuple[str, str], float] = {}
+    accuracy: dict[str, dict[str, float]] = {"linear": {}, "gaussian": {}}
     for _, estimator, inner in inner_products(bags, grid.doublings):
         for gram in level2_grams(inner, grid.multiples):
-            best = chosen[gram.kind]
-            for C in grid.C:
-                machine = SVC(kernel="precomputed", C=C)
-                score = cross_val_score(machine, gram.train, bags.train_labels, cv=folds).mean()
-                if estimator not in best or score > best[estimator][0]:
-                    machine.fit(gram.train, bags.train_labels)
-                    best[estimator] = (score, machine.score(gram.test, bags.test_labels))
-    return {kind: {name: accuracy for name, (_, accuracy) in best.items()} for kind, best in chosen.items()}
+            search.fit(gram.train, bags.train_labels)
+            if search.best_score_ > scores.get((gram.kind, estimator), -inf):
+                scores[gram.kind, estimator] = search.best_score_
+                accuracy[gram.kind][estimator] = search.score(gram.test, bags.test_labels)
+    return accuracy
 
 
 def areas(bags: Bags, grid: Grid) -> dict[tuple[str, str], dict[str, float]]:

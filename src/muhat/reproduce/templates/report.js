@@ -6,7 +6,8 @@
   const next = { none: "ascending", ascending: "descending", descending: "none" };
   const key = (row, column) => {
     const cell = row.cells[column];
-    return cell.classList.contains("number") ? parseFloat(cell.dataset.value) : cell.textContent.trim();
+    const text = cell.textContent.trim();
+    return cell.classList.contains("number") ? parseFloat(text.replace("−", "-").replace(/^[^-+.\d]+/, "")) : text;
   };
   const compare = (a, b) => (typeof a === "number" ? a - b : a.localeCompare(b, "en", { numeric: true }));
   const sort = (table, rows, column, order) => {
