@@ -142,11 +142,12 @@ def simplex_weights(K: Array, alpha: float, repetitions: Array | None = None) ->
     Where the weights without β ≥ 0 have no negative entry it is those. Else: on the simplex the objective is βᵀMβ with
     M the Gram matrix of φ(xᵢ) − (1−α)μ̂, and the least of uᵀMu + (1ᵀu − 1)² over u ≥ 0 lies on the ray of β.
     """
-    unbounded = affine_weights(K, alpha, repetitions)
-    if (unbounded >= 0).all():
-        return unbounded
     root, weighed = _weighed(K, repetitions)
-    inner = (1.0 - alpha) * (weighed @ root)
+    products = weighed @ root
+    unbounded = root - alpha * _step(weighed, root, products)
+    if (unbounded >= 0).all():
+        return root * unbounded
+    inner = (1.0 - alpha) * products
     M = weighed - np.outer(inner, root) - np.outer(root, inner - (1.0 - alpha) * (root @ inner) * root)
     eigenvalues, eigenvectors = np.linalg.eigh(M)
     # Directions without norm get that of rounding: of equal solutions the shortest, and no cycling among them.

@@ -377,7 +377,7 @@ def _resampled_values(
 
 def _refitting(sample: _Sample, recipe: BaseKernelMean, rows: Any, points: Array, V: Array) -> Callable[[Any], Array]:
     """The function from numbers of rows to the values, at the points, of the recipe fitted to those rows."""
-    if len(sample.mean.measures) > 1 or isinstance(getattr(recipe, "target", None), Element):  # not weights alone
+    if any(isinstance(getattr(recipe, name, None), Element) for name in ("target", "target_")):  # not weights alone
         return lambda part: clone(recipe)._fit_points(sample.kernel, sample.points[rows[part]]).mean_.values(points)
     K = checked_gram(sample.kernel, sample.points[rows])
     return lambda part: V[:, part] @ mean_weights(recipe, K[np.ix_(part, part)])

@@ -19,14 +19,11 @@ from muhat.validation import check_count, check_number, check_rng
 BLOCK_ROWS = 3
 """Rows of a block of the median of means by default: a sixth of the rows cannot spoil more than half of the blocks."""
 
-AUTO_QUANTILE = 0.75
-AUTO_KNOTS = {"huber": (1.0,), "hampel": (1.25, 1.4, 1.6)}
-"""Knots of the losses, in units of that quantile of the distances to the geometric median."""
+AUTO_KNOTS = {"huber": (1.5,), "hampel": (1.5, 2.0, 3.0)}
+"""Knots of the losses, in units of the 75 % quantile of the distances to the geometric median."""
 
-_ROUNDING = float(np.sqrt(64 * np.finfo(np.float64).eps))
-_START_STEPS = 100
-_SMOOTHING = 1e-2
-_DIGITS = 10
+_ARRAYS, _START_STEPS, _SMOOTHING = 4, 100, 1e-2
+_SLACK, _DIGITS = 1e-9, 10
 
 
 class Loss(NamedTuple):
@@ -89,7 +86,7 @@ def reweight(K: Array, repetitions: Array, loss: Loss, weights: Array, tol: floa
 
 def _rounding(K: Array) -> float:
     """Residuals that rounding alone may leave."""
-    return _ROUNDING * float(np.sqrt(np.abs(np.diag(K)).max()))
+    return float(np.sqrt(64 * np.finfo(np.float64).eps * np.abs(np.diag(K)).max()))
 
 
 def geometric_median(K: Array, repetitions: Array, tol: float, max_iter: int) -> Reweighting:
@@ -101,15 +98,42 @@ def geometric_median(K: Array, repetitions: Array, tol: float, max_iter: int) ->
     weights, a = repetitions / repetitions.sum(), np.inf
     r, _ = residuals(K, weights)
     while True:
-        before, a = a, max(_SMOOTHING * _quantile(r, repetitions, 0.5), _rounding(K)) or 1.0
+        before, a = a, max(_SMOOTHING * _quantile(r, repetitions, 0.5, 0.0), _rounding(K)) or 1.0
         found = reweight(K, repetitions, Loss(a), weights, tol, max_iter)
         if a > 0.5 * before or a <= _rounding(K):
             return found
         weights, r = found.weights, found.residuals
 
 
-def _quantile(r: Array, repetitions: Array, q: float = AUTO_QUANTILE) -> float:
-    return float(np.quantile(r, q, weights=repetitions, method="inverted_cdf"))
+def _quantile(values: Array, repetitions: Array, q: float, rounding: float) -> float:
+    """The quantile of the values that are more than rounding; 0 where none is."""
+    counted = (values > rounding) & (repetitions > 0)
+    if not counted.any():
+        return 0.0
+    weights = repetitions[counted]
+    unequal = weights if np.ptp(weights) > 0 else None  # numpy sorts for weights, and only selects without
+    return float(np.quantile(values[counted], q, weights=unequal, method="inverted_cdf"))
+
+
+def stray_rows(K: Array, repetitions: Array, most: float) -> NDArray[np.bool_]:
+    """The rows far from all places where many rows are, provided that they matter and are at most a share of all.
+
+    Two rows are near within the (1 − ``most``)² quantile of the distances of all pairs, as that many are of good rows.
+    Rows near a share ``most`` of the rows are the body; a row near less than 2 % of the rows, counted in the body, is
+    stray. They matter if the mean without them moves by more than √¾ standard errors.
+    """
+    share, diagonal = repetitions / repetitions.sum(), np.diag(K)
+    squares = diagonal[:, None] + diagonal - 2.0 * K
+    reach = _quantile(squares, np.outer(repetitions, repetitions), (1.0 - most) ** 2, _rounding(K) ** 2)
+    near = squares <= (1.0 + _SLACK) * reach
+    body = near @ share >= most - _SLACK
+    stray = near @ (share * body) < 0.02 - _SLACK
+    if 0.0 < share[stray].sum() <= most + _SLACK:
+        rest = np.where(stray, 0.0, share) / share[~stray].sum()
+        step, variance = share - rest, rest @ diagonal - rest @ K @ rest
+        if repetitions.sum() * (step @ K @ step) > 0.75 * variance:
+            return stray
+    return np.zeros_like(stray)
 
 
 def leave_one_out_means(K: Array, weights: Array, repetitions: Array) -> tuple[float, float, float]:
@@ -141,18 +165,15 @@ class _WeightedKernelMean(BaseKernelMean):
         if self._copies_rows:
             rows, counts = np.repeat(rows, counts.astype(int)), np.ones(int(counts.sum()))
         self.solver_ = "dense"
-        K = gram.dense(self.kernel_._gram, points[rows])
+        K = gram.dense(self.kernel_._gram, points[rows], arrays=_ARRAYS)
         unit = power_of_two_near(float(np.abs(np.diag(K)).max()))
         K /= unit
         weights = self._row_weights(K, counts, float(np.sqrt(unit)))
         size, cross, square = leave_one_out_means(K, weights, counts)
-        best = min(max(cross / square, 0.0), 1.0) if square > 0 else 1.0
-        scale = best if given is None else 1.0 - given
+        scale = 1.0 - given if given is not None else min(max(cross / square, 0.0), 1.0) if square > 0 else 1.0
         self.shrinkage_ = 1.0 - scale
         self._known_loo_score = unit * max(size - 2.0 * scale * cross + scale**2 * square, 0.0)
-        everywhere = np.zeros(len(points))
-        np.add.at(everywhere, rows, scale * weights)
-        self._store(points, everywhere)
+        self._store(points, np.bincount(rows, scale * weights, len(points)).astype(np.float64))
 
     def _given_shrinkage(self) -> float | None:
         if self.shrinkage is None:
@@ -166,21 +187,18 @@ class _WeightedKernelMean(BaseKernelMean):
 
     def _check_repetitions(self, counts: Array) -> None:
         if (counts < 1).any():
-            raise ValueError(
-                f"sample_weight={counts.min():g} is too small: this estimator leaves whole rows out, so that weights "
-                f"must be 0 or at least 1; multiply them by a constant"
-            )
+            raise ValueError(f"sample_weight={counts.min():g} must be 0 or at least 1; multiply all by a constant")
 
     def _row_weights(self, K: Array, counts: Array, unit: float) -> Array:
         """Weights that sum to one, from K in a unit; residuals times ``unit`` are those of the data."""
         raise TypeError(f"{type(self).__name__} must define _row_weights(K, counts, unit)")
 
-
-def _settled(found: Reweighting, tol: float, max_iter: int) -> Array:
-    if not found.converged:
-        message = f"the weights still move after max_iter={max_iter} steps; raise it, or tol={tol:g}"
-        warnings.warn(message, ConvergenceWarning, stacklevel=2)
-    return found.weights
+    def _settled(self, found: Reweighting) -> Array:
+        self.n_iter_ = len(found.objectives) - 1
+        if not found.converged:
+            message = f"the weights still move after max_iter={self.max_iter} steps; raise it, or tol={self.tol:g}"
+            warnings.warn(message, ConvergenceWarning, stacklevel=2)
+        return found.weights
 
 
 class RobustKernelMean(_WeightedKernelMean):
@@ -193,21 +211,21 @@ class RobustKernelMean(_WeightedKernelMean):
     "huber" has ψ(r) = min(r, a): it is convex, and a far row counts a/r. "hampel" has the same ψ to b, from where it
     falls to 0 at c: a row beyond c counts nothing.
 
-    Differs from Kim and Scott: their knots, the 50, 75 and 85 % quantiles of the residuals, give up a seventh of every
-    sample, and cost clean ones more than outliers would. Multiples of the 75 % quantile leave clean samples almost as
-    they are, and up to a quarter of the rows may be bad.
+    A bounded kernel bounds r: a/r is no small number, and a bad row keeps half of its weight at any useful a. So
+    ``threshold="auto"`` sets stray rows aside (``stray_rows``), and leaves the others to a loss with late knots.
+    Kim and Scott have knots at the 50, 75 and 85 % quantiles of the residuals, which give up a seventh of all samples.
 
     Parameters
     ----------
     kernel : Kernel or "precomputed", default Gaussian()
     loss : "huber" or "hampel", default "huber"
     threshold : "auto", float, or three floats, default "auto"
-        a for Huber's loss, (a, b, c) for Hampel's, in units of the residuals. "auto" takes the 75 % quantile q of the
-        distances of the rows from their geometric median: a = q, or (a, b, c) = (1.25, 1.4, 1.6)·q. Where q is 0,
-        because most rows are equal, the quantile is that of the positive distances.
+        a for Huber's loss, (a, b, c) for Hampel's, in units of the residuals. "auto" sets stray rows aside, and takes
+        1.5·q, or (1.5, 2, 3)·q, q the 75 % quantile of the distances of the others from their geometric median.
     shrinkage : None, "loo" or float in [0, 1], default None
-        How far the robust mean is then shrunk toward zero; "loo" is the leave-one-out optimum with the weights held
-        fixed.
+        Then toward zero; "loo" is the leave-one-out optimum with the weights held fixed.
+    contamination : float in [0, 0.5], default 0.15
+        The largest share of rows that may be stray, for "auto"; so many in one place or more are a part of the data.
     tol : float, default 1e-6
         The iteration ends when the mean moves by less, relative to its root mean squared residual.
     max_iter : int, default 500
@@ -217,17 +235,15 @@ class RobustKernelMean(_WeightedKernelMean):
     kernel_, mean_
         See :class:`KernelMean`.
     weights_ : array of shape (n,)
-        Non-negative; their sum is 1, before shrinkage.
+        Non-negative; their sum is 1, before shrinkage. Rows set aside have 0.
     threshold_ : float or tuple of three floats
     shrinkage_ : float
-        0 without shrinkage.
     n_iter_ : int
     objective_path_ : array of shape (n_iter_ + 1,)
         The mean of ρ over the rows, at the start and after each step.
     loo_score_ : float
-        Weighted average of ‖φ(xᵢ) − (1−α)μ⁽ⁱ⁾‖², with μ⁽ⁱ⁾ the mean without row i, the weights of the others in
-        proportion. It chooses α. It is a little too low, as the weights have seen every row, and counts bad rows
-        less, so that it cannot be compared with the score of another estimator.
+        Weighted average of ‖φ(xᵢ) − (1−α)μ⁽ⁱ⁾‖², with μ⁽ⁱ⁾ the mean without row i, the other weights in proportion:
+        it chooses α. The weights have seen every row: it does not compare with the score of another estimator.
 
     References
     ----------
@@ -236,15 +252,12 @@ class RobustKernelMean(_WeightedKernelMean):
     Examples
     --------
     >>> import muhat as mh
-    >>> from muhat.robust import RobustKernelMean
-    >>> P = mh.GaussianMixture([1.0], [[0.0, 0.0]], [1.0])
+    >>> P, kernel = mh.GaussianMixture([1.0], [[0.0, 0.0]], [1.0]), mh.Gaussian(bandwidth=2.0)
     >>> X = P.sample(100, random_state=0)
     >>> X[:10] += 20.0
-    >>> kernel = mh.Gaussian(bandwidth=2.0)
-    >>> truth = mh.embed(kernel, P)
-    >>> means = [mh.KernelMean(kernel), RobustKernelMean(kernel), RobustKernelMean(kernel, loss="hampel")]
-    >>> [round(mean.fit(X).mean_.distance(truth) ** 2, 4) for mean in means]
-    [0.0208, 0.012, 0.0064]
+    >>> means = [mh.KernelMean(kernel), mh.RobustKernelMean(kernel), mh.RobustKernelMean(kernel, threshold=0.4)]
+    >>> [round(mean.fit(X).mean_.distance(mh.embed(kernel, P)) ** 2, 4) for mean in means]
+    [0.0208, 0.0064, 0.0073]
     """
 
     def __init__(
@@ -254,6 +267,7 @@ class RobustKernelMean(_WeightedKernelMean):
         threshold: float | tuple[float, float, float] | Literal["auto"] = "auto",
         shrinkage: float | Literal["loo"] | None = None,
         *,
+        contamination: float = 0.15,
         tol: float = 1e-6,
         max_iter: int = 500,
     ) -> None:
@@ -261,27 +275,25 @@ class RobustKernelMean(_WeightedKernelMean):
         self.loss = loss
         self.threshold = threshold
         self.shrinkage = shrinkage
+        self.contamination = contamination
         self.tol = tol
         self.max_iter = max_iter
 
     def _row_weights(self, K: Array, counts: Array, unit: float) -> Array:
         tol, max_iter = self._stopping()
         knots = self._given_knots()
-        start = geometric_median(K, counts, tol, _START_STEPS)
         if knots is None:
-            knots = _auto_knots(AUTO_KNOTS[self.loss], start.residuals, counts, _rounding(K))
-        else:
-            knots = tuple(knot / unit for knot in knots)
-            if self.loss == "hampel" and start.residuals.min() >= knots[-1]:
-                nearest = unit * start.residuals.min()
-                raise ValueError(f"threshold={self.threshold!r} rejects every row, also the nearest, at {nearest:.3g}")
-        self.threshold_ = unit * knots[0] if len(knots) == 1 else tuple(unit * knot for knot in knots)
-        if not knots[0] > 0:  # all rows are equal
-            self.n_iter_, self.objective_path_ = 0, np.zeros(1)
-            return counts / counts.sum()
-        found = reweight(K, counts, Loss(*knots), start.weights, tol, max_iter)
-        self.n_iter_, self.objective_path_ = len(found.objectives) - 1, unit**2 * found.objectives
-        return _settled(found, tol, max_iter)
+            most = check_number("contamination", self.contamination, low=0, high=0.5)
+            counts = np.where(stray_rows(K, counts, most), 0.0, counts)
+        start = geometric_median(K, counts, tol, _START_STEPS)
+        spread = _quantile(start.residuals, counts, 0.75, 2.0 * _rounding(K)) or 1.0  # any will do for equal rows
+        loss = Loss(*(np.multiply(spread, AUTO_KNOTS[self.loss]) if knots is None else np.divide(knots, unit)))
+        if (nearest := unit * start.residuals.min()) >= unit * loss.c:
+            raise ValueError(f"threshold={self.threshold!r} rejects every row; the nearest is at {nearest:.3g}")
+        found = reweight(K, counts, loss, start.weights, tol, max_iter)
+        self.threshold_ = unit * loss.a if np.isinf(loss.c) else tuple(unit * knot for knot in loss)
+        self.objective_path_ = unit**2 * found.objectives
+        return self._settled(found)
 
     def _given_knots(self) -> tuple[float, ...] | None:
         if not (isinstance(self.loss, str) and self.loss in AUTO_KNOTS):
@@ -290,20 +302,11 @@ class RobustKernelMean(_WeightedKernelMean):
             return None
         if self.loss == "huber":
             return (check_number("threshold", self.threshold, low=0, open_low=True, or_else='"auto"'),)
-        wanted = f'threshold={self.threshold!r} must be "auto" or three numbers 0 < a <= b < c for loss="hampel"'
         if isinstance(self.threshold, tuple | list | np.ndarray) and len(self.threshold) == 3:
             a, b, c = (check_number("threshold", knot, low=0, open_low=True) for knot in self.threshold)
             if a <= b < c:
                 return a, b, c
-        raise ValueError(wanted)
-
-
-def _auto_knots(multiples: tuple[float, ...], r: Array, counts: Array, rounding: float) -> tuple[float, ...]:
-    quantile = _quantile(r, counts)
-    if quantile <= 2.0 * rounding:
-        apart = r > 2.0 * rounding
-        quantile = _quantile(r[apart], counts[apart]) if apart.any() else 0.0
-    return tuple(multiple * quantile for multiple in multiples)
+        raise ValueError(f'threshold={self.threshold!r} must be "auto" or, for "hampel", three numbers 0 < a <= b < c')
 
 
 class MedianOfMeans(_WeightedKernelMean):
@@ -340,11 +343,10 @@ class MedianOfMeans(_WeightedKernelMean):
     Examples
     --------
     >>> import numpy as np, muhat as mh
-    >>> from muhat.robust import MedianOfMeans
     >>> X = np.random.default_rng(0).normal(size=(100, 2))
     >>> X[:10] += 20.0
-    >>> fitted = MedianOfMeans(mh.Gaussian(2.0), random_state=0).fit(X)
-    >>> bool(fitted.weights_[:10].mean() < fitted.weights_[10:].mean())
+    >>> weights = mh.MedianOfMeans(mh.Gaussian(2.0), random_state=0).fit(X).weights_
+    >>> bool(weights[:10].mean() < weights[10:].mean())
     True
     """
 
@@ -374,14 +376,12 @@ class MedianOfMeans(_WeightedKernelMean):
     def _row_weights(self, K: Array, counts: Array, unit: float) -> Array:
         tol, max_iter = self._stopping()
         self.n_blocks_ = self._chosen_blocks(len(K))
-        order = np.argsort(_own_ranks(K), kind="stable")
-        blocks = np.array_split(check_rng(self.random_state).permutation(order), self.n_blocks_)
+        blocks = np.array_split(check_rng(self.random_state).permutation(_own_order(K)), self.n_blocks_)
         shares = np.zeros((len(K), self.n_blocks_))
         for j, block in enumerate(blocks):
             shares[block, j] = 1.0 / len(block)
         found = geometric_median(shares.T @ K @ shares, np.ones(self.n_blocks_), tol, max_iter)
-        self.n_iter_ = len(found.objectives) - 1
-        return shares @ _settled(found, tol, max_iter)
+        return shares @ self._settled(found)
 
     def _chosen_blocks(self, n: int) -> int:
         if isinstance(self.n_blocks, str) and self.n_blocks == "auto":
@@ -392,8 +392,8 @@ class MedianOfMeans(_WeightedKernelMean):
         return blocks
 
 
-def _own_ranks(K: Array) -> NDArray[np.intp]:
-    """Ranks of the rows by the sums of K, and of its squares, to some digits: equal for copies of a row."""
-    keys = np.stack([K.sum(axis=1), (K**2).sum(axis=1)], axis=1)
-    keys /= np.abs(keys).max(axis=0).clip(1e-300)
-    return np.unique(keys.round(_DIGITS), axis=0, return_inverse=True)[1].ravel()
+def _own_order(K: Array) -> NDArray[np.intp]:
+    """The rows by the sums of K, and of its squares, to some digits: copies of a row come together."""
+    keys = np.stack([K.sum(axis=1), (K**2).sum(axis=1)])
+    keys /= np.abs(keys).max(axis=1, keepdims=True).clip(1e-300)
+    return np.lexsort(keys.round(_DIGITS)[::-1])
