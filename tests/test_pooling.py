@@ -9,6 +9,7 @@ import muhat as mh
 from muhat import pooling
 from muhat.bags import memo
 from muhat.pooling import pooled_means
+from muhat.whitening import regularised_eigenpairs
 
 
 @pytest.fixture(autouse=True)
@@ -16,7 +17,7 @@ def _empty_memo():
     memo.clear()
 
 
-def written_out(bags, ridge):
+def written_out(bags, ridge, blend):
     """The rule in the space of the rows, where the kernel is linear, a bag at a time."""
     sizes = np.array([len(bag) for bag in bags])
     means = np.array([bag.mean(axis=0) for bag in bags])
@@ -31,6 +32,7 @@ def written_out(bags, ridge):
     g, V = np.linalg.eigh((spread - noise) / (1 - (w**2).sum()))
     B = V @ np.diag(np.maximum(g, 0)) @ V.T
     regular = W + ridge * np.trace(W) / len(W) * np.eye(len(W))
+    B = (1 - blend) * B + blend * np.trace(B) / np.trace(regular) * regular
     return np.array(
         [centre + B @ np.linalg.solve(B + regular / n, mean - centre) for n, mean in zip(sizes, means, strict=True)]
     )
@@ -42,12 +44,11 @@ def as_rows(elements):
 
 
 @pytest.mark.parametrize("sizes", [(4,) * 12, (1, 4, 9, 2, 30, 1, 3, 17)])
-@pytest.mark.parametrize("ridge", [0.01, 1.0])
-def test_the_rule_in_the_space_of_the_rows(sizes, ridge):
+@pytest.mark.parametrize(("ridge", "blend"), [(0.01, 0.0), (1.0, 0.0), (0.3, 0.2), (0.3, 1.0)])
+def test_the_rule_in_the_space_of_the_rows(sizes, ridge, blend):
     bags = random_bags(sizes)
-    assert_allclose(
-        as_rows(pooled_means(bags, mh.Linear(), ridge=ridge)), written_out(bags, ridge), rtol=1e-7, atol=1e-9
-    )
+    got = as_rows(pooled_means(bags, mh.Linear(), ridge=ridge, blend=blend))
+    assert_allclose(got, written_out(bags, ridge, blend), rtol=1e-7, atol=1e-9)
 
 
 def test_the_covariance_of_bags_of_any_size_is_unbiased():
@@ -64,15 +65,16 @@ def test_the_covariance_of_bags_of_any_size_is_unbiased():
     assert (np.abs(np.mean(estimates, axis=0) - B) < 4 * errors).all()
 
 
-def test_the_estimate_of_the_risk_is_that_of_the_loss():
+@pytest.mark.parametrize("blend", [0.0, 0.3, 1.0])
+def test_the_estimate_of_the_risk_is_that_of_the_loss(blend):
     rng = np.random.default_rng(0)
     B, W, sizes = np.diag([1.0, 0.2, 0.0]), np.diag([0.5, 2.0, 1.0]), np.array([3, 8])
-    shrinker = pooling._Shrinker(0.7 * B + 0.1, W, 0.5)
+    shrinker = pooling._Shrinker(0.7 * B + 0.1, regularised_eigenpairs(W, 0.5))
     gaps = []
     for _ in range(1000):
         truth = rng.normal(size=(2, 3)) * np.sqrt(np.diag(B))
         X = truth + rng.normal(size=(2, 3)) * np.sqrt(np.diag(W)) / np.sqrt(sizes)[:, None]
-        gaps.append(shrinker.risk(X, sizes, W) - np.square(shrinker(X, sizes) - truth).sum())
+        gaps.append(shrinker.risk(X, sizes, W, blend) - np.square(shrinker(X, sizes, blend) - truth).sum())
     assert abs(np.mean(gaps)) < 4 * np.std(gaps) / np.sqrt(1000)
 
 
@@ -96,6 +98,46 @@ def test_risk_is_below_that_of_the_plain_average(kernel, n):
     assert losses[0] < 0.6 * losses[1]
 
 
+def relative_loss(centres, sizes, **options):
+    """Loss of pooled means over that of the plain averages, of normal bags with given centres."""
+    rng = np.random.default_rng(0)
+    bags = [rng.normal(centre, size=(n, len(centre))) for centre, n in zip(centres, sizes, strict=True)]
+    pooled = pooled_means(bags, **options)
+    space = pooled[0].kernel
+    truth = [mh.embed(space, mh.GaussianMixture([1.0], [centre], [1.0])) for centre in centres]
+    plain = [mh.embed(space, bag) for bag in bags]
+    losses = [sum(f.distance(g) ** 2 for f, g in zip(each, truth, strict=True)) for each in (pooled, plain)]
+    return losses[0] / losses[1]
+
+
+@pytest.mark.parametrize(("scale", "bound"), [(3.0, 0.97), (20.0, 1.001)])
+@pytest.mark.parametrize("n", [3, 8])
+def test_bags_with_little_in_common_lose_nothing(scale, bound, n):
+    """Centres in more directions than 40 bags can tell: by the covariance of their means alone 0.98 to 1.002."""
+    centres = scale * np.random.default_rng(1).normal(size=(40, 10))
+    assert relative_loss(centres, [n] * 40) < bound
+
+
+def test_bags_of_very_unequal_sizes():
+    centres = 0.3 * np.random.default_rng(1).normal(size=(12, 2))
+    sizes = [1, 2000, 1, 1, 2, 1, 300, 1, 1, 3, 1, 1]
+    assert relative_loss(centres, sizes) < 0.3
+
+
+def test_large_bags_keep_averages_that_too_few_landmarks_would_spoil():
+    centres = 0.3 * np.random.default_rng(1).normal(size=(20, 2))
+    few, narrow = mh.Nystroem(n_components=20, random_state=0), mh.Gaussian(0.3)
+    assert relative_loss(centres, [100] * 20, kernel=narrow, features=few) == 1.0  # 1.75 in their span
+    mixed = relative_loss(centres, [3] * 10 + [100] * 10, kernel=narrow, features=few)
+    assert mixed < 0.12  # 0.13 in their span; small bags gain more than they lose
+
+
+def test_one_direction_is_found_where_one_factor_would_not_do():
+    """Four centres, shared by many bags: three directions of 5 matter, and the others are noise."""
+    centres = np.repeat(4.0 * np.eye(4, 5), 10, axis=0)
+    assert relative_loss(centres, [6] * 40) < 0.5
+
+
 def test_large_bags_keep_their_means():
     rng = np.random.default_rng(0)
     bags = [rng.normal(size=(2000, 1)) + 3 * i for i in range(4)]
@@ -115,6 +157,7 @@ def test_bags_of_one_distribution_share_a_mean():
 
 HARD = {
     "one bag": random_bags((5,)),
+    "one bag of one row": random_bags((1,)),
     "two bags": random_bags((5, 2)),
     "one row in a bag": random_bags((1, 4, 3)),
     "equal bags": random_bags((5,)) * 4,
@@ -131,7 +174,7 @@ def test_hard_bags(case):
     pooled = pooled_means(bags, mh.Gaussian(1.0))
     assert len(pooled) == len(bags)
     assert all(np.isfinite(f.norm()) for f in pooled)
-    if case in ("one bag", "equal bags", "no noise", "equal rows"):
+    if case in ("one bag", "one bag of one row", "equal bags", "no noise", "equal rows"):
         for f, bag in zip(pooled, bags, strict=True):
             assert_allclose(f.distance(mh.embed(f.kernel, bag)), 0, atol=1e-7)
 
@@ -162,7 +205,9 @@ def test_what_cannot_be():
         pooled_means(random_bags((1, 1, 1)))
     with pytest.raises(ValueError, match=r"features=.* no elements of the space"):
         pooled_means(random_bags(), features=mh.Fourier())
-    with pytest.raises(ValueError, match=r'ridge=0 must be a number in \(0, inf\) or be "cv"'):
+    with pytest.raises(ValueError, match=r"ridge=0 must be a number in \(0, inf\)"):
         pooled_means(random_bags(), ridge=0)
+    with pytest.raises(ValueError, match=r'blend=2 must be a number in \[0, 1\] or be "cv"'):
+        pooled_means(random_bags(), blend=2)
     with pytest.raises(ValueError, match="kernel='precomputed' must be a kernel object"):
         pooled_means(random_bags(), "precomputed")

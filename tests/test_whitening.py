@@ -56,6 +56,12 @@ def test_true_is_the_ridge_that_is_documented():
     assert not np.allclose(one, want, rtol=1e-3)
 
 
+@pytest.mark.parametrize(("rows", "landmarks"), [(40, 40), (2000, 500), (14400, 600)])
+def test_more_rows_more_landmarks(rows, landmarks):
+    X = np.random.default_rng(0).normal(size=(rows, 1))
+    assert len(whitening.fit_features(None, mh.Linear(), X).landmarks_) == landmarks
+
+
 def test_a_large_ridge_leaves_the_centred_means():
     bags = random_bags()
     G = DistributionKernel(mh.Gaussian(1.0)).fit_transform(bags)

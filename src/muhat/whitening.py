@@ -16,12 +16,13 @@ from muhat.kernels import Kernel
 from muhat.types import Array
 from muhat.validation import check_number
 
-FEATURES = 500
-"""Landmarks of the default features, or all rows where they are fewer."""
+FEATURES = (500, 1000)
+"""Fewest and most landmarks of the default features; between them 5√N for N rows, so that the work stays that of an
+exact Gram matrix, O(N²). A whitened kernel sees what the features see, and more rows tell more of it from noise."""
 
 STRENGTH = 0.05
-"""Ridge of ``whiten=True``, in units of the mean eigenvalue of W. Taken from a prototype, not derived; search over
-``whiten`` where it matters (``benchmarks/bags_accuracy.py --strengths`` prints accuracy over the ridge)."""
+"""Ridge of ``whiten=True``, in units of the mean eigenvalue of W. Not derived: accuracy is flat about it, and neither a
+search nor an estimate of the noise in W did better (docs/bags.md has the figures)."""
 
 _ROWS = 1024
 _ROUNDING = 1e-13
@@ -44,7 +45,8 @@ def check_strength(whiten: Any) -> float | None:
 def fit_features(features: BaseFeatures | None, kernel: Kernel, rows: Array) -> BaseFeatures:
     """A fitted copy of the features, with the host's kernel; by default landmarks drawn with a fixed seed."""
     if features is None:
-        return Nystroem(kernel, min(FEATURES, len(rows)), random_state=0).fit(rows)
+        landmarks = int(np.clip(5.0 * np.sqrt(len(rows)), *FEATURES))
+        return Nystroem(kernel, min(landmarks, len(rows)), random_state=0).fit(rows)
     return clone(features).set_params(kernel=kernel).fit(rows)
 
 
