@@ -8,12 +8,14 @@ Three groups of cells (a population, a number of rows, a kernel), each with its 
 - other populations: a Gaussian, uniform, clusters, Student's t, log-normal, a scale mixture, a circle, binary data;
   each a finite population of 2,000 rows, drawn once.
 
-In the last two the bandwidth is that of the population: its median, and a tenth of the square of that. "Worse" counts
+In the last two the bandwidth is that of the population: its median, and a tenth of the square of that; the other
+populations come with the Laplace and Matérn kernels too, at the median. "Worse" counts
 cells in which the mean loss is above a rival's by more than two standard errors of the paired difference: among
 estimators that are equally good, one cell in 44 is.
 
     python benchmarks/accuracy.py --jobs 2
     python benchmarks/accuracy.py --full --cells
+    python benchmarks/accuracy.py --groups other --kernels Laplace Matern
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from threadpoolctl import threadpool_limits
 
 import muhat as mh
 from muhat.adaptive import AdaptiveKernelMean
+from muhat.kernels import Kernel
 
 ESTIMATORS = {
     "KME": mh.KernelMean(),
@@ -48,6 +51,7 @@ PAPER_KERNELS = {
     "POLY3": mh.Polynomial(3),
     "LIN": mh.Linear(),
 }
+FINITE_KERNELS = {"RBF": mh.Gaussian(), "RBF / 10": mh.Gaussian(), "Laplace": mh.Laplace(), "Matern": mh.Matern()}
 POPULATION_ROWS = 2000
 Rows = np.ndarray
 
@@ -133,7 +137,7 @@ def population_rows(cell: Cell) -> Rows:
 # ---------------------------------------------------------------- losses
 
 
-def narrowed(kernel: mh.Gaussian, name: str) -> mh.Gaussian:
+def narrowed(kernel: Kernel, name: str) -> Kernel:
     return mh.Gaussian(kernel.bandwidth / np.sqrt(10)) if name.endswith("/ 10") else kernel
 
 
@@ -165,7 +169,7 @@ def mixture_losses(cell: Cell, rng: np.random.Generator) -> list[float]:
 def finite_losses(cell: Cell, seeds: list[np.random.SeedSequence]) -> list[list[float]]:
     """Losses on samples of one finite population."""
     rows = population_rows(cell)
-    kernel = narrowed(mh.Gaussian().resolve(rows), cell.kernel)
+    kernel = narrowed(FINITE_KERNELS[cell.kernel].resolve(rows), cell.kernel)
     truth = mh.embed(kernel, rows)
     values = truth(rows)
     share = 1 - mh.oracle_shrinkage(kernel, mh.Atoms(rows), cell.n).shrinkage
@@ -196,9 +200,15 @@ def all_cells(sizes: list[int]) -> Iterator[Cell]:
                 print(f"the table {name} is not there: left out", file=sys.stderr)
                 continue
             yield from (Cell("UCI", kernel, name, n, rows.shape[1]) for n in sizes)
-        for name in POPULATIONS:
-            d = POPULATIONS[name](np.random.default_rng(0)).shape[1]
-            yield from (Cell("other", kernel, name, n, d) for n in sizes)
+        yield from other_cells(kernel, sizes)
+    yield from other_cells("Laplace", sizes)
+    yield from other_cells("Matern", sizes)
+
+
+def other_cells(kernel: str, sizes: list[int]) -> Iterator[Cell]:
+    for name in POPULATIONS:
+        d = POPULATIONS[name](np.random.default_rng(0)).shape[1]
+        yield from (Cell("other", kernel, name, n, d) for n in sizes)
 
 
 # ---------------------------------------------------------------- summaries
@@ -270,11 +280,13 @@ def main() -> int:
     parser.add_argument("--repetitions", type=int, help="samples a cell")
     parser.add_argument("--sizes", type=int, nargs="+", default=[10, 20, 50, 100], help="numbers of rows")
     parser.add_argument("--groups", nargs="+", default=["paper", "UCI", "other"], help="groups of cells")
+    parser.add_argument("--kernels", nargs="+", default=[*PAPER_KERNELS, *FINITE_KERNELS], help="kernels of the cells")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--cells", action="store_true", help="print every cell as it is done")
     arguments = parser.parse_args()
     repetitions = arguments.repetitions or (300 if arguments.full else 40)
-    numbered = [(k, cell) for k, cell in enumerate(all_cells(arguments.sizes)) if cell.group in arguments.groups]
+    chosen = [(group, kernel) for group in arguments.groups for kernel in arguments.kernels]
+    numbered = [(k, cell) for k, cell in enumerate(all_cells(arguments.sizes)) if cell[:2] in chosen]
     tasks = (delayed(cell_losses)(cell, number, repetitions) for number, cell in numbered)
     print(f"{repetitions} samples a cell, rows {arguments.sizes}; loss / KME's, ± standard error")
     results = {}

@@ -272,12 +272,16 @@ def gauss_hermite_mixture(weights, means, covariances, order=8):
     return np.concatenate(points), np.concatenate([w * masses for w in weights])
 
 
-def james_stein_risk(theta, variance, n, repeats, rng, positive_part=False):
+def james_stein_risk(theta, variance, n, repeats, rng):
     """Monte Carlo risk of James and Stein's estimator about the origin, with its standard error."""
     theta = np.asarray(theta, dtype=float)
     d = len(theta)
     averages = theta + rng.standard_normal((repeats, d)) * math.sqrt(variance / n)
     factors = 1 - (d - 2) * variance / (n * (averages**2).sum(axis=1))
-    if positive_part:
-        factors = np.clip(factors, 0, None)
     return monte_carlo(((factors[:, None] * averages - theta) ** 2).sum(axis=1))
+
+
+def normal_sample(mean, covariance, base):
+    """Points of a standard normal sample as a sample of N(mean, covariance), by the symmetric root."""
+    g, U = eigenpairs(np.asarray(covariance))
+    return mean + base @ (U * np.sqrt(g)) @ U.T

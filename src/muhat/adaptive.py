@@ -15,7 +15,7 @@ from muhat.refits import RefitMeans, TikhonovRefits, plain_refit_means, times
 from muhat.selection import TIE, SpectralScore
 from muhat.spectral import DENSE_ARRAYS
 from muhat.spectrum import Spectrum, whole_spectrum
-from muhat.targets import TargetRefits, gaussian_target, given_target, why_no_gaussian
+from muhat.targets import TargetRefits, gaussian_kind, gaussian_target, given_target, sampled_target
 from muhat.types import Array
 
 
@@ -33,8 +33,10 @@ class AdaptiveKernelMean(BaseKernelMean):
     ----------
     kernel : Kernel or "precomputed", default Gaussian()
     target : "gaussian", None or Element, default "gaussian"
-        f*. An element of the space of the fitted kernel is taken as it is: it must not come from the same rows. None
-        sets b = 0, and so does a kernel for which a Gaussian has no closed form, or no use: see ``target_kind_``.
+        f*. For Laplace, Matérn and sums and products of radial kernels, which have no closed-form expectation under a
+        Gaussian, a sample of 256 points stands for it. An element of the space of the fitted kernel is taken as it is:
+        it must not come from the same rows. None sets b = 0, and so does a kernel for which a Gaussian is of no use or
+        cannot be had, such as the Gram matrix that bags, tests and kernel PCA give a recipe: see ``target_kind_``.
     memory_limit : float, optional
         Bytes that the fit may take; default six tenths of what is free.
 
@@ -47,11 +49,11 @@ class AdaptiveKernelMean(BaseKernelMean):
     target_ : Element or None
         f*.
     target_kind_ : str
-        "gaussian", "given" or "none", and where a Gaussian was asked for but b = 0 the reason: "none: Gram matrix",
-        "none: linear kernel" (f* would be the plain average), "none: no closed form", or "none: scale" (squares of
-        the data overflow or vanish).
+        "gaussian", "gaussian sample", "given" or "none", and where a Gaussian was asked for but b = 0 the reason:
+        "none: Gram matrix", "none: linear kernel" (f* would be the plain average), "none: no closed form", or
+        "none: scale" (squares of the data overflow or vanish).
     mean_ : Element
-        Atoms plus, where b > 0, the target.
+        Atoms plus, where b > 0, the target; atoms of a target come after the rows.
     weights_ : array of shape (n,)
         Of the rows: a·β.
     kernel_, loo_score_
@@ -62,8 +64,9 @@ class AdaptiveKernelMean(BaseKernelMean):
     Notes
     -----
     O(n³) time for one eigendecomposition, then O(n²) for each λ, and seven n x n arrays. The refits of the target cost
-    O(n²·min(n, d)) for the Gaussian kernel; for others O(n²d²), and from 300 rows on one refit for each of 20 parts of
-    the rows. ``sample_weight`` must be whole numbers: rows are repeated.
+    O(n²·min(n, d)) for the Gaussian kernel; for others O(n²d²), or by samples O(n²d·min(n, d)) and 256·n² values of the
+    kernel, and beyond 300 rows one refit for each of 20 parts of the rows. ``sample_weight`` must be whole numbers:
+    rows are repeated.
 
     Examples
     --------
@@ -111,8 +114,10 @@ class AdaptiveKernelMean(BaseKernelMean):
             return "none", None
         if not isinstance(self.target, str) or self.target != "gaussian":
             return "given", given_target(self.target, self.kernel_, rows)
-        reason = why_no_gaussian(self.kernel_, rows)
-        return ("gaussian", gaussian_target(self.kernel_, rows)) if reason is None else (f"none: {reason}", None)
+        kind = gaussian_kind(self.kernel_, rows)
+        if kind.startswith("none"):
+            return kind, None
+        return kind, (gaussian_target if kind == "gaussian" else sampled_target)(self.kernel_, rows)
 
     def _base_weights(self, spectrum: Spectrum) -> Array:
         if self.lam_ == 0:
