@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 import shutil
 from importlib.metadata import version as installed_version
@@ -75,6 +74,7 @@ READING_ORDER = [
     "error_bars",
     "two_samples",
     "bags",
+    "image_patches",
     "anomalous_groups",
     "whitened_bags",
     "kernel_pca",
@@ -98,53 +98,19 @@ class ReadingOrder:
         return "ReadingOrder"
 
 
-class QuickRun:
-    """Arguments of every example."""
-
-    def __call__(self, gallery_conf, script_vars):
-        source = Path(script_vars["src_file"]).read_text("utf-8")
-        script_vars["example_globals"]["__doc__"] = ast.get_docstring(ast.parse(source))  # else it is empty
-        return ["--quick", "--out", "report"]
-
-    def __repr__(self):
-        return "QuickRun"
-
-
-def saved_picture(block, block_vars, gallery_conf):
-    """Move the picture that an example has saved into its page."""
-    from sphinx_gallery.scrapers import figure_rst
-
-    script = Path(block_vars["src_file"])
-    saved = script.parent / "report" / f"{script.stem}.png"
-    if not saved.exists():
-        return ""
-    target = next(block_vars["image_path_iterator"])
-    shutil.move(saved, target)
-    shutil.rmtree(saved.parent)
-    return figure_rst([target], gallery_conf["src_dir"], script.stem.replace("_", " "))
-
-
-def untitled():
-    """A pattern of the scripts without a heading, which the gallery leaves out."""
-    scripts = [path for path in EXAMPLES.glob("*.py") if not re.match(r'"""[^\n]+\n=+\n', path.read_text("utf-8"))]
-    return "|".join([r"__init__\.py", *(re.escape(path.name) for path in scripts)])
-
-
 sphinx_gallery_conf = {
     "examples_dirs": str(EXAMPLES),
     "gallery_dirs": "gallery",
     "filename_pattern": r"\.py$",
-    "ignore_pattern": untitled(),
     "within_subsection_order": ReadingOrder,
-    "reset_argv": QuickRun(),
-    "image_scrapers": (saved_picture,),
+    "image_srcset": ["2x"],  # for screens with two dots a pixel
     "doc_module": ("muhat",),
     "backreferences_dir": "gallery/backreferences",
     "download_all_examples": False,
     "show_signature": False,
     "write_computation_times": False,  # that page would load scripts from elsewhere
     "remove_config_comments": True,
-    "thumbnail_size": (640, 300),
+    "thumbnail_size": (600, 400),
     "min_reported_time": 10_000,  # times of one machine under load help nobody
 }
 
@@ -167,7 +133,8 @@ def quote_fitted_names(app, what, name, obj, options, lines):
     """Names such as mean_ in running text are names; without quotes their underscore makes a link of them."""
     for i, line in enumerate(lines):
         if not line.lstrip().startswith((">>>", "...")):
-            lines[i] = re.sub(r"(?<![\w`*.:\\])([a-z]\w*[a-z0-9]_)(?=[\s,;.)]|$)", r"``\1``", line)
+            bold, rest = re.match(r"(\s*\*\*.+?\*\*)?(.*)", line).groups("")  # numpydoc has set names in bold already
+            lines[i] = bold + re.sub(r"(?<![\w`*.:\\])([a-z]\w*[a-z0-9]_)(?=[\s,;.)]|$)", r"``\1``", rest)
 
 
 LATEX = str.maketrans({"…": r"\ldots ", "·": r"\cdot "})

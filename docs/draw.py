@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 from html import escape
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import numpy as np
 import muhat as mh
 
 IMAGES = Path(__file__).parent / "images"
+EXAMPLES = Path(__file__).parents[1] / "examples"
 INK, PAPER, LINE = "#1f2933", "#fbfaf7", "#c9c4b8"
 FONT = "font-family='system-ui, -apple-system, Segoe UI, Helvetica, Arial, sans-serif'"
 
@@ -51,13 +53,13 @@ def modules() -> str:
     """The modules in layers; each may import from its own layer and from those above it."""
     parts = []
     for row, (fill, name, members, saying) in enumerate(LAYERS):
-        y = 16 + 50 * row
-        parts += [box(16, y, 868, 42, fill), text(30, y + 26, name, 14, "font-weight='700'")]
-        parts.append(text(124, y + 26, members.replace(" ", "   "), 13, "xml:space='preserve'"))
-        parts.append(text(870, y + 26, saying, 12, "text-anchor='end' opacity='0.65'"))
-    y = 16 + 50 * len(LAYERS)
-    parts.append(text(30, y + 14, "imports go upwards only: a test keeps it so", 12, "opacity='0.65'"))
-    return svg(900, y + 30, "Modules of muhat, in the order in which they may import", parts)
+        y = 16 + 64 * row
+        parts += [box(16, y, 868, 56, fill), text(32, y + 25, name, 17, "font-weight='700'")]
+        parts.append(text(32, y + 45, saying, 13, "opacity='0.75'"))
+        parts.append(text(312, y + 34, members.replace(" ", "  "), 15, "xml:space='preserve'"))
+    y = 16 + 64 * len(LAYERS)
+    parts.append(text(32, y + 16, "imports go upwards only: a test keeps it so", 14, "opacity='0.75'"))
+    return svg(900, y + 32, "Modules of muhat, in the order in which they may import", parts)
 
 
 def arrow(x: float, y: float, to_x: float, to_y: float) -> str:
@@ -88,18 +90,18 @@ def flow() -> str:
     parts = [tip]
     for i, (name, how) in enumerate(steps):
         x = 16 + 147 * i
-        parts += [box(x, 20, 125, 58, "#dcecf5"), text(x + 62, 45, name, 14, f"{middle} font-weight='700'")]
-        parts.append(text(x + 62, 65, how, 11, f"{middle} opacity='0.7'"))
+        parts += [box(x, 20, 125, 58, "#dcecf5"), text(x + 62, 45, name, 16, f"{middle} font-weight='700'")]
+        parts.append(text(x + 62, 66, how, 13, f"{middle} opacity='0.75'"))
         if i:
             parts.append(arrow(x - 21, 49, x - 3, 49))
     parts += [arrow(813, 79, 640, 122), box(260, 124, 380, 56, "#fdf0d5")]
-    parts += [text(450, 148, "mean_ = Element(kernel_, Atoms(X, β))", 15, f"{middle} font-weight='700'")]
-    parts.append(text(450, 168, "adds, subtracts, has inner products and norms", 11, f"{middle} opacity='0.7'"))
+    parts += [text(450, 148, "mean_ = Element(kernel_, Atoms(X, β))", 16, f"{middle} font-weight='700'")]
+    parts.append(text(450, 168, "adds, subtracts, has inner products and norms", 13, f"{middle} opacity='0.75'"))
     for i, (name, how) in enumerate(uses):
         x = 16 + 221 * i
         parts += [arrow(330 + 80 * i, 181, x + 101, 222), box(x, 224, 203, 58, "#f8e1d8")]
-        parts.append(text(x + 101, 249, name, 14, f"{middle} font-weight='700'"))
-        parts.append(text(x + 101, 269, how, 11, f"{middle} opacity='0.7'"))
+        parts.append(text(x + 101, 249, name, 16, f"{middle} font-weight='700'"))
+        parts.append(text(x + 101, 270, how, 13, f"{middle} opacity='0.75'"))
     return svg(900, 300, "How a datum flows", parts)
 
 
@@ -133,11 +135,87 @@ def kernel_mean() -> None:
     plt.close(figure)
 
 
+def constrained_weights() -> None:
+    """Weights as areas: the plain average, simple shrinkage, and weights that sum to one."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    kernel, X = mh.Gaussian(bandwidth=10.0), mh.paper_mixture(n_features=2, random_state=0).sample(40, random_state=0)
+    means = {
+        "plain average": mh.KernelMean(kernel),
+        "simple shrinkage": mh.ShrunkKernelMean(kernel),
+        "Σβ = 1, β ≥ 0": mh.ConstrainedKernelMean(kernel),
+    }
+    figure, axes = plt.subplots(1, 3, figsize=(9, 3.4), layout="constrained", sharex=True, sharey=True)
+    for axis, (name, mean) in zip(axes, means.items(), strict=True):
+        weights = mean.fit(X).weights_
+        axis.scatter(*X.T, s=6, color="#999999", linewidths=0)
+        axis.scatter(*X.T, s=4000 * weights, color="#0072b2", alpha=0.45, linewidths=0)
+        axis.set(xticks=[], yticks=[], title=f"{name}\nsum {weights.sum():.2f}, {(weights == 0).sum()} zero")
+    figure.savefig(IMAGES / "constrained_weights.png", dpi=120)
+    plt.close(figure)
+
+
+def displays() -> None:
+    """Six of the display objects, on small data."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    from muhat import mean_plotting, plotting
+
+    rng = np.random.default_rng(0)
+    ring = rng.uniform(0, 2 * np.pi, size=(150, 1))
+    X, Y = rng.normal(size=(150, 2)), 1.4 * np.hstack([np.cos(ring), np.sin(ring)]) + 0.3 * rng.normal(size=(150, 2))
+    kernel = mh.Gaussian(bandwidth=0.6)
+    line = np.sort(np.concatenate([rng.normal(-2, 0.8, 25), rng.normal(1.5, 0.6, 15)]))[:, None]
+    few = mh.paper_mixture(30, random_state=0).sample(20, random_state=0)
+    bags = [rng.normal(size=(30, 2)) * (1 + 0.8 * (i % 3)) for i in range(45)]
+    figure, axes = plt.subplots(2, 3, figsize=(10.2, 6), layout="constrained")
+    places = axes.ravel()
+    plotting.LooPathDisplay.from_estimator(mh.SpectralKernelMean(mh.Gaussian(20.0)).fit(few), ax=places[0])
+    mean_plotting.BandsDisplay.from_estimator(mh.KernelMean(kernel).fit(line), line, ax=places[1])
+    plotting.WitnessDisplay.from_elements(mh.embed(kernel, X), mh.embed(kernel, Y), X, Y, ax=places[2])
+    matched = mh.MatchedGaussianMixture(6, kernel, random_state=0).fit(Y)
+    plotting.MatchedDensityDisplay.from_estimator(matched, Y, ax=places[3])
+    rows, labels = np.concatenate([X + np.array([4.0, 0.0]), Y]), np.repeat(["a", "b"], 150)
+    plotting.KernelPCADisplay.from_estimator(mh.KernelPCA(2).fit(rows), rows, y=labels, ax=places[4])
+    between = mh.DistributionKernel(level2=mh.Gaussian())
+    plotting.BagGramDisplay.from_estimator(between, bags, y=np.arange(45) % 3, ax=places[5])
+    names = ("LooPath", "Bands", "Witness", "MatchedDensity", "KernelPCA", "BagGram")
+    for axis, name in zip(places, names, strict=True):
+        axis.set_title(f"{name}Display", fontsize=11)
+    figure.savefig(IMAGES / "displays.png", dpi=110)
+    plt.close(figure)
+
+
+def first_figure(example: Path) -> None:
+    """Run an example, and keep its first figure."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    with matplotlib.rc_context():
+        runpy.run_path(str(example))
+    if plt.get_fignums():
+        plt.figure(1).savefig(IMAGES / f"{example.stem}.png", dpi=150)
+    plt.close("all")
+
+
 def main() -> None:
     IMAGES.mkdir(exist_ok=True)
     (IMAGES / "modules.svg").write_text(modules(), encoding="utf-8")
     (IMAGES / "flow.svg").write_text(flow(), encoding="utf-8")
     kernel_mean()
+    constrained_weights()
+    displays()
+    for example in sorted(EXAMPLES.glob("*.py")):
+        if (IMAGES / f"{example.stem}.png").exists():  # a page shows it
+            first_figure(example)
 
 
 if __name__ == "__main__":

@@ -1,32 +1,25 @@
 """A stream that drifts
 ====================
 
-One small sketch an hour, merged into windows, tells when and where the data changed. Rows come hour by hour and are
-never kept. From hour 36 on, a part of them moves onto a ring whose mean and covariance are those of all rows, so that
-averages and correlations show nothing. The distance of two sketches does, the MMD in features; what chance alone would
-make of it, the sketches tell too.
-
-In a shell::
-
-    python examples/stream.py --out report
+Rows come hour by hour and are never kept: one small sketch an hour (:class:`~muhat.MeanSketch`) remembers their kernel
+mean. Sketches add up, so that any window of hours can be compared with any other. From hour 36 on a part of the rows
+moves onto a ring whose mean and covariance are those of all rows: averages and correlations show nothing, the distance
+of two sketches does.
 """
 
-from __future__ import annotations
-
-import argparse
+import tempfile
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
 
 import muhat as mh
-from muhat.features import Nystroem
-from muhat.sketch import MeanSketch
 
+ROWS_AN_HOUR = 1000
 HOURS, DRIFT, WINDOW, REFERENCE = 60, 36, 4, 12
-COLOURS = {"distance": "#d55e00", "chance": "#999999", "more": "#d55e00", "less": "#0072b2"}
 
 
-def rows_of_hour(hour: int, n: int, rng: np.random.Generator) -> np.ndarray:
+def rows_of_hour(hour, n, rng):
     """Gaussian rows, of which a growing part lies on a ring with the same mean and covariance."""
     part = np.clip((hour - DRIFT + 1) / 12, 0.0, 1.0) * 0.5
     angle = rng.uniform(0, 2 * np.pi, size=n)
@@ -34,82 +27,73 @@ def rows_of_hour(hour: int, n: int, rng: np.random.Generator) -> np.ndarray:
     return np.where(rng.random((n, 1)) < part, ring, rng.normal(size=(n, 2)))
 
 
-def chance_level(a: MeanSketch, b: MeanSketch) -> float:
-    """Root mean square of the distance of two samples of one distribution, of these sizes."""
-    spread = 1 - np.linalg.norm(a.mean_features()) ** 2  # the Gaussian kernel has k(x, x) = 1
-    return float(np.sqrt(spread * (1 / a.n_ + 1 / b.n_)))
+# %%
+# One sketch an hour
+# ------------------
+# All sketches share one set of features (:class:`~muhat.Nystroem`), fitted to some early rows. Its error says what the
+# features lose of a row.
 
+rng = np.random.default_rng(0)
+early = rows_of_hour(0, 2000, rng)
+features = mh.Nystroem(mh.Gaussian(bandwidth=0.5), 150, "k-means++", random_state=0).fit(early)
+print(f"mean squared error of a row's features: {features.approximation_error_:.1e}")
 
-def draw(hours: list[int], found: np.ndarray, reference: MeanSketch, last: MeanSketch, path: Path) -> None:
-    """Save the distance over time, and the witness function of the last window."""
-    import matplotlib
+sketches, means, covariances = [], [], []
+for hour in range(HOURS):
+    rows = rows_of_hour(hour, ROWS_AN_HOUR, rng)
+    sketches.append(mh.MeanSketch(features).update(rows))
+    means.append(np.linalg.norm(rows.mean(axis=0)))
+    covariances.append(np.linalg.norm(np.cov(rows.T) - np.eye(2)))
 
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-    from matplotlib.colors import LinearSegmentedColormap
+# %%
+# The last hours against the first
+# --------------------------------
+# The distance of two sketches is the MMD in features. Two samples of one distribution are not at distance 0 either:
+# what chance makes of it follows from the spread of the features, 1 − ‖μ‖² with a Gaussian kernel, and the numbers of
+# rows.
 
-    figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained", width_ratios=[1.7, 1])
-    left.plot(hours, found[:, 0], color=COLOURS["distance"], linewidth=2)
-    left.plot(hours, found[:, 1], color=COLOURS["chance"], linewidth=1.5, linestyle="--")
-    left.text(hours[0], found[0, 1] + 0.003, "by chance", color="#666666", va="bottom", fontsize=9)
-    left.axvline(DRIFT, color="#444444", linewidth=0.8)
-    left.text(DRIFT, found[:, 0].max(), " drift begins", va="top", fontsize=9)
-    left.set(xlabel="hour", ylabel="distance (MMD)", ylim=(0, None))
-    left.set_title(f"last {WINDOW} hours against the first {REFERENCE}", fontsize=10)
-    left.spines[["top", "right"]].set_visible(False)
+reference = sum(sketches[:REFERENCE])
+spread = 1 - np.linalg.norm(reference.mean_features()) ** 2
+hours = np.arange(REFERENCE + WINDOW - 1, HOURS)
+windows = [sum(sketches[hour - WINDOW + 1 : hour + 1]) for hour in hours]
+distances = np.array([reference.distance(window) for window in windows])
+chance = np.sqrt(spread * (1 / reference.n_ + 1 / windows[0].n_))
+print("hour   |mean|   |cov − I|   distance / chance")
+for hour, distance in zip(hours[::6], distances[::6], strict=True):
+    print(f"{hour:4}{means[hour]:9.3f}{covariances[hour]:12.3f}{distance / chance:20.1f}")
 
-    side = np.linspace(-3.2, 3.2, 81)
-    grid = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
-    values = (last(grid) - reference(grid)).reshape(81, 81)
-    limit = np.abs(values).max()
-    colours = LinearSegmentedColormap.from_list("witness", [COLOURS["less"], "white", COLOURS["more"]])
-    shades = right.contourf(side, side, values, np.linspace(-limit, limit, 22), cmap=colours)
-    bar = figure.colorbar(shades, ax=right, ticks=[-limit, 0.0, limit])
-    bar.ax.set_yticklabels(["less now", "0", "more now"], fontsize=8)
-    right.set(aspect="equal")
-    right.set_title("where: the witness of the last window", fontsize=10)
-    figure.savefig(path, dpi=140)
-    plt.close(figure)
+figure, ax = plt.subplots(figsize=(6.4, 3.4), layout="constrained")
+ax.plot(hours, distances, color="#d55e00", linewidth=2, label=f"last {WINDOW} hours against the first {REFERENCE}")
+ax.axhline(chance, color="#666666", linestyle="--", label="by chance")
+ax.axvline(DRIFT, color="#444444", linewidth=0.8)
+ax.text(DRIFT, 0, " drift begins", va="bottom")
+ax.set(xlabel="hour", ylabel="distance (MMD)", ylim=(0, None))
+ax.legend(frameon=False, loc="upper left")
+plt.show()
 
+# %%
+# Where the rows went
+# -------------------
+# A sketch is a function too. The difference of the last window and the reference is the witness: rows have left the
+# middle and the outside, and gone to the ring.
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=Path, default=Path("."), help="folder of the picture")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--quick", action="store_true", help="500 rows an hour in place of 5,000")
-    arguments = parser.parse_args()
-    n, rng = 500 if arguments.quick else 5000, np.random.default_rng(arguments.seed)
-    features = Nystroem(mh.Gaussian(bandwidth=0.5), 150, "k-means++", random_state=0).fit(rows_of_hour(0, 2000, rng))
-    count = len(features.get_feature_names_out())
-    print(f"{count} features, mean squared error {features.approximation_error_:.1e} a row")
+side = np.linspace(-3.2, 3.2, 81)
+grid = np.stack(np.meshgrid(side, side), axis=-1).reshape(-1, 2)
+values = (windows[-1](grid) - reference(grid)).reshape(81, 81)
+levels = np.linspace(-1, 1, 22) * np.abs(values).max()
+figure, ax = plt.subplots(figsize=(5.4, 4.4), layout="constrained")
+bar = figure.colorbar(ax.contourf(side, side, values, levels, cmap="PuOr_r"), ticks=levels[[0, -1]])
+bar.ax.set_yticklabels(["less now", "more now"])
+ax.set(aspect="equal", title="the last window, less the first hours")
+plt.show()
 
-    sketches, moments = [], []
-    for hour in range(HOURS):
-        rows = rows_of_hour(hour, n, rng)
-        sketches.append(MeanSketch(features).update(rows))
-        moments.append((np.linalg.norm(rows.mean(axis=0)), np.linalg.norm(np.cov(rows.T) - np.eye(2))))
-    reference = sum(sketches[:REFERENCE])
+# %%
+# What is kept
+# ------------
+# A sketch is saved with its features, and read with ``MeanSketch.load``. The level of chance is a mean and no test:
+# where rows follow each other, or the features are fitted to rows of another kind, it is too low.
 
-    print(f"\n{'hour':>4}{'rows':>9}{'|mean|':>9}{'|cov - I|':>11}{'distance':>10}{'by chance':>11}{'ratio':>7}")
-    hours, found = list(range(REFERENCE + WINDOW - 1, HOURS)), []
-    for hour in hours:
-        window = sum(sketches[hour - WINDOW + 1 : hour + 1])
-        found.append((reference.distance(window), chance_level(reference, window)))
-        if hour % 4 == 3:
-            distance, chance = found[-1]
-            shown = f"{moments[hour][0]:9.3f}{moments[hour][1]:11.3f}{distance:10.4f}{chance:11.4f}"
-            print(f"{hour:4}{window.n_:9,}{shown}{distance / chance:7.1f}")
-
-    arguments.out.mkdir(parents=True, exist_ok=True)
+with tempfile.TemporaryDirectory() as folder:
     day = sum(sketches[-24:])
-    day.save(arguments.out / "last_day.npz")
-    size = (arguments.out / "last_day.npz").stat().st_size
-    print(f"\nThe last day: {day}")
-    print(f"saved with its features in {size / 1e3:.0f} kB; its {day.n_:,} rows take {16 * day.n_ / 1e3:,.0f} kB")
-    path = arguments.out / "stream.png"
-    draw(hours, np.array(found), reference, window, path)
-    print(f"Picture: {path}")
-
-
-if __name__ == "__main__":
-    main()
+    day.save(Path(folder) / "day.npz")
+    print(f"{(Path(folder) / 'day.npz').stat().st_size / 1e3:.0f} kB hold the mean of {day.n_:,} rows")
