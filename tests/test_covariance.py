@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -13,6 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from tables import KERNELS
 
 import muhat as mh
+from muhat import gram
 from muhat.operators import CovarianceOperator
 
 MEANS = {
@@ -139,6 +142,32 @@ def test_distance_between_operators_of_different_samples(rows):
     assert_allclose(A.distance(A), 0, atol=1e-7)  # the root of a difference of squares
     with pytest.raises(ValueError, match="two spaces"):
         A.inner(mh.KernelCovariance(mh.Gaussian(1.0)).fit(rows).operator_)
+
+
+def test_norms_and_distances_in_tiles(rows, monkeypatch):
+    monkeypatch.setattr(gram, "BLOCK", 7)
+    Y = rows**2
+    A = mh.KernelCovariance(mh.Gaussian(1.0), mh.Laplace(2.0), mean=mh.ShrunkKernelMean()).fit(rows, Y).operator_
+    B = mh.KernelCovariance(mh.Gaussian(1.0), mh.Laplace(2.0)).fit(rows[:18] + 0.5, Y[:18]).operator_
+
+    def by_hand(first, second):
+        parts = [(first.x, first.mean_x, second.x, second.mean_x), (first.y, first.mean_y, second.y, second.mean_y)]
+        kernels = [f.kernel(X, Z) - g(X)[:, None] - f(Z)[None] + f.inner(g) for X, f, Z, g in parts]
+        return first.weights @ (kernels[0] * kernels[1]) @ second.weights
+
+    for first, second in ((A, A), (A, B), (B, A)):
+        assert_allclose(first.inner(second), by_hand(first, second), rtol=1e-11)
+
+
+def test_a_norm_in_bounded_memory():
+    X = np.random.default_rng(0).normal(size=(4000, 2))
+    mean = mh.embed(mh.Gaussian(1.0), X[:50])
+    operator = CovarianceOperator(X, X, mean, mean, np.full(4000, 1 / 4000))
+    tracemalloc.start()
+    operator.norm()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 8 * 4000**2 / 4
 
 
 @pytest.mark.parametrize("mean", MEANS.values(), ids=MEANS)

@@ -398,3 +398,11 @@ def test_bad_input(test, case):
     arguments, settings, message = case
     with pytest.raises(ValueError, match=message):
         test(*arguments, **settings)
+
+
+def test_columns_of_data_frames_are_matched_by_name():
+    pandas = pytest.importorskip("pandas")
+    X = pandas.DataFrame(np.random.default_rng(0).normal(size=(9, 2)), columns=["a", "b"])
+    assert mmd_test(X, X.iloc[:5], random_state=0).pvalue > 0.5
+    with pytest.raises(ValueError, match=r"\['a', 'b'\] and Y has \['b', 'a'\]"):
+        mmd_test(X, X[["b", "a"]])

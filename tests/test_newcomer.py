@@ -1,14 +1,23 @@
 """The mistakes that newcomers make first: each ends in a message that leads on. And what a notebook shows them."""
 
+import inspect
+import re
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import polars
 import pytest
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import muhat as mh
-from muhat.plotting import LooPathDisplay
+from muhat.bag_plotting import WhitenedBagsDisplay
+from muhat.mean_plotting import BandsDisplay
+from muhat.plotting import KernelMeanDisplay, KernelPCADisplay, LooPathDisplay
 
 X = np.random.default_rng(0).normal(size=(30, 3))
 Y = 2.0 * X + 1.0
@@ -16,6 +25,9 @@ GAPS = np.where(np.arange(90).reshape(30, 3) == 40, np.nan, X)
 FRAME = pd.DataFrame({"age": [31.0, 27.0, 45.0], "city": ["Rome", "Oslo", "Lima"]})
 LINE = np.arange(2000.0)[:, None]
 BAGS = X.reshape(10, 3, 3)
+DAYS = pd.DataFrame({"age": [31.0, 27.0, 45.0], "day": pd.date_range("2024-02-28", periods=3)})
+TARGET = mh.embed(mh.Gaussian(1.0), X)
+POOLED = r"pooled data, and use it for both: kernel = kernel\.resolve\(np\.vstack\(\[X, Y\]\)\)"
 
 
 def fit(data, mean=mh.KernelMean, **parameters):
@@ -26,37 +38,62 @@ MISTAKES = [
     # what, how, error, the remedy that the message must name
     ("a column as a vector", fit(X[:, 0]), ValueError, r"reshape\(-1, 1\)"),
     ("a row as a vector", lambda: mh.mmd_test(X[0], Y), ValueError, r"reshape\(1, -1\)"),
+    ("a row for a mean", lambda: mh.KernelMean().fit(X).mean_(X[0]), ValueError, r"reshape\(1, -1\)"),
+    ("nothing", fit(None), ValueError, "X is no matrix; pass rows and columns"),
+    ("no columns", fit(pd.DataFrame(index=range(5))), ValueError, "X has no columns; pass one or more"),
     ("columns and rows exchanged", lambda: mh.mmd_test(X, Y.T), ValueError, "3 columns and Y has 30; .*same columns"),
     ("bags for rows", fit(BAGS), ValueError, r"list of matrices to DistributionKernel .*X\.reshape\(len\(X\), -1\)"),
     ("bags embedded", lambda: mh.embed(mh.Gaussian(1.0), BAGS), ValueError, "DistributionKernel"),
+    ("bags tested", lambda: mh.mmd_test(BAGS, BAGS), ValueError, "DistributionKernel"),
+    ("uneven bags for rows", fit([X, X[:7]]), ValueError, "different lengths; .*DistributionKernel"),
     ("rows for bags", lambda: mh.DistributionKernel().fit(X), ValueError, r"bags_from_groups\(X, groups\)"),
+    ("rows for a machine", lambda: mh.SupportMeasureClassifier().fit(X, y=X[:, 0] > 0), ValueError, "bags_from_groups"),
     ("a frame for bags", lambda: mh.DistributionKernel().fit(pd.DataFrame(X)), ValueError, "bags_from_groups"),
     ("text in a column", fit(FRAME), ValueError, "'Rome'.*; encode or drop such columns.*OneHotEncoder"),
     ("text in a test", lambda: mh.mmd_test(FRAME, FRAME), ValueError, "OneHotEncoder"),
+    ("text in a PCA", fit(FRAME, mh.KernelPCA), ValueError, "OneHotEncoder"),
+    ("text in a bag", lambda: mh.DistributionKernel().fit([FRAME, FRAME]), ValueError, r"bags\[0\].*OneHotEncoder"),
+    ("a file name", fit("rows.csv"), ValueError, r"X='rows\.csv' is no matrix; read the file first.*pandas\.read_csv"),
+    ("a path", lambda: mh.mmd_test(X, Path("rows.csv")), ValueError, "Y=.*rows.csv.* is no matrix; read the file"),
+    ("dates", fit(DAYS), ValueError, r"dates or durations \(day datetime64.*drop such columns, or turn them into num"),
+    ("dates of polars", fit(polars.from_pandas(DAYS)), ValueError, r"dates or durations \(day Datetime"),
+    ("dates alone", fit(DAYS[["day"]].to_numpy()), ValueError, r"dates or durations \(datetime64"),
+    ("durations", fit(DAYS[["day"]] - DAYS["day"].min()), ValueError, r"dates or durations \(day timedelta64"),
+    ("a dictionary", fit({"age": [31, 27]}), TypeError, "not 'dict'.; pass a matrix: an array, a data frame or a list"),
+    ("an estimator for rows", fit(mh.KernelMean()), TypeError, "not 'KernelMean'.; pass a matrix"),
+    ("records", fit(FRAME[["age"]].to_records()), TypeError, r"array of records; make it a matrix, pandas\.DataFrame"),
+    ("masked entries", fit(np.ma.masked_greater(X, 1.0)), ValueError, r"masked .*np\.ma\.compress_rows\(X\)"),
+    ("complex numbers", fit(X + 1j), ValueError, r"not supported; .*np\.hstack\(\[X\.real, X\.imag\]\)"),
     ("no fit before score", lambda: mh.KernelMean().score(X), NotFittedError, "Call 'fit'"),
-    ("no fit before loo", lambda: mh.ShrunkKernelMean().loo_score_, NotFittedError, "Call 'fit'"),
     ("no fit before transform", lambda: mh.KernelPCA().transform(X), NotFittedError, "Call 'fit'"),
     ("no fit before predict", lambda: mh.SupportMeasureClassifier().predict([X]), NotFittedError, "Call 'fit'"),
-    ("kernel as a string", fit(X, kernel="rbf"), ValueError, r"such as muhat\.Gaussian\(\)"),
-    ("kernel as a string, test", lambda: mh.mmd_test(X, Y, kernel="rbf"), ValueError, r"such as muhat\.Gaussian\(\)"),
-    ("kernel as a string, bags", lambda: mh.DistributionKernel("rbf").fit([X, Y]), ValueError, r"Gaussian\(\)"),
-    ("kernel as a class", fit(X, kernel=mh.Gaussian), ValueError, r"such as muhat\.Gaussian\(\)"),
-    ("kernel as a function", fit(X, kernel=np.dot), ValueError, "muhat.as_kernel"),
+    ("data in place of the kernel", lambda: mh.KernelMean(X).mean_, NotFittedError, "call fit first"),
     ("bandwidth unknown", lambda: mh.Gaussian()(X), ValueError, r"call kernel\.resolve\(X\)"),
+    (
+        "bandwidth of sklearn's",
+        lambda: mh.Gaussian("scale"),
+        ValueError,
+        r"bandwidth='scale' must be .* or be \"median\"",
+    ),
+    ("bandwidth zero", lambda: mh.Gaussian(0), ValueError, r"bandwidth=0 must be a number in \(0, inf\)"),
+    ("no such parameter", lambda: mh.KernelMean().set_params(kernel__gamma=1.0), ValueError, r"has \['bandwidth'\]"),
+    ("a function of two rows", fit(X, kernel=mh.as_kernel(lambda x, y: x @ y)), ValueError, "pairwise_kernels"),
+    ("a number of two rows", fit(X, kernel=mh.as_kernel(lambda x, y: 1.0)), ValueError, "pairwise_kernels"),
     ("gaps", fit(GAPS), ValueError, r"contains NaN; drop such rows, X\[np\.isfinite\(X\)\.all\(axis=1\)\], .*Imputer"),
     ("gaps in a test", lambda: mh.mmd_test(X, GAPS), ValueError, r"Y contains NaN; drop such rows, Y\[np.*Imputer"),
     ("gaps in a bag", lambda: mh.DistributionKernel().fit([X, GAPS]), ValueError, r"bags\[1\].*drop such rows"),
     ("infinity", fit(np.where(np.isnan(GAPS), np.inf, X)), ValueError, "infinity.*drop such rows.* rescale X"),
     ("one row", fit(X[:1]), ValueError, r"minimum of 2 .*rows are observations .* shape \(n, 1\)"),
+    ("one row in a PCA", fit(X[:1], mh.KernelPCA), ValueError, "minimum of 2 .*rows are observations"),
     ("one row in a test", lambda: mh.mmd_test(X[:1], Y), ValueError, "needs at least 2"),
     ("equal rows", fit(np.ones((5, 2))), ValueError, r"Gaussian\(bandwidth=1\.0\)"),
-    (
-        "two medians",
-        lambda: mh.embed(mh.Gaussian(), X).distance(mh.embed(mh.Gaussian(), Y)),
-        ValueError,
-        r"pooled data, and use it for both: kernel = kernel\.resolve\(np\.vstack\(\[X, Y\]\)\)",
-    ),
+    ("two medians", lambda: mh.embed(mh.Gaussian(), X).distance(mh.embed(mh.Gaussian(), Y)), ValueError, POOLED),
+    ("two medians added", lambda: mh.KernelMean().fit(X).mean_ + mh.KernelMean().fit(Y).mean_, ValueError, POOLED),
+    ("a target elsewhere", fit(X, mh.ShrunkKernelMean, target=TARGET), ValueError, r"kernel = kernel\.resolve\(X\)"),
+    ("a target elsewhere, adaptive", fit(X, mh.AdaptiveKernelMean, target=TARGET), ValueError, r"kernel\.resolve\(X\)"),
     ("an array for an element", lambda: mh.embed(mh.Linear(), X).distance(Y), ValueError, r"muhat\.embed\(kernel, X\)"),
+    ("an estimator for an element", lambda: TARGET.distance(mh.KernelMean()), ValueError, "take the mean_ of a fitted"),
+    ("features as a number", fit(X, features=100), ValueError, r"such as muhat\.Nystroem\(n_components=100\)"),
     (
         "too many rows for flexible",
         fit(LINE, mh.SpectralKernelMean, solver="dense", memory_limit=1e6),
@@ -81,6 +118,79 @@ def test_the_message_names_the_remedy(call, error, remedy):
         call()
 
 
+ESTIMATORS = [thing for thing in map(vars(mh).get, mh.__all__) if inspect.isclass(thing) and hasattr(thing, "fit")]
+every_estimator = pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda estimator: estimator.__name__)
+OF_BAGS = (mh.DistributionKernel, mh.OneClassSupportMeasureMachine)
+SUPERVISED = (mh.SupportMeasureClassifier, mh.SupportMeasureRegressor)
+SMALL = {mh.MatchedGaussianMixture: {"n_components": 2, "n_init": 1}, mh.Nystroem: {"n_components": 5}}
+
+
+def fitted(estimator, **parameters):
+    data = {mh.ShrunkKernelCenterer: (mh.Gaussian(1.0)(X),)}
+    data |= dict.fromkeys(OF_BAGS, (BAGS,)) | dict.fromkeys(SUPERVISED, (BAGS, np.arange(10) % 2))
+    return estimator(**SMALL.get(estimator, {}), **parameters).fit(*data.get(estimator, (X,)))
+
+
+@every_estimator
+def test_every_fitted_name_leads_on_to_fit(estimator):
+    fresh, names = estimator(), [name for name in dir(fitted(estimator)) if re.fullmatch(r"[a-z]\w*_", name)]
+    assert len(names) > 1
+    for name in names:
+        with pytest.raises(
+            NotFittedError, match=f"{estimator.__name__} is not fitted yet, so {name} .*: call fit first"
+        ):
+            getattr(fresh, name)
+        assert not hasattr(fresh, name)
+    with pytest.raises(AttributeError, match="has no attribute 'predicts'"):
+        _ = fresh.predicts
+
+
+@every_estimator
+@pytest.mark.parametrize(
+    "kernel", ["rbf", mh.Gaussian, np.dot, None, X], ids=["word", "class", "function", "none", "X"]
+)
+def test_a_kernel_that_is_none(estimator, kernel):
+    taken = [name for name in ("kernel", "kernel_x") if name in inspect.signature(estimator).parameters]
+    for name in taken:
+        with pytest.raises(ValueError, match=rf"{name}=[\s\S]*Gaussian\(\)") as caught:
+            fitted(estimator, **{name: kernel})
+        if issubclass(estimator, mh.KernelMean.__base__ | mh.KernelPCA | mh.Nystroem.__base__):
+            assert "such as muhat.Gaussian()" in str(caught.value)
+            assert str(caught.value).endswith("; wrap other kernels by muhat.as_kernel")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: mh.mmd_test(X, Y, kernel="rbf"),
+        lambda: mh.hsic_test(X, Y, kernel_y="rbf"),
+        lambda: mh.embed("rbf", X),
+        lambda: mh.oracle_shrinkage("rbf", mh.paper_mixture(3, random_state=0), 5),
+        lambda: mh.KernelMean("rbf", features=mh.Nystroem(n_components=5)).fit(X),
+        lambda: mh.KernelPCA(kernel="rbf", features=mh.Nystroem(n_components=5)).fit(X),
+        lambda: mh.KernelCovariance(kernel_y="rbf").fit(X, Y),
+    ],
+    ids=["mmd", "hsic", "embed", "oracle", "features", "PCA of features", "covariance"],
+)
+def test_a_word_for_a_kernel_in_a_function(call):
+    with pytest.raises(
+        ValueError, match=r"kernel(_y)?='rbf' must be .* such as muhat\.Gaussian\(\); .*muhat\.as_kernel"
+    ):
+        call()
+
+
+def test_after_fit_a_wrong_name_is_a_wrong_name():
+    with pytest.raises(AttributeError, match="'KernelMean' object has no attribute 'shrinkage_'") as caught:
+        _ = mh.KernelMean().fit(X).shrinkage_
+    assert not isinstance(caught.value, NotFittedError)
+
+
+def test_a_property_has_its_own_word():
+    mean = mh.SpectralKernelMean(lam=0.1, features=mh.Nystroem(n_components=5)).fit(X)
+    with pytest.raises(AttributeError, match='use lam="loo"'):
+        _ = mean.loo_score_
+
+
 def test_messages_fit_a_terminal_and_leave_no_brace():
     """Those that are put together from a template: one line says all."""
     for data, start in ((GAPS, "Input X"), (BAGS, "Found array"), (X[:1], "Found array"), (FRAME, "X holds")):
@@ -98,10 +208,21 @@ def test_bags_of_equal_size_are_bags():
     np.testing.assert_array_equal(stacked, listed)
 
 
-def test_a_picture_without_matplotlib(monkeypatch):
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda: LooPathDisplay.from_estimator(mh.ShrunkKernelMean().fit(X)),
+        lambda: KernelMeanDisplay.from_estimator(mh.KernelMean().fit(X[:, :2]), X[:, :2]),
+        lambda: KernelPCADisplay.from_estimator(mh.KernelPCA(2).fit(X), X),
+        lambda: BandsDisplay.from_estimator(mh.KernelMean().fit(X), X),
+        lambda: WhitenedBagsDisplay.from_bags(BAGS),
+    ],
+    ids=["path", "mean", "PCA", "bands", "bags"],
+)
+def test_a_picture_without_matplotlib(draw, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(ImportError, match=r"pip install 'muhat\[plot\]'"):
-        LooPathDisplay.from_estimator(mh.ShrunkKernelMean().fit(X))
+        draw()
 
 
 # ----------------------------------------------------------------------------------------------------------- notebooks
@@ -113,6 +234,22 @@ MEANS = [
     mh.AdaptiveKernelMean(),
     mh.RobustKernelMean(),
 ]
+
+
+@pytest.mark.parametrize("mean", [*MEANS, mh.ConstrainedKernelMean(), mh.SpectralKernelMean(lam=0.1)], ids=repr)
+def test_notebooks_and_completion_do_not_compute(mean, monkeypatch):
+    """They ask for every name: a score that takes long is listed, and shown, once somebody asked for it."""
+    mean = clone(mean).fit(X)
+    computed = []
+    score = type(mean)._compute_loo_score
+    monkeypatch.setattr(type(mean), "_compute_loo_score", lambda self: computed.append(1) or score(self))
+    assert "weights_" in dir(mean)
+    for holder in (mean, make_pipeline(StandardScaler(), mean)):
+        assert "weights_" in holder._repr_html_()
+    assert not computed
+    assert mean.loo_score_ > 0
+    assert "loo_score_" in dir(mean)
+    assert "loo_score_" in mean._repr_html_()
 
 
 def test_an_element_in_a_notebook():

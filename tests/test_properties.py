@@ -53,6 +53,16 @@ def at_most(seconds):
 
 
 @every_estimator
+def test_mean_is_made_of_kernel_and_weights(name):
+    X = draw(1)
+    fitted = made(name).fit(X)
+    assert fitted.kernel_ == mh.Gaussian().resolve(X)
+    assert fitted.weights_.shape == (len(X),)
+    rebuilt = mh.embed(fitted.kernel_, X, weights=fitted.weights_)
+    assert fitted.mean_.distance(rebuilt) <= 1e-10
+
+
+@every_estimator
 @few
 @given(seed=seeds, exponent=st.integers(-300, 300))
 def test_powers_of_two_in_the_kernel_change_nothing(name, seed, exponent):
@@ -156,6 +166,15 @@ def test_a_ridge_far_above_the_spectrum_is_zero(filter, lam):
         assert_allclose(fitted.loo_score_, np.trace(LINEAR(X)) / len(X), rtol=1e-7)
 
 
+@every_estimator
+def test_a_zero_gram_matrix_gives_the_plain_average(name):
+    fitted = made(name, kernel=LINEAR).fit(np.zeros((4, 2)))
+    assert fitted.mean_.norm() == 0
+    assert fitted.loo_score_ == 0
+    if name in ("kernel_mean", "shrunk", "spectral", "spectral_theorem4"):
+        assert_allclose(fitted.weights_, np.full(4, 0.25), rtol=0, atol=0)
+
+
 def test_nothing_in_common_gives_zero():
     """Where the rows point in opposite directions, m <= 0: S shrinks to zero."""
     X = np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
@@ -180,6 +199,14 @@ def test_limits_of_the_ridge(filter, data):
     small = mh.SpectralKernelMean(LINEAR, lam=1e-13).fit(X)
     # The root of a squared distance known to 1e-16 of the squared norm.
     assert small.mean_.distance(zero.mean_) <= 1e-7 * max(zero.mean_.norm(), 1.0)
+
+
+def test_small_lam_gives_the_plain_mean_in_norm():
+    """Where K is singular the weights tend elsewhere; the element does not."""
+    for data in (sample(12, 2, seed=5), np.repeat(sample(4, 3, seed=6), 2, axis=0)):
+        K = LINEAR(data)
+        fitted = mh.SpectralKernelMean(LINEAR, lam=1e-12 * np.linalg.eigvalsh(K)[-1]).fit(data)
+        assert fitted.mean_.distance(mh.embed(LINEAR, data)) <= 1e-10 * np.sqrt(np.trace(K))
 
 
 TARGETS = [np.array([[0.3, 0.1, -0.2]]), np.array([[2.0, 2.0, 2.0], [0.0, 1.0, 0.0]])]
@@ -265,7 +292,7 @@ def test_weights_that_cannot_be_used_are_refused(filter):
 # ---------------------------------------------------------------- scores, and a Gram matrix for the data
 
 
-@pytest.mark.parametrize("kernel", ["linear", "gaussian", "laplace"])
+@pytest.mark.parametrize("kernel", ["linear", "polynomial2", "gaussian", "laplace"])
 @every_estimator
 def test_score_by_hand(name, kernel):
     X, Z, k = draw(1), draw(2, n=4), KERNELS[kernel]

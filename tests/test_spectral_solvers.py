@@ -11,8 +11,8 @@ from muhat import spectral
 from muhat.memory import check_memory, free_memory
 
 KERNELS = {
-    "linear": mh.Linear(),
-    "polynomial": mh.Polynomial(2),
+    "linear": 1.0 * mh.Linear(),  # a multiple offers no features: here the factor is Cholesky's
+    "polynomial": 1.0 * mh.Polynomial(2),
     "gaussian": mh.Gaussian(2.0),
     "scaled": 1e12 * mh.Gaussian(2.0),
     "laplace": mh.Laplace(20.0),
@@ -55,7 +55,68 @@ def test_full_rank_equals_dense(kernel, monkeypatch):
     dense = mh.SpectralKernelMean(kernel, scale="loo", solver="dense").fit(X)
     found = mh.SpectralKernelMean(kernel, scale="loo", solver="low-rank").fit(X)
     assert_allclose(found.loo_score_, dense.loo_score_, rtol=1e-9)
-    assert found.mean_.distance(dense.mean_) <= 1e-6 * dense.mean_.norm()  # the factor's Gram matrix squares rounding
+    assert found.mean_.distance(dense.mean_) <= 1e-8 * dense.mean_.norm()
+
+
+FEW_FEATURES = {
+    "linear": mh.Linear(),
+    "quadratic": mh.Polynomial(2),
+    "cubic": mh.Polynomial(3, 0.5),
+    "homogeneous": mh.Polynomial(2, 0.0),
+}
+CHOICES = {
+    "deletion": {},
+    "theorem 4": {"lam": "theorem4"},
+    "given": {"lam": 3.0},
+    "scaled": {"scale": "loo"},
+    "average": {"lam": 0.0},
+    "zero": {"lam": np.inf},
+}
+
+
+def assert_same_fit(found, dense):
+    assert (found.solver_, dense.solver_) == ("low-rank", "dense")
+    assert (found.rank_, found.spectrum_error_) == (dense.rank_, 0.0)
+    assert_allclose([found.lam_, found.scale_], [dense.lam_, dense.scale_], rtol=1e-8)
+    assert_allclose(found.weights_, dense.weights_, rtol=0, atol=1e-8 / len(dense.weights_))
+    assert_allclose(found.loo_score_, dense.loo_score_, rtol=1e-10)
+    assert found.mean_.distance(dense.mean_) <= 1e-10 * dense.mean_.norm()
+
+
+@pytest.mark.parametrize("choice", CHOICES.values(), ids=CHOICES)
+@pytest.mark.parametrize("kernel", FEW_FEATURES.values(), ids=FEW_FEATURES)
+def test_few_exact_features_equal_the_whole_spectrum(kernel, choice):
+    for X in (sample(120), np.repeat(sample(30), 4, axis=0), sample(120) * [1.0, 1.0, 0.0]):
+        dense = mh.SpectralKernelMean(kernel, **choice, solver="dense").fit(X)
+        assert_same_fit(mh.SpectralKernelMean(kernel, **choice).fit(X), dense)
+
+
+@pytest.mark.parametrize("choice", CHOICES.values(), ids=CHOICES)
+def test_exact_features_take_weights(choice):
+    X, counts = sample(60), np.random.default_rng(1).integers(0, 4, size=60).astype(float)
+    for kernel in (mh.Linear(), mh.Polynomial(2)):
+        dense = mh.SpectralKernelMean(kernel, **choice, solver="dense").fit(X, sample_weight=counts)
+        assert_same_fit(mh.SpectralKernelMean(kernel, **choice).fit(X, sample_weight=counts), dense)
+
+
+def test_auto_is_dense_where_features_are_many_or_the_filter_needs_all():
+    linear = mh.Linear()
+    assert mh.SpectralKernelMean(linear).fit(sample(12)).solver_ == "low-rank"
+    assert mh.SpectralKernelMean(linear).fit(sample(11)).solver_ == "dense"
+    assert mh.SpectralKernelMean(linear, filter=mh.TruncatedSVD(), lam=1.0).fit(sample(12)).solver_ == "dense"
+    assert mh.SpectralKernelMean("precomputed").fit(linear(sample(12))).solver_ == "dense"
+
+
+def test_a_zero_matrix_has_the_plain_average():
+    for n in (5, 50):
+        found = mh.SpectralKernelMean(mh.Linear(), solver="low-rank").fit(np.zeros((n, 3)))
+        assert_allclose(found.weights_, np.full(n, 1 / n), rtol=1e-15)
+        assert found.loo_score_ == 0.0
+
+
+def test_exact_features_are_refused_where_they_do_not_fit():
+    with pytest.raises(MemoryError, match=r"2,000 rows at rank 3 would need 9.79 MB and 5 MB may be used"):
+        mh.SpectralKernelMean(mh.Linear(), memory_limit=5e6).fit(sample(2000))
 
 
 def test_the_score_counts_what_is_left_out():
@@ -77,7 +138,7 @@ def test_auto_says_what_it_took(monkeypatch):
 
 
 def test_a_small_budget_moves_auto_to_low_rank():
-    fitted = mh.SpectralKernelMean(mh.Gaussian(20.0), memory_limit=4e6).fit(sample(400))
+    fitted = mh.SpectralKernelMean(mh.Gaussian(20.0), memory_limit=1.2e7).fit(sample(800))
     assert fitted.solver_ == "low-rank"
 
 

@@ -1,5 +1,8 @@
 """muhat: kernel means that beat the plain average."""
 
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+
 from muhat.adapters import as_kernel
 from muhat.adaptive import AdaptiveKernelMean
 from muhat.bags import DistributionKernel, bags_from_groups
@@ -73,3 +76,17 @@ __all__ = [
     "paper_mixture",
     "pooled_means",
 ]
+
+_MODULES = ("bag_plotting", "errors", "gram", "mean_plotting", "mmd_intervals", "plotting", "selection")
+
+if not _TYPE_CHECKING:  # types know the modules that are imported, and no others
+
+    def __getattr__(name: str) -> object:
+        """Modules with public names of their own, imported when they are asked for."""
+        if name in _MODULES:
+            return _import_module(f"muhat.{name}")
+        raise AttributeError(f"module 'muhat' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*__all__, *_MODULES, "__version__"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from textwrap import shorten
 from typing import Any
 
 import numpy as np
@@ -71,6 +72,20 @@ class Precomputed(Kernel):
         return f"Precomputed(n={len(self.matrix)})"
 
 
+def is_precomputed(kernel: Any) -> bool:
+    """Whether a parameter ``kernel`` says that Gram matrices stand for the data."""
+    return isinstance(kernel, str) and kernel == "precomputed"
+
+
+def check_precomputed(kernel: Any) -> None:
+    """Raise a ValueError unless ``kernel`` is "precomputed", the one word that may stand for a kernel object."""
+    if not is_precomputed(kernel):
+        raise ValueError(
+            f"kernel={shorten(repr(kernel), 80)} must be a kernel object such as muhat.Gaussian(), or 'precomputed' "
+            f"with a Gram matrix in place of X; wrap other kernels by muhat.as_kernel"
+        )
+
+
 def _positions(X: Array) -> Any:
     """Row numbers as a slice where they follow each other: the common case, and many times faster."""
     first, last = int(X[0, 0]), int(X[-1, 0])
@@ -82,6 +97,9 @@ def _are_indices(X: Any) -> bool:
     return isinstance(X, np.ndarray) and X.dtype.kind == "i" and X.ndim == 2 and X.shape[1] == 1
 
 
+_ROWWISE = "wrap a function of two rows with sklearn.metrics.pairwise.pairwise_kernels"
+
+
 @dataclass(frozen=True)
 class FromFunction(Kernel):
     """A function of two matrices, ``function(X, Y) -> (n, m)``, as a kernel."""
@@ -89,11 +107,16 @@ class FromFunction(Kernel):
     function: Callable[[Array, Array], Array]
 
     def _gram(self, X: Array, Y: Array) -> Array:
-        K = np.asarray(self.function(X, Y), dtype=np.float64)
+        try:
+            K = np.asarray(self.function(X, Y), dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"the kernel function fails on {len(X)} and {len(Y)} rows ({error}); {_ROWWISE}"
+            ) from error
         if K.shape != (len(X), len(Y)):
             raise ValueError(
                 f"the kernel function returned shape {K.shape} for {len(X)} and {len(Y)} rows and must return "
-                f"{(len(X), len(Y))}; wrap a function of two rows with sklearn.metrics.pairwise.pairwise_kernels"
+                f"{(len(X), len(Y))}; {_ROWWISE}"
             )
         return K
 

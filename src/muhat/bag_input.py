@@ -20,7 +20,12 @@ def check_matrices(bags: Any, estimator: Any, *, reset: bool) -> list[Array]:
             f"bags must be a list of matrices, one of shape (n_i, d) for each bag, and not one matrix of shape "
             f"{tuple(bags.shape)}; rows with a column of labels become bags by bags_from_groups(X, groups)"
         )
-    if isinstance(bags, str | bytes | dict) or not hasattr(bags, "__len__") or not hasattr(bags, "__iter__"):
+    if isinstance(bags, dict):
+        raise ValueError(
+            "bags is a dict and must be a list of matrices, one of shape (n_i, d) for each bag; pass "
+            "list(bags.values())"
+        )
+    if isinstance(bags, str | bytes) or not hasattr(bags, "__len__") or not hasattr(bags, "__iter__"):
         raise ValueError(f"bags={bags!r} must be a list of matrices, one of shape (n_i, d) for each bag")
     given = list(bags)
     if not given:
@@ -48,7 +53,9 @@ def _naming_bag(i: int) -> Iterator[None]:
     try:
         yield
     except (TypeError, ValueError) as error:
-        raise ValueError(f"bags[{i}]: {error}") from error
+        message = str(error)
+        named = message.startswith((f"bags[{i}]", f"Input bags[{i}]"))
+        raise ValueError(message if named else f"bags[{i}]: {message}") from error
 
 
 def _check_widths(widths: list[int], fitted: int | None) -> None:

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from muhat import gram
 from muhat.bag_input import check_matrices
 from muhat.features import BaseFeatures
-from muhat.kernels import Gaussian, Kernel
+from muhat.kernels import Gaussian, Kernel, check_kernel
 from muhat.level2 import Level2, check_level2, evaluate_level2, resolve_level2
 from muhat.mean import BaseKernelMean
 from muhat.memo import CACHE_BYTES, Memo, content_key
@@ -109,6 +109,8 @@ def bags_from_groups(X: Any, groups: Any) -> tuple[list[Array], NDArray[Any]]:
     (['a', 'b'], [[2.0], [1.0, 3.0]])
     """
     rows = check_rows(X)
+    if groups is None:
+        raise ValueError("groups=None must be the labels of the rows of X, one a row")
     groups = column_or_1d(groups)
     if len(groups) != len(rows):
         raise ValueError(f"groups has {len(groups)} labels and X has {len(rows)} rows; pass one label a row")
@@ -227,7 +229,8 @@ class DistributionKernel(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, 
         can be searched: the larger, the nearer to the plain mean elements, centred; True is 0.05.
     features : Nystroem or Fourier, optional
         Mean elements in features of the embedding kernel, which replaces their own: the Gram matrix takes O(rows · m),
-        up to ``approximation_error_``. Default none, and with ``whiten`` 500 Nyström features with a fixed seed.
+        up to ``approximation_error_``. Default none, and with ``whiten`` 500 to 1,000 Nyström features (5√N for N rows)
+        with a fixed seed.
 
     Attributes
     ----------
@@ -316,8 +319,7 @@ class DistributionKernel(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, 
         return self._transform(bags)
 
     def _fit(self, bags: Any) -> Array:
-        if not isinstance(self.kernel, Kernel):
-            raise ValueError(f"kernel={self.kernel!r} must be a kernel object such as Gaussian(); see muhat.as_kernel")
+        check_kernel("kernel", self.kernel)
         check_recipe("mean", self.mean)
         check_level2(self.level2)
         check_features(self.features)

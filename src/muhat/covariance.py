@@ -17,11 +17,13 @@ from muhat.kernels import Gaussian, Kernel, Measure, check_kernel
 from muhat.mean import BaseKernelMean
 from muhat.measures import Atoms, Gaussians
 from muhat.operators import CovarianceOperator, PairKernel
-from muhat.recipes import check_recipe, mean_weights
+from muhat.recipes import RecipeHostMixin, check_recipe, check_unweighted, mean_weights
 from muhat.streaming import SketchPlan, fitted_features
 from muhat.types import Array
 from muhat.validation import check_gram, check_overflow, check_rows
 from muhat.values import ValueParametersMixin
+
+_BLOCK = 128
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,9 @@ def _atoms(points: Array) -> Atoms:
     return Atoms.trusted(points, np.ones(len(points)))
 
 
-class ShrunkKernelCenterer(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class ShrunkKernelCenterer(
+    RecipeHostMixin, ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
     r"""Centre a precomputed Gram matrix about any estimate of the mean.
 
     With ``mean=None`` this is scikit-learn's ``KernelCenterer``; with a shrinkage estimator the rows are centred
@@ -119,7 +123,7 @@ class ShrunkKernelCenterer(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin
     def __init__(self, mean: BaseKernelMean | None = None) -> None:
         self.mean = mean
 
-    def fit(self, K: Any, y: Any = None) -> Self:
+    def fit(self, K: Any, y: Any = None, **metadata: Any) -> Self:
         """Estimate the mean.
 
         Parameters
@@ -127,6 +131,8 @@ class ShrunkKernelCenterer(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin
         K : array of shape (n, n)
             Gram matrix of the training rows.
         y : ignored
+        **metadata
+            ``sample_weight`` for a recipe that requests it; see :class:`muhat.recipes.RecipeHostMixin`.
 
         Returns
         -------
@@ -134,7 +140,7 @@ class ShrunkKernelCenterer(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin
         """
         check_recipe("mean", self.mean)
         K = check_gram(check_rows(K, estimator=self), definite=False)
-        self.weights_ = mean_weights(self.mean, K)
+        self.weights_ = mean_weights(self.mean, K, self._sample_weights(metadata)["mean"])
         self._offsets = K @ self.weights_
         self._squared_norm = self.weights_ @ self._offsets
         self._n_features_out = len(K)
@@ -163,7 +169,7 @@ class ShrunkKernelCenterer(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin
         return tags
 
 
-class KernelCovariance(ValueParametersMixin, BaseEstimator):
+class KernelCovariance(RecipeHostMixin, ValueParametersMixin, BaseEstimator):
     r"""Covariance and cross-covariance operators, plain or shrunken (COSE).
 
     :math:`\hat\Sigma_{YX} = \sum_i \beta_i\, \tilde\varphi(y_i) \otimes \tilde\phi(x_i)` is a mean element under the
@@ -225,7 +231,9 @@ class KernelCovariance(ValueParametersMixin, BaseEstimator):
         self.centering = centering
         self.features = features
 
-    def fit(self, X: Any, Y: Any = None) -> Self:
+    _recipes = ("mean", "centering")
+
+    def fit(self, X: Any, Y: Any = None, **metadata: Any) -> Self:
         """Estimate the operator.
 
         Parameters
@@ -233,6 +241,8 @@ class KernelCovariance(ValueParametersMixin, BaseEstimator):
         X : array of shape (n, d), n >= 2
         Y : array of shape (n, e) or (n,), optional
             Default X: the covariance operator of X.
+        **metadata
+            ``sample_weight`` for the recipes that request it; see :class:`muhat.recipes.RecipeHostMixin`.
 
         Returns
         -------
@@ -245,24 +255,29 @@ class KernelCovariance(ValueParametersMixin, BaseEstimator):
         check_kernel("kernel_x", self.kernel_x)
         kernel_y = self.kernel_x if self.kernel_y is None else self.kernel_y
         check_kernel("kernel_y", kernel_y)
-        fit = self._fit_gram if self.features is None else self._fit_features
-        fit(X, other, kernel_y, alone=other is X and kernel_y == self.kernel_x)
+        alone, sample_weights = other is X and kernel_y == self.kernel_x, self._sample_weights(metadata)
+        if self.features is None:
+            self._fit_gram(X, other, kernel_y, alone, sample_weights)
+        else:
+            check_unweighted(sample_weights)
+            self._fit_features(X, other, kernel_y, alone)
         return self
 
-    def _fit_gram(self, X: Array, Y: Array, kernel_y: Kernel, alone: bool) -> None:
-        mean_x, Kx = self._centred(self.kernel_x, X)
-        mean_y, Ky = (mean_x, Kx) if alone else self._centred(kernel_y, Y)
+    def _fit_gram(self, X: Array, Y: Array, kernel_y: Kernel, alone: bool, sample_weights: dict[str, Any]) -> None:
+        mean_x, K = self._centred(self.kernel_x, X, sample_weights["centering"])
+        mean_y, other = (mean_x, K) if alone else self._centred(kernel_y, Y, sample_weights["centering"])
         with np.errstate(over="ignore"):
-            K = Kx * Ky
+            K *= other
             check_overflow(PairKernel(mean_x.kernel, mean_y.kernel, X.shape[1]), np.diag(K))
-        self._store(CovarianceOperator(X, Y, mean_x, mean_y, mean_weights(self.mean, K)))
+        del other  # the weights may need its room
+        self._store(CovarianceOperator(X, Y, mean_x, mean_y, mean_weights(self.mean, K, sample_weights["mean"])))
 
-    def _centred(self, kernel: Kernel, X: Array) -> tuple[Element, Array]:
+    def _centred(self, kernel: Kernel, X: Array, sample_weight: Any) -> tuple[Element, Array]:
         resolved = kernel.resolve(X)
         with np.errstate(over="ignore"):
             check_overflow(resolved, resolved._diag(X))
         K = gram.dense(resolved._gram, X, arrays=4)
-        weights = mean_weights(self.centering, K)
+        weights = mean_weights(self.centering, K, sample_weight)
         centre_gram(K, weights)
         return Element(resolved, Atoms.trusted(X, weights)), K
 
@@ -285,9 +300,20 @@ class KernelCovariance(ValueParametersMixin, BaseEstimator):
         self.approximation_error_ = float(np.sqrt(missed) + np.sqrt(missed_x * missed_y)) ** 2
 
     def _sketched(self, kernel: Kernel, rows: Array, plan: SketchPlan) -> tuple[Element, float]:
-        """The mean that the plan makes of features of the rows, and what these miss of a row, squared."""
+        """The mean that the plan makes of features of the rows, and a bound of what these miss of the average, squared.
+
+        What they miss of a block is known, and of all rows it is at most the mean over blocks. Blocks of as many rows
+        as there are landmarks, or a few more, cost as many kernel values as the features do.
+        """
         features = fitted_features(self.features, kernel, rows)
-        return plan.empty(features).update(rows).mean_element(*plan), features.approximation_error_
+        sketch, missed, size = plan.empty(features), 0.0, max(len(features.landmarks_), _BLOCK)
+        for start in range(0, len(rows), size):
+            block = rows[start : start + size]
+            part = plan.empty(features).update(block)
+            sums = len(block) * part.mean_features()
+            missed += np.sqrt(max(float(features.kernel_._gram(block, block).sum() - sums @ sums), 0.0))
+            sketch.merge(part)
+        return sketch.mean_element(*plan), (missed / len(rows)) ** 2
 
     def _store(self, operator: CovarianceOperator) -> None:
         self.operator_, self.weights_ = operator, operator.weights

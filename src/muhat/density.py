@@ -8,17 +8,16 @@ from typing import Any, Literal, Self, get_args
 import numpy as np
 from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, DensityMixin
-from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from muhat.kernels import Gaussian, Kernel
+from muhat.kernels import Gaussian, Kernel, check_kernel
 from muhat.matching import Mixture
 from muhat.matching_setup import closed_form_parts, kernel_size, matching_objective, start_mixture
 from muhat.matching_solvers import Settings, Solver, solve
 from muhat.mean import BaseKernelMean
 from muhat.measures import GaussianMixture
-from muhat.recipes import check_recipe, mean_element
+from muhat.recipes import RecipeHostMixin, check_recipe, mean_element
 from muhat.types import Array, RandomState
 from muhat.validation import check_count, check_number, check_overflow, check_rng, check_rows
 from muhat.values import ValueParametersMixin
@@ -30,7 +29,7 @@ _NEAR_FLOOR = 1.1
 """A variance below so many times the floor counts as collapsed: solvers stop a little above it."""
 
 
-class MatchedGaussianMixture(ValueParametersMixin, DensityMixin, BaseEstimator):
+class MatchedGaussianMixture(RecipeHostMixin, ValueParametersMixin, DensityMixin, BaseEstimator):
     r"""The Gaussian mixture Q that minimises :math:`\|\hat\mu - \mu_Q\|^2` in the space of a kernel.
 
     :math:`Q = \sum_j \pi_j N(\theta_j, \sigma_j^2 I)`, and :math:`\hat\mu` is any estimate of the data's kernel
@@ -133,13 +132,15 @@ class MatchedGaussianMixture(ValueParametersMixin, DensityMixin, BaseEstimator):
         self.tol = tol
         self.init = init
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, **metadata: Any) -> Self:
         """Match a mixture to the kernel mean of the rows.
 
         Parameters
         ----------
         X : array of shape (n, d), n >= max(2, n_components)
         y : ignored
+        **metadata
+            ``sample_weight`` for a recipe that requests it; see :class:`muhat.recipes.RecipeHostMixin`.
 
         Returns
         -------
@@ -150,7 +151,7 @@ class MatchedGaussianMixture(ValueParametersMixin, DensityMixin, BaseEstimator):
         _check_size(X, self.n_components)
         self.kernel_ = self.kernel.resolve(X)
         check_overflow(self.kernel_, self.kernel_._diag(X))
-        self.mean_ = mean_element(self.mean, self.kernel_, X)
+        self.mean_ = mean_element(self.mean, self.kernel_, X, self._sample_weights(metadata)["mean"])
         objective, settings = matching_objective(self.mean_), self._settings(_scale(X))
         start = start_mixture(self._init(), X, self.n_components, settings.spherical, settings.floor)
         solution = solve(objective, start, self.solver, settings)
@@ -167,6 +168,7 @@ class MatchedGaussianMixture(ValueParametersMixin, DensityMixin, BaseEstimator):
         check_count("n_components", self.n_components)
         check_count("n_init", self.n_init)
         check_recipe("mean", self.mean)
+        check_kernel("kernel", self.kernel)
         closed_form_parts(self.kernel)
         for name, choices in (("solver", get_args(Solver)), ("covariance_type", ("spherical", "diag"))):
             if getattr(self, name) not in choices:
@@ -191,6 +193,8 @@ class MatchedGaussianMixture(ValueParametersMixin, DensityMixin, BaseEstimator):
     def _init(self) -> Any:
         if self.init is not None:
             return self.init
+        from sklearn.cluster import KMeans  # takes long to import
+
         seed = int(check_rng(self.random_state).integers(2**31 - 1))
         return KMeans(self.n_components, n_init=self.n_init, random_state=seed)
 

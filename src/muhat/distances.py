@@ -6,6 +6,7 @@ import warnings
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.spatial.distance import cdist, pdist
 
 from muhat.types import Array
@@ -119,10 +120,17 @@ def _thinned(X: Array, weights: Array | None) -> tuple[Array, Array | None]:
     total = len(X) if weights is None else float(weights.sum())
     if total <= MEDIAN_ROWS:
         return (X, None) if weights is None else (X[weights > 0], weights[weights > 0])
-    order = np.lexsort(X.T[::-1])
+    order = _lexicographic_order(X)
     places = (np.arange(MEDIAN_ROWS) + np.random.default_rng(0).random(MEDIAN_ROWS)) * (total / MEDIAN_ROWS)
     ends = np.arange(1.0, len(X) + 1) if weights is None else np.cumsum(weights[order])
     return X[order[np.searchsorted(ends, places, side="right").clip(max=len(X) - 1)]], None
+
+
+def _lexicographic_order(X: Array) -> NDArray[np.intp]:
+    """The order of the rows by their columns; the first alone tells it, in less time, where no two are equal there."""
+    order = np.argsort(X[:, 0], kind="stable")
+    first = X[order, 0]
+    return order if (first[1:] > first[:-1]).all() else np.lexsort(X.T[::-1])
 
 
 def _positive_median(distances: Array, multiplicity: Array | None) -> float:

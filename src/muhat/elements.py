@@ -5,6 +5,7 @@ from __future__ import annotations
 import numbers
 from functools import cached_property, reduce
 from html import escape
+from textwrap import shorten
 from typing import Any
 
 import numpy as np
@@ -125,7 +126,10 @@ class Element:
 
     def _check_same_space(self, other: Element) -> None:
         if not isinstance(other, Element):
-            raise ValueError(f"{other!r} is no element; embed it first: muhat.embed(kernel, X)")
+            raise ValueError(
+                f"{shorten(repr(other), 80)} is no element; take the mean_ of a fitted estimator, or embed rows: "
+                f"muhat.embed(kernel, X)"
+            )
         if self.kernel != other.kernel:
             raise ValueError(
                 f"elements of two spaces meet: {self.kernel!r} and {other.kernel!r}. Resolve the kernel once, on "

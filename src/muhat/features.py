@@ -12,12 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh, qr
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.cluster import kmeans_plusplus
 from sklearn.utils.validation import check_is_fitted
 
 from muhat.distances import power_of_two_near
 from muhat.gram import KernelFunction
-from muhat.kernels import Gaussian, Kernel, Laplace, Linear, Matern, Polynomial, Product, Scaled, Sum
+from muhat.kernels import Gaussian, Kernel, Laplace, Linear, Matern, Polynomial, Product, Scaled, Sum, check_kernel
 from muhat.types import Array, RandomState
 from muhat.validation import check_count, check_overflow, check_rng, check_rows
 from muhat.values import ValueParametersMixin
@@ -122,8 +121,7 @@ class BaseFeatures(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, Transf
         y : ignored
         """
         rows = check_rows(X, estimator=self)
-        if not isinstance(self.kernel, Kernel):
-            raise ValueError(f"kernel={self.kernel!r} must be a kernel object such as muhat.Gaussian()")
+        check_kernel("kernel", self.kernel)
         self.kernel_ = self.kernel.resolve(rows)
         with np.errstate(over="ignore"):
             check_overflow(self.kernel_, self.kernel_._diag(rows))
@@ -239,6 +237,8 @@ class Nystroem(BaseFeatures):
         if self.landmarks == "uniform":
             return rows[rng.choice(len(rows), m, replace=False)]
         if self.landmarks == "k-means++":
+            from sklearn.cluster import kmeans_plusplus  # here, since sklearn.cluster is slow to import
+
             centred = rows - rows[0]
             centred /= power_of_two_near(float(np.abs(centred).max()))
             return rows[kmeans_plusplus(centred, m, random_state=int(rng.integers(2**31)))[1]]

@@ -161,7 +161,7 @@ class _Features(NamedTuple):
 def _cheap_features(kernel: Any, width: int, rows: int, entries: float, columns: int) -> _Features | None:
     """The features of the kernel, where those of so many rows cost less than so many entries of tiles."""
     owner = _tiles_of(kernel)[1]
-    if not hasattr(owner, "_feature_count"):
+    if owner is None:
         return None
     count = owner._feature_count(width)
     if rows * count * (_OVERHEAD + columns) >= entries * (_OVERHEAD + width):

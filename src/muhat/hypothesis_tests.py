@@ -122,6 +122,7 @@ def mmd_test(
     >>> bool(np.isclose(result.witness.norm() ** 2, result.statistic))
     True
     """
+    _check_column_names(X, Y)
     X, Y = _sample("X", X, 2), _sample("Y", Y, 2)
     if X.shape[1] != Y.shape[1]:
         raise ValueError(f"X has {X.shape[1]} columns and Y has {Y.shape[1]}; two samples need the same columns")
@@ -143,8 +144,16 @@ def mmd_test(
 def _sample(name: str, X: Any, min_rows: int) -> Array:
     rows = check_rows(X, name=name)
     if len(rows) < min_rows:
-        raise ValueError(f"{name} has {len(rows)} row(s) and this test needs at least {min_rows}")
+        raise ValueError(
+            f"{name} has {len(rows)} row(s) and this test needs at least {min_rows}; pass all rows of a sample at once"
+        )
     return rows
+
+
+def _check_column_names(X: Any, Y: Any) -> None:
+    names = [list(getattr(sample, "columns", ())) for sample in (X, Y)]
+    if all(names) and names[0] != names[1]:
+        raise ValueError(f"X has the columns {names[0]} and Y has {names[1]}; reorder or rename them, Y[X.columns]")
 
 
 def _gram(kernel: Kernel, points: Array) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 from dataclasses import dataclass
+from math import inf
 from typing import Any
 
 from muhat import gram
@@ -70,11 +71,11 @@ class Kernel(Value):
 
     def expectations(self, P: Measure, Q: Measure) -> Array:
         """E k(x, y) for each pair of components of P and Q, weights left out: shape (len(P), len(Q))."""
-        if isinstance(P, Atoms) and isinstance(Q, Atoms):
-            return self._gram(P.points, Q.points)
-        if isinstance(P, Atoms):
-            return self._gaussian_expectations(Q, P).T  # type: ignore[arg-type]
-        return self._gaussian_expectations(P, Q)
+        if isinstance(P, Gaussians):
+            return self._gaussian_expectations(P, Q)
+        if isinstance(Q, Gaussians):
+            return self._gaussian_expectations(Q, P).T
+        return self._gram(P.points, Q.points)
 
     def expect_diag(self, P: Measure) -> float:
         """The integral of k(x, x) over x ~ P, exact; a ValueError where there is no closed form."""
@@ -91,6 +92,14 @@ class Kernel(Value):
 
     def _diag(self, X: Array) -> Array:
         raise TypeError(f"{type(self).__name__} must define _diag(X)")
+
+    def _feature_count(self, width: int) -> float:
+        """How many exact features rows of so many columns have; inf where there are none to be had."""
+        return inf
+
+    def _features(self, X: Array) -> Array:
+        """Exact features, k(x, y) = φ(x)ᵀφ(y), a row each, for kernels with a finite ``_feature_count``."""
+        raise TypeError(f"{type(self).__name__} has no exact features")
 
     def _gaussian_expectations(self, P: Gaussians, Q: Measure) -> Array:
         raise ValueError(self._no_closed_form())

@@ -65,10 +65,10 @@ class Polynomial(Kernel):
         return _power(np.einsum("ij,ij->i", X, X) + self.constant, self.degree)
 
     def _feature_count(self, width: int) -> int:
-        """Offers ``gram`` to sum through ``_features``, the monomials of the columns and of a column √constant."""
         return comb(width + bool(self.constant) + self.degree - 1, self.degree)
 
     def _features(self, X: Array) -> Array:
+        """The monomials of the columns and of a column √constant."""
         columns = [*X.T, np.full(len(X), np.sqrt(self.constant))] if self.constant else [*X.T]
         Z = np.ascontiguousarray(columns)
         monomials = Z

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
@@ -24,8 +24,8 @@ Scale = float | Literal["loo"]
 class FeatureSpectrum(Spectrum):
     """Spectrum of ZZᵀ / unit from ZᵀZ; ``eigenvectors`` are known on some rows, ``diagonal`` is its mean for each."""
 
-    total_rows: float = 0.0
-    projected_ones: Array = None  # type: ignore[assignment]
+    total_rows: float = field(kw_only=True)
+    projected_ones: Array = field(kw_only=True)
 
     @property
     def n(self) -> float:
@@ -114,28 +114,19 @@ class FeatureSums:
 
     def choose(self, lam: Lam, scale: Scale, Z: Array | None = None, counts: Array | None = None) -> MeanChoice:
         """Find λ and the scale; deletion is scored on the rows of Z."""
-        searched = isinstance(lam, str) and lam in ("loo", "theorem4")
-        value = None if searched else check_number("lam", lam, low=0, finite=False, or_else='"loo" or "theorem4"')
-        c = None if isinstance(scale, str) and scale == "loo" else check_number("scale", scale, low=0, or_else='"loo"')
-        if lam == "theorem4" and c != 1.0:
-            raise ValueError(
-                f'scale={scale!r}: lam="theorem4" scores the estimate as it is; use scale=1.0, or lam="loo"'
-            )
-        if self.n < 2 and (searched or c is None):
+        value, c = given_lam(lam), given_scale(scale, lam)
+        if self.n < 2 and (value is None or c is None):
             raise ValueError(f"lam={lam!r}, scale={scale!r}: a choice by the data needs 2 rows, and there are {self.n}")
         if value == 0.0 or value == np.inf or self.squares == 0.0:
-            return self._limit(0.0 if value is None else value, c)
+            return self._limit(value or 0.0, c)
         if lam == "theorem4":
             found = Theorem4Score(self.spectrum()).search()
             return MeanChoice(found.lam, 1.0, found.score)
-        if Z is None and (searched or c is None):
+        if Z is not None and self.n >= 2:
+            return _by_deletion(self.spectrum(Z, counts), value, c)
+        if value is None or c is None:
             raise ValueError('"loo" scores single rows: make the sketch with reservoir=1000, or take lam="theorem4"')
-        if Z is None or self.n < 2:
-            return MeanChoice(float(value), float(c), None)  # type: ignore[arg-type]
-        spectrum = self.spectrum(Z, counts)
-        score = DeletionScore(spectrum, FeatureRefits(spectrum), c)
-        value, best, _ = score.search() if value is None else (value, float(score.at(value)[0]), None)
-        return MeanChoice(value, score.best_scale(value) if c is None else c, best)
+        return MeanChoice(value, c, None)
 
     def _limit(self, lam: float, scale: float | None) -> MeanChoice:
         """The plain average, simple shrinkage or zero: no spectrum is needed."""
@@ -153,6 +144,30 @@ class FeatureSums:
             return mean if choice.lam == 0 else 0.0 * mean
         unit, g, V = self._eigen
         return V @ (g / (g + choice.lam / unit) * (V.T @ mean))
+
+
+def given_lam(lam: Lam) -> float | None:
+    """A λ that is given as a number, None where it is to be found."""
+    if isinstance(lam, str) and lam in ("loo", "theorem4"):
+        return None
+    return check_number("lam", lam, low=0, finite=False, or_else='"loo" or "theorem4"')
+
+
+def given_scale(scale: Scale, lam: Lam) -> float | None:
+    """A scale that is given as a number and goes with λ, None where it is to be found."""
+    c = None if isinstance(scale, str) and scale == "loo" else check_number("scale", scale, low=0, or_else='"loo"')
+    if isinstance(lam, str) and lam == "theorem4" and c != 1.0:
+        raise ValueError(
+            f'scale={scale!r}: lam="theorem4" scores the estimate as it is; use scale=1.0, lam="loo" or a number'
+        )
+    return c
+
+
+def _by_deletion(spectrum: FeatureSpectrum, lam: float | None, scale: float | None) -> MeanChoice:
+    """What of λ and scale is not given, and the score, on rows that are left out."""
+    score = DeletionScore(spectrum, FeatureRefits(spectrum), scale)
+    lam, best, _ = score.search() if lam is None else (lam, float(score.at(lam)[0]), None)
+    return MeanChoice(lam, score.best_scale(lam) if scale is None else scale, best)
 
 
 class FeatureMean(NamedTuple):

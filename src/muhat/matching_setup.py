@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from scipy.spatial.distance import cdist
 from sklearn.base import clone
-from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
@@ -107,6 +106,8 @@ def start_mixture(init: Any, X: Array, m: int, spherical: bool, floor: float) ->
 
 
 def _labels(init: Any, X: Array, m: int) -> Any:
+    from sklearn.cluster import KMeans  # takes long to import
+
     if isinstance(init, KMeans) and not hasattr(init, "cluster_centers_"):
         threads = 1 if len(X) <= _ONE_THREAD_ROWS else None
         with threadpool_limits(limits=threads), warnings.catch_warnings():

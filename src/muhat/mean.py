@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from muhat import gram
-from muhat.adapters import Precomputed
+from muhat.adapters import Precomputed, check_precomputed, is_precomputed
 from muhat.elements import Element
 from muhat.features import Nystroem
 from muhat.kernels import Gaussian, Kernel
@@ -54,16 +54,12 @@ class BaseKernelMean(SketchedMeanMixin, ValueParametersMixin, BaseEstimator):
         multiplicities = check_multiplicities(sample_weight, rows)
         if isinstance(self.kernel, Kernel):
             return self._fit_points(self.kernel.resolve(rows, multiplicities), rows, multiplicities)
-        if self.kernel == "precomputed":
-            kernel = Precomputed(check_gram(rows, name="X"))
-            return self._fit_points(kernel, kernel.training_points(), multiplicities)
-        raise ValueError(
-            f"kernel={self.kernel!r} must be a kernel object such as muhat.Gaussian(), or 'precomputed'; "
-            f"wrap other kernels by muhat.as_kernel"
-        )
+        check_precomputed(self.kernel)
+        kernel = Precomputed(check_gram(rows, name="X"))
+        return self._fit_points(kernel, kernel.training_points(), multiplicities)
 
     def _fit_features(self, X: Any, sample_weight: Any) -> Self:
-        if sample_weight is not None or self.kernel == "precomputed":
+        if sample_weight is not None or is_precomputed(self.kernel):
             raise ValueError("features go with rows of equal weight and a kernel object; leave features=None otherwise")
         self.__dict__.pop("_sketch", None)
         return self.partial_fit(X)
@@ -89,7 +85,6 @@ class BaseKernelMean(SketchedMeanMixin, ValueParametersMixin, BaseEstimator):
     @property
     def loo_score_(self) -> float:
         """Leave-one-out score of the estimate: an honest estimate of its loss, up to a constant of the data."""
-        check_is_fitted(self, "mean_")
         if self._known_loo_score is None:
             if self.solver_ == "features":
                 raise AttributeError('the sums of features do not tell the score of a given lam; use lam="loo"')
@@ -98,6 +93,11 @@ class BaseKernelMean(SketchedMeanMixin, ValueParametersMixin, BaseEstimator):
 
     def _compute_loo_score(self) -> float:
         raise TypeError(f"{type(self).__name__} must define _compute_loo_score()")
+
+    def __dir__(self) -> list[str]:
+        """The names that are there, a score only once it is known: completion and notebooks evaluate every name."""
+        unknown = {"loo_score_"} if vars(self).get("_known_loo_score") is None else set()
+        return [name for name in object.__dir__(self) if name not in unknown and hasattr(self, name)]
 
     def score(self, X: Any, y: Any = None) -> float:
         r"""Minus the mean of :math:`\|\phi(x) - \hat\mu\|^2` over the rows of X.
@@ -120,7 +120,7 @@ class BaseKernelMean(SketchedMeanMixin, ValueParametersMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self.kernel == "precomputed"
+        tags.input_tags.pairwise = is_precomputed(self.kernel)
         return tags
 
 

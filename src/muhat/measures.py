@@ -19,7 +19,7 @@ from muhat.validation import check_count, check_rng, check_rows, check_weights
 _COVARIANCE_TOLERANCE = 1e-9
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, init=False)
 class Atoms:
     r"""The signed measure :math:`\sum_i w_i \delta_{x_i}`.
 
@@ -37,12 +37,14 @@ class Atoms:
     """
 
     points: Array
-    weights: Array = None  # type: ignore[assignment]
+    weights: Array
 
-    def __post_init__(self) -> None:
-        points = check_rows(self.points, name="points")
-        uniform = np.full(len(points), 1.0 / len(points))
-        weights = uniform if self.weights is None else check_weights("weights", self.weights, len(points))
+    def __init__(self, points: Any, weights: Any = None) -> None:
+        rows = check_rows(points, name="points")
+        uniform = np.full(len(rows), 1.0 / len(rows))
+        self._set(rows, uniform if weights is None else check_weights("weights", weights, len(rows)))
+
+    def _set(self, points: Array, weights: Array) -> None:
         object.__setattr__(self, "points", points)
         object.__setattr__(self, "weights", weights)
 
@@ -50,8 +52,7 @@ class Atoms:
     def trusted(cls, points: Array, weights: Array) -> Atoms:
         """Atoms of arrays that were checked before; nothing is copied."""
         atoms = object.__new__(cls)
-        object.__setattr__(atoms, "points", points)
-        object.__setattr__(atoms, "weights", weights)
+        atoms._set(points, weights)
         return atoms
 
     @property

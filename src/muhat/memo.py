@@ -14,6 +14,7 @@ from threading import Lock
 from typing import Any, TypeVar
 
 import numpy as np
+from joblib import hash as content_hash
 
 Result = TypeVar("Result")
 
@@ -33,7 +34,7 @@ def content_key(*values: Any) -> Hashable | None:
 
 def _content(value: Any) -> Hashable:
     if isinstance(value, np.ndarray) and value.dtype != object:
-        return value.shape, value.dtype.str, value.tobytes()
+        return content_hash(value)
     if isinstance(value, list | tuple):
         return tuple(_content(entry) for entry in value)
     if hasattr(value, "get_params") and not isinstance(value, type):

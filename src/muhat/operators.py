@@ -108,10 +108,19 @@ class CovarianceOperator:
         return float((self.weights * at_x) @ at_y)
 
     def inner(self, other: CovarianceOperator) -> float:
-        """Hilbert–Schmidt inner product."""
-        Kx = _cross_centred(self.x, self.mean_x, other.x, other.mean_x)
-        Ky = _cross_centred(self.y, self.mean_y, other.y, other.mean_y)
-        return float(self.weights @ (Kx * Ky) @ other.weights)
+        """Hilbert–Schmidt inner product, a tile of pairs at a time."""
+        on_x = _CentredTiles(self.mean_x, other.mean_x)
+        on_y = _CentredTiles(self.mean_y, other.mean_y)
+        mine = np.hstack([on_x.left(self.x), on_y.left(self.y)])
+        d = self.x.shape[1] + 1
+
+        def tile(A: Array, B: Array) -> Array:
+            return on_x(A[:, :d], B[:, :d]) * on_y(A[:, d:], B[:, d:])
+
+        if other is self:
+            return gram.quadratic_form(tile, mine, self.weights)
+        theirs = np.hstack([on_x.right(other.x), on_y.right(other.y)])
+        return gram.bilinear_form(tile, mine, theirs, self.weights, other.weights)
 
     def norm(self) -> float:
         """Hilbert–Schmidt norm."""
@@ -148,7 +157,7 @@ class CovarianceOperator:
         return EigenSystem(values[top], functions)
 
     def _basis(self, points: Array, mean: Element) -> _Basis:
-        g, U = eigh(_cross_centred(points, mean, points, mean), driver="evd")
+        g, U = eigh(_centred_gram(points, mean).T, driver="evd", overwrite_a=True, check_finite=False)
         kept = g > len(g) * np.finfo(float).eps * g[-1]
         return _Basis(U[:, kept] * np.sqrt(g[kept]), U[:, kept] / np.sqrt(g[kept]))
 
@@ -176,11 +185,31 @@ def _centred_combination(mean: Element, points: Array, coefficients: Array) -> E
     return combination - float(coefficients.sum()) * mean
 
 
-def _cross_centred(X: Array, mean: Element, Y: Array, other_mean: Element) -> Array:
-    """⟨φ(x) − μ, φ(y) − ν⟩ for all pairs of rows."""
-    kernel = mean.kernel
-    shared = mean.inner(other_mean)  # raises where the spaces differ
-    K = gram.dense(kernel._gram, X) if X is Y else kernel._gram(X, Y)
-    K -= np.add.outer(other_mean.values(X), mean.values(Y))
-    K += shared
+def _centred_gram(points: Array, mean: Element) -> Array:
+    """⟨φ(x) − μ, φ(y) − μ⟩ for all pairs of rows; two bases are five arrays of that size."""
+    K = gram.dense(mean.kernel._gram, points, arrays=5)
+    values = mean.values(points)
+    K -= values
+    K -= values[:, None]
+    K += mean.norm() ** 2
     return K
+
+
+class _CentredTiles:
+    """⟨φ(x) − μ, φ(y) − ν⟩ for blocks of rows that have what the other mean is there, ν(x) or μ(y), for last column."""
+
+    def __init__(self, mean: Element, other_mean: Element) -> None:
+        self._mean, self._other_mean = mean, other_mean
+        self._shared = mean.inner(other_mean)  # raises where the spaces differ
+
+    def left(self, X: Array) -> Array:
+        return np.column_stack([X, self._other_mean.values(X)])
+
+    def right(self, Y: Array) -> Array:
+        return np.column_stack([Y, self._mean.values(Y)])
+
+    def __call__(self, A: Array, B: Array) -> Array:
+        K = self._mean.kernel._tile(A[:, :-1], B[:, :-1])
+        K -= np.add.outer(A[:, -1], B[:, -1])
+        K += self._shared
+        return K

@@ -9,20 +9,22 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 
 from muhat import gram
-from muhat.adapters import Precomputed
+from muhat.adapters import Precomputed, check_precomputed, is_precomputed
 from muhat.components import centre_gram, principal_components
 from muhat.features import Nystroem
 from muhat.kernels import Gaussian, Kernel, check_kernel
 from muhat.mean import BaseKernelMean
 from muhat.preimages import fixed_point_preimages, ridge_preimages
-from muhat.recipes import check_recipe, mean_weights
+from muhat.recipes import RecipeHostMixin, check_recipe, check_unweighted, mean_weights
 from muhat.streaming import SketchPlan, fitted_features
 from muhat.types import Array
 from muhat.validation import check_count, check_gram, check_number, check_rows
 from muhat.values import ValueParametersMixin
 
 
-class KernelPCA(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class KernelPCA(
+    RecipeHostMixin, ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
     r"""Kernel PCA whose mean and covariance operator may be shrunken: the paper's five scenarios.
 
     The directions are eigenfunctions of :math:`\sum_i \beta_i\, \tilde\phi(x_i) \otimes \tilde\phi(x_i)`, orthonormal
@@ -95,7 +97,9 @@ class KernelPCA(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, Transform
         self.alpha = alpha
         self.features = features
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    _recipes = ("mean", "covariance")
+
+    def fit(self, X: Any, y: Any = None, **metadata: Any) -> Self:
         """Find the directions.
 
         Parameters
@@ -103,15 +107,17 @@ class KernelPCA(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, Transform
         X : array of shape (n, d)
             Or the Gram matrix (n, n) for ``kernel="precomputed"``.
         y : ignored
+        **metadata
+            ``sample_weight`` for the recipes that request it; see :class:`muhat.recipes.RecipeHostMixin`.
 
         Returns
         -------
         self
         """
-        self._fit(X)
+        self._fit(X, metadata)
         return self
 
-    def fit_transform(self, X: Any, y: Any = None) -> Array:
+    def fit_transform(self, X: Any, y: Any = None, **metadata: Any) -> Array:
         """Find the directions and return the scores of the training rows, from one Gram matrix.
 
         Parameters
@@ -119,37 +125,37 @@ class KernelPCA(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, Transform
         X : array of shape (n, d)
             Or the Gram matrix (n, n) for ``kernel="precomputed"``.
         y : ignored
+        **metadata
+            As in ``fit``.
 
         Returns
         -------
         array of shape (n, n_components)
         """
-        K = self._fit(X)
+        K = self._fit(X, metadata)
         return self.transform(X) if K is None else K @ self.coefficients_ - self._shift
 
-    def _fit(self, X: Any) -> Array | None:
+    def _fit(self, X: Any, metadata: dict[str, Any]) -> Array | None:
         """Fit, and return the Gram matrix of the rows where it was computed."""
         check_recipe("mean", self.mean)
         check_recipe("covariance", self.covariance)
         if self.pre_image not in ("ridge", "fixed-point"):
             raise ValueError(f'pre_image={self.pre_image!r} must be "ridge" or "fixed-point"')
         rows = check_rows(X, estimator=self, min_rows=2, copy=isinstance(self.kernel, Kernel))
-        n_components = self._checked_n_components(len(rows))
+        n_components, sample_weights = self._checked_n_components(len(rows)), self._sample_weights(metadata)
         if self.features is not None:
-            self._fit_features(rows, n_components)
+            self._fit_features(rows, n_components, sample_weights)
             return None
         if isinstance(self.kernel, Kernel):
             self.kernel_, self._points = self.kernel.resolve(rows), rows
             K = gram.dense(self.kernel_._gram, rows, arrays=2 if self.covariance is None else 5)
-        elif self.kernel == "precomputed":
+        else:
+            check_precomputed(self.kernel)
             K = check_gram(rows, name="X", definite=False)
             self.kernel_ = Precomputed(K)
             self._points = self.kernel_.training_points()
-        else:
-            raise ValueError(
-                f"kernel={self.kernel!r} must be a kernel object such as muhat.Gaussian(), or 'precomputed'"
-            )
-        self.mean_weights_ = mean_weights(self.mean, K)
+        self.mean_weights_ = mean_weights(self.mean, K, sample_weights["mean"])
+        self.covariance_weights_ = self._covariance_weights(K, sample_weights["covariance"])
         self._decompose(K, n_components)
         return K
 
@@ -162,7 +168,6 @@ class KernelPCA(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, Transform
 
     def _decompose(self, K: Array, n_components: int | None) -> None:
         beta = self.mean_weights_
-        self.covariance_weights_ = self._covariance_weights(K)
         B = len(K) * self.covariance_weights_
         self.eigenvalues_, c = principal_components(K, beta, B, n_components)
         self.coefficients_ = c - np.outer(beta, c.sum(axis=0))
@@ -173,11 +178,12 @@ class KernelPCA(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, Transform
         self.explained_variance_ratio_ = self.eigenvalues_ / total if total > 0 else np.zeros_like(self.eigenvalues_)
         self._n_features_out = len(self.eigenvalues_)
 
-    def _fit_features(self, rows: Array, n_components: int | None) -> None:
+    def _fit_features(self, rows: Array, n_components: int | None, sample_weights: dict[str, Any]) -> None:
         """The same in features: directions and mean are elements on the landmarks, and C = Σ (z − m)(z − m)ᵀ."""
         check_kernel("kernel", self.kernel)
         if self.covariance is not None:
             raise ValueError("covariance= weighs every row and cannot be used with features; leave one of them out")
+        check_unweighted(sample_weights)
         plan = SketchPlan() if self.mean is None else self.mean._sketch_plan()
         features, n = fitted_features(self.features, self.kernel, rows), len(rows)
         if n_components is not None and n_components > features._map.shape[1]:
@@ -196,13 +202,13 @@ class KernelPCA(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, Transform
         self.explained_variance_ratio_ = self.eigenvalues_ / total if total > 0 else np.zeros_like(self.eigenvalues_)
         self._n_features_out = len(self.eigenvalues_)
 
-    def _covariance_weights(self, K: Array) -> Array:
+    def _covariance_weights(self, K: Array, sample_weight: Any) -> Array:
         if self.covariance is None:
             return np.full(len(K), 1.0 / len(K))
         centred = K.copy()
         centre_gram(centred, self.mean_weights_)
         centred *= centred
-        return mean_weights(self.covariance, centred)
+        return mean_weights(self.covariance, centred, sample_weight)
 
     def transform(self, X: Any) -> Array:
         r"""Scores: the inner products of :math:`\phi(x) - \mu` with the directions.
@@ -286,5 +292,5 @@ class KernelPCA(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, Transform
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self.kernel == "precomputed"
+        tags.input_tags.pairwise = is_precomputed(self.kernel)
         return tags

@@ -10,7 +10,7 @@ from muhat import gram
 from muhat.features import Nystroem, pivoted_cholesky
 from muhat.filters import Filter, Tikhonov
 from muhat.kernels import Gaussian, Kernel
-from muhat.lowrank import MeanChoice
+from muhat.lowrank import MeanChoice, given_lam, given_scale
 from muhat.mean import BaseKernelMean, multiplicities_or_ones
 from muhat.memory import check_memory, memory_budget
 from muhat.selection import DeletionScore, Theorem4Score
@@ -23,9 +23,12 @@ DENSE_ROWS = 3000
 """Up to so many rows ``solver="auto"`` decomposes the whole Gram matrix."""
 
 DENSE_ARRAYS = 4
-"""How many n x n arrays that takes: the matrix, its eigenvectors, their squares, and LAPACK's workspace."""
+"""How many n x n arrays that takes: the matrix, which becomes its eigenvectors, two for LAPACK to work on; and another
+one for the search over λ."""
 
 FIRST_RANK = 256
+
+_SEARCHED = 600  # numbers a row that the search takes, at 33 λ at a time
 
 
 class SpectralKernelMean(BaseKernelMean):
@@ -48,9 +51,10 @@ class SpectralKernelMean(BaseKernelMean):
     scale : float >= 0 or "loo", default 1.0
         The constant c; "loo" takes the leave-one-out optimum in [0, 1], together with λ.
     solver : "auto", "dense" or "low-rank", default "auto"
-        "dense" decomposes the whole Gram matrix, O(n³). "low-rank" approximates it by a pivoted Cholesky factor of
-        rank r, O(nr²), and certifies the result. "auto" is dense to 3,000 rows, if they fit the memory, and beyond
-        where no rank below n/2 meets ``tol``.
+        "dense" decomposes the whole Gram matrix, O(n³). "low-rank" decomposes r features of the rows, O(nr²): the exact
+        ones of a linear or polynomial kernel where they are few, r ≤ n/4 and r ≤ 750, else a pivoted Cholesky factor
+        that approximates the matrix, with a certificate. "auto" is low-rank where that is exact, else dense to 3,000
+        rows, if they fit the memory, and beyond where no rank below n/2 meets ``tol``.
     tol : float, default 1e-4
         The largest error of a low-rank estimate, relative to its norm; the rank is raised until it is met.
     memory_limit : float, optional
@@ -110,7 +114,7 @@ class SpectralKernelMean(BaseKernelMean):
         if not isinstance(self.filter, Tikhonov):
             raise ValueError(f"filter={self.filter!r} cannot be used with features; use Tikhonov()")
         self._given_lam()
-        self._given_scale()
+        given_scale(self.scale, self.lam)
         return SketchPlan(self.lam, self.scale)
 
     def _store_choice(self, choice: MeanChoice) -> None:
@@ -119,48 +123,61 @@ class SpectralKernelMean(BaseKernelMean):
 
     def _estimate(self, points: Array, repetitions: Array) -> None:
         present = repetitions > 0
-        self._check_parameters(repetitions[present])
-        self.solver_ = self._chosen_solver(len(points))
-        weights = self._low_rank_weights(points) if self.solver_ == "low-rank" else None
-        if weights is None:
-            self.solver_ = "dense"
-            spectrum = self._whole(points[present], repetitions[present])
-            weights = self._chosen_weights(spectrum)
-            self.rank_, self.spectrum_error_ = int(np.count_nonzero(spectrum.eigenvalues)), 0.0
-            if self._repeats_rows:
-                first_copies = np.cumsum(np.append(0, repetitions[present][:-1])).astype(int)
-                weights = np.add.reduceat(weights, first_copies)
+        rows, counts = points if present.all() else points[present], repetitions[present]
+        self._check_parameters(counts)
+        self.solver_ = self._chosen_solver(rows)
+        weights = None if self.solver_ == "dense" or self._has_few_features(rows) else self._low_rank_weights(rows)
+        weights = self._exact_weights(rows, counts) if weights is None else weights
         everywhere = np.zeros(len(points))
         everywhere[present] = self.scale_ * weights
         self._store(points, everywhere)
 
-    def _whole(self, points: Array, repetitions: Array) -> Spectrum:
+    def _chosen_solver(self, rows: Array) -> str:
+        if self.solver not in ("auto", "dense", "low-rank"):
+            raise ValueError(f'solver={self.solver!r} must be "auto", "dense" or "low-rank"')
+        check_number("tol", self.tol, low=0, open_low=True)
+        n, tikhonov = len(rows), isinstance(self.filter, Tikhonov)
+        exact = tikhonov and self._has_few_features(rows)
+        low_rank = exact or (tikhonov and self._multiplicities is None)
+        if self.solver == "low-rank" and not low_rank:
+            raise ValueError('solver="low-rank" works with Tikhonov() and without sample_weight; use "dense"')
+        if self.solver != "auto":
+            return self.solver
+        small = n <= DENSE_ROWS and DENSE_ARRAYS * 8 * n**2 <= memory_budget(self.memory_limit)
+        return "low-rank" if exact or (low_rank and not small) else "dense"
+
+    def _has_few_features(self, rows: Array) -> bool:
+        """Whether the kernel has exact features, far fewer than rows and than a whole spectrum is made of."""
+        return 4 * self.kernel_._feature_count(rows.shape[1]) <= min(len(rows), DENSE_ROWS)
+
+    def _exact_weights(self, rows: Array, counts: Array) -> Array:
+        spectrum = self._exact_spectrum(rows, counts)
+        weights = self._chosen_weights(spectrum)
+        self.rank_, self.spectrum_error_ = int(np.count_nonzero(spectrum.eigenvalues)), 0.0
+        if not self._repeats_rows:
+            return weights
+        first_copies = np.cumsum(np.append(0, counts[:-1])).astype(int)
+        return np.add.reduceat(weights, first_copies)
+
+    def _exact_spectrum(self, rows: Array, counts: Array) -> Spectrum:
+        """The spectrum of the Gram matrix: that of its few features, or of the matrix itself."""
+        multiplicities = None if self._multiplicities is None or self._repeats_rows else counts
+        if self.solver_ == "low-rank":
+            self._check_low_rank_memory(len(rows), int(self.kernel_._feature_count(rows.shape[1])))
+            return low_rank_spectrum(self.kernel_._features(rows), multiplicities)
         if self._repeats_rows:
-            points = np.repeat(points, repetitions.astype(int), axis=0)
-        check_memory(DENSE_ARRAYS * 8 * len(points) ** 2, self.memory_limit, f"{len(points):,} rows", _REMEDY)
-        K = gram.dense(self.kernel_._gram, points)
-        return whole_spectrum(K, None if self._multiplicities is None or self._repeats_rows else repetitions)
+            rows = np.repeat(rows, counts.astype(int), axis=0)
+        check_memory(DENSE_ARRAYS * 8 * len(rows) ** 2, self.memory_limit, f"{len(rows):,} rows", _REMEDY)
+        return whole_spectrum(gram.dense(self.kernel_._gram, rows), multiplicities)
 
     @property
     def _repeats_rows(self) -> bool:
         """Whether weights are taken literally, for filters whose refits know no weights."""
         return self._multiplicities is not None and not self.filter.takes_multiplicities
 
-    def _chosen_solver(self, n: int) -> str:
-        if self.solver not in ("auto", "dense", "low-rank"):
-            raise ValueError(f'solver={self.solver!r} must be "auto", "dense" or "low-rank"')
-        check_number("tol", self.tol, low=0, open_low=True)
-        plain = isinstance(self.filter, Tikhonov) and self._multiplicities is None
-        if self.solver != "auto":
-            if self.solver == "low-rank" and not plain:
-                raise ValueError('solver="low-rank" works with Tikhonov() and without sample_weight; use "dense"')
-            return self.solver
-        small = n <= DENSE_ROWS and DENSE_ARRAYS * 8 * n**2 <= memory_budget(self.memory_limit)
-        return "dense" if small or not plain else "low-rank"
-
     def _chosen_weights(self, spectrum: Spectrum) -> Array:
         """Choose λ and the scale on a spectrum; weights of the mean before it is scaled."""
-        lam, scale = self._given_lam(), self._given_scale()
+        lam, scale = self._given_lam(), given_scale(self.scale, self.lam)
         self.loo_path_ = None
         if lam is None or scale is None:
             score = self._selection_score(spectrum, scale)
@@ -179,7 +196,7 @@ class SpectralKernelMean(BaseKernelMean):
         n, rank = len(points), FIRST_RANK
         while True:
             rank = min(rank, n)
-            check_memory(4 * 8 * n * rank, self.memory_limit, f"{n:,} rows at rank {rank}", _REMEDY)
+            self._check_low_rank_memory(n, rank)
             spectrum, L = self._low_rank(points, rank)
             weights = self._chosen_weights(spectrum)
             self.rank_ = L.shape[1]
@@ -187,6 +204,7 @@ class SpectralKernelMean(BaseKernelMean):
             if self.spectrum_error_ <= self.tol:
                 return weights
             if rank >= n / 2 and self.solver == "auto":
+                self.solver_ = "dense"
                 return None
             if rank >= n / 2:
                 raise ValueError(
@@ -195,10 +213,16 @@ class SpectralKernelMean(BaseKernelMean):
                 )
             rank *= 2
 
+    def _check_low_rank_memory(self, n: int, rank: int) -> None:
+        """Of the factor, a copy of it, the eigenvectors and their squares."""
+        needed = 8 * n * (4 * rank + _SEARCHED)
+        check_memory(needed, self.memory_limit, f"{n:,} rows at rank {rank}", _REMEDY)
+
     def _low_rank(self, points: Array, rank: int) -> tuple[Spectrum, Array]:
         diagonal = self.kernel_._diag(points)
         _, L, residual_trace = pivoted_cholesky(self.kernel_._gram, points, rank, diagonal=diagonal)
-        return low_rank_spectrum(L, residual_trace), L
+        L = L if L.shape[1] else np.zeros((len(points), 1))
+        return low_rank_spectrum(L, residual_trace=residual_trace), L
 
     def _relative_error(self, points: Array, L: Array, weights: Array) -> float:
         if self.lam_ == 0 or np.isinf(self.lam_):
@@ -213,23 +237,11 @@ class SpectralKernelMean(BaseKernelMean):
             raise ValueError(f"filter={self.filter!r} must be a filter object such as muhat.Tikhonov()")
         if isinstance(self.lam, str) and self.lam == "theorem4" and not isinstance(self.filter, Tikhonov):
             raise ValueError(f'lam="theorem4" is a score of Tikhonov\'s filter; with {self.filter!r} use lam="loo"')
-        if isinstance(self.lam, str) and self.lam in ("loo", "theorem4"):
-            return None
-        return check_number("lam", self.lam, low=0, finite=False, or_else='"loo" or "theorem4"')
-
-    def _given_scale(self) -> float | None:
-        scale = None
-        if not (isinstance(self.scale, str) and self.scale == "loo"):
-            scale = check_number("scale", self.scale, low=0, or_else='"loo"')
-        if isinstance(self.lam, str) and self.lam == "theorem4" and scale != 1.0:
-            raise ValueError(
-                f'scale={self.scale!r}: lam="theorem4" scores the estimate as it is; use lam="loo" or a number'
-            )
-        return scale
+        return given_lam(self.lam)
 
     def _check_parameters(self, repetitions: Array) -> None:
         self._given_lam()
-        self._given_scale()
+        given_scale(self.scale, self.lam)
         if self._repeats_rows and (repetitions != np.rint(repetitions)).any():
             raise ValueError(f"sample_weight must be whole numbers with {self.filter!r}; for others use Tikhonov()")
         if self._multiplicities is not None and (repetitions < 1).any():
@@ -254,8 +266,8 @@ class SpectralKernelMean(BaseKernelMean):
         points = self.mean_.measures[0].points
         repetitions = multiplicities_or_ones(points, self._multiplicities)
         present = repetitions > 0
-        if self.solver_ == "dense":
-            spectrum = self._whole(points[present], repetitions[present])
+        if self.solver_ == "dense" or self._has_few_features(points[present]):
+            spectrum = self._exact_spectrum(points[present], repetitions[present])
         else:
             spectrum, _ = self._low_rank(points, self.rank_)
         score = DeletionScore(spectrum, self.filter.refits(spectrum), self.scale_)

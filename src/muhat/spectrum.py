@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-from scipy.linalg import eigh
+from scipy.linalg import eigh, svd
 
 from muhat.distances import power_of_two_near
 from muhat.types import Array
@@ -77,10 +77,7 @@ class Spectrum:
 
 
 def whole_spectrum(K: Array, multiplicities: Array | None = None) -> Spectrum:
-    """Decompose K, which is overwritten: two n x n arrays besides LAPACK's workspace of the same size.
-
-    Eigenvalues below the rounding error of the largest, n·ε, are set to 0.
-    """
+    """Decompose K, which becomes the eigenvectors: besides it LAPACK works on two more arrays of that size."""
     diagonal = np.diag(K).copy()
     repetitions = np.ones(len(K)) if multiplicities is None else multiplicities
     unit = power_of_two_near(float(repetitions @ diagonal / repetitions.sum()))
@@ -91,22 +88,24 @@ def whole_spectrum(K: Array, multiplicities: Array | None = None) -> Spectrum:
         K *= root
         K *= root[:, None]
     eigenvalues, eigenvectors = eigh(K.T, driver="evd", overwrite_a=True, check_finite=False)
-    rounding = len(K) * np.finfo(np.float64).eps * max(eigenvalues[-1], 0.0)
-    eigenvalues[eigenvalues <= rounding] = 0.0
-    return Spectrum(eigenvalues, eigenvectors, diagonal / unit, unit, multiplicities)
+    return Spectrum(_without_rounding(eigenvalues, len(K)), eigenvectors, diagonal / unit, unit, multiplicities)
 
 
-def low_rank_spectrum(L: Array, residual_trace: float = 0.0) -> Spectrum:
-    """The spectrum of LLᵀ ~ K, L of shape (n, r), in O(nr²): eigenpairs with the eigenvalue 0 are left out."""
+def low_rank_spectrum(L: Array, multiplicities: Array | None = None, residual_trace: float = 0.0) -> Spectrum:
+    """The spectrum of LLᵀ, which is K but for a part of the given trace, in O(nr²); L of shape (n, r), 1 ≤ r ≤ n.
+
+    Of the eigenpairs with the eigenvalue 0 all but r are left out.
+    """
     diagonal = np.einsum("ij,ij->i", L, L)
-    unit = power_of_two_near(float(diagonal.mean()))
-    eigenvalues, V = eigh(L.T @ L / unit, driver="evd", overwrite_a=True, check_finite=False)
-    kept = eigenvalues > len(L) * np.finfo(np.float64).eps * max(eigenvalues[-1], 0.0)
-    eigenvalues, V = eigenvalues[kept], V[:, kept]
-    return Spectrum(
-        eigenvalues,
-        L @ (V / np.sqrt(eigenvalues * unit)),
-        diagonal / unit,
-        unit,
-        left_out=residual_trace / unit / len(L),
-    )
+    repetitions = np.ones(len(L)) if multiplicities is None else multiplicities
+    unit = power_of_two_near(float(repetitions @ diagonal / repetitions.sum()))
+    U, singular, _ = svd(np.sqrt(repetitions)[:, None] * L, full_matrices=False, overwrite_a=True, check_finite=False)
+    eigenvalues = _without_rounding((singular[::-1] / np.sqrt(unit)) ** 2, len(L))
+    eigenvectors, left_out = np.ascontiguousarray(U[:, ::-1]), residual_trace / unit / len(L)
+    return Spectrum(eigenvalues, eigenvectors, diagonal / unit, unit, multiplicities, left_out=left_out)
+
+
+def _without_rounding(eigenvalues: Array, n: int) -> Array:
+    """Ascending eigenvalues with those set to 0 that lie below the rounding error of the largest, n·ε."""
+    rounding = n * np.finfo(np.float64).eps * max(eigenvalues[-1], 0.0)
+    return np.where(eigenvalues > rounding, eigenvalues, 0.0)

@@ -34,8 +34,8 @@ def fitted_features(features: Any, kernel: Any, rows: Array) -> Nystroem:
     """Features as they come where they are fitted, else fitted to the rows with the host's kernel."""
     if not isinstance(features, Nystroem):
         raise ValueError(
-            f"features={features!r} must be Nystroem features, whose landmarks carry the mean; for others use "
-            f"muhat.MeanSketch"
+            f"features={features!r} must be Nystroem features, such as muhat.Nystroem(n_components=100), whose "
+            f"landmarks carry the mean; for others use muhat.MeanSketch"
         )
     if hasattr(features, "fingerprint_"):
         return features

@@ -7,8 +7,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, OutlierMixin, RegressorMixin
-from sklearn.calibration import CalibratedClassifierCV
-from sklearn.svm import SVC, SVR, OneClassSVM
 from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
@@ -181,10 +179,14 @@ class SupportMeasureClassifier(ClassifierMixin, _SupportMeasureMachine):
                 f"y holds one class only, {self.classes_[0]!r}, and a classifier needs two; bags of one class are "
                 f"for OneClassSupportMeasureMachine"
             )
+        from sklearn.svm import SVC  # takes long to import
+
         machine = SVC(kernel="precomputed", C=C)
         self._fit_machine(machine, bags, y)
         if self.probability:
             K = self._embedding._fit(bags)
+            from sklearn.calibration import CalibratedClassifierCV
+
             self._calibrated = CalibratedClassifierCV(machine, ensemble=False).fit(K, y)
         return self
 
@@ -285,6 +287,8 @@ class SupportMeasureRegressor(RegressorMixin, _SupportMeasureMachine):
         C = check_number("C", self.C, low=0, open_low=True)
         epsilon = check_number("epsilon", self.epsilon, low=0)
         y = _check_target(self, bags, y).astype(np.float64)
+        from sklearn.svm import SVR
+
         return self._fit_machine(SVR(kernel="precomputed", C=C, epsilon=epsilon), bags, y)
 
 
@@ -353,6 +357,8 @@ class OneClassSupportMeasureMachine(OutlierMixin, _SupportMeasureMachine):
         self
         """
         nu = check_number("nu", self.nu, low=0, high=1, open_low=True)
+        from sklearn.svm import OneClassSVM
+
         self._fit_machine(OneClassSVM(kernel="precomputed", nu=nu), bags)
         self.offset_ = float(self._machine.offset_[0])
         return self

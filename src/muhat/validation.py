@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -57,16 +58,39 @@ def check_rows(
     """
     copy = estimator is not None and reset if copy is None else copy
     options = {"dtype": np.float64, "ensure_min_samples": min_rows, "order": "C", "copy": copy}
+    _check_kind(name, X)
     try:
         if estimator is None:
             return check_array(X, input_name=name, **options)
         return validate_data(estimator, X, reset=reset, **options)
-    except ValueError as error:
+    except (ValueError, TypeError) as error:
         reason = str(error).partition("\n")[0].removesuffix(".")
         message = next((message for sign, message in _MESSAGES.items() if sign in reason), None)
         if message is None:
             raise
-        raise ValueError(message.format(name=name, reason=reason)) from error
+        kind = ValueError if isinstance(error, ValueError) else TypeError
+        raise kind(message.format(name=name, reason=reason)) from error
+
+
+def _check_kind(name: str, X: Any) -> None:
+    """Refuse what numpy would take for numbers, or for a table: dates, masked entries, the name of a file."""
+    if isinstance(X, str | PathLike):
+        raise ValueError(f"{name}={X!r} is no matrix; read the file first, for example by pandas.read_csv")
+    if np.ma.is_masked(X):
+        raise ValueError(f"{name} has masked entries; drop such rows first, np.ma.compress_rows({name})")
+    columns = getattr(X, "columns", [""])
+    types = [X.dtype] if hasattr(X, "dtype") else getattr(X, "dtypes", [])
+    dates = [f"{column} {kind}".strip() for column, kind in zip(columns, types, strict=False) if _is_temporal(kind)]
+    if dates:
+        raise ValueError(
+            f"{name} holds dates or durations ({dates[0]}); drop such columns, or turn them into numbers first, such "
+            f"as days since the earliest"
+        )
+
+
+def _is_temporal(kind: Any) -> bool:
+    """Whether a type of columns, of numpy, pandas or polars, is one of dates, times or durations."""
+    return getattr(kind, "kind", None) in ("m", "M") or (hasattr(kind, "is_temporal") and kind.is_temporal())
 
 
 _MESSAGES = {
@@ -74,6 +98,14 @@ _MESSAGES = {
     "example with sklearn.preprocessing.OneHotEncoder",
     "contains NaN": "{reason}; drop such rows, {name}[np.isfinite({name}).all(axis=1)], or fill the gaps by "
     "sklearn.impute.SimpleImputer",
+    "argument must be": "{name} holds values that are not numbers ({reason}); pass a matrix: an array, a data frame or "
+    "a list of rows",
+    "Cannot cast": "{name} is an array of records; make it a matrix, pandas.DataFrame({name})",
+    "at least one array or dtype": "{name} has no columns; pass one or more",
+    "inhomogeneous": "the rows of {name} have different lengths; give each row the same columns, and pass bags of rows "
+    "to DistributionKernel or a support measure machine",
+    "Complex data": "{reason}; pass real and imaginary parts as columns, np.hstack([{name}.real, {name}.imag])",
+    "got scalar array": "{name} is no matrix; pass rows and columns, such as [[1.0, 2.0], [3.0, 4.0]]",
     "contains infinity": "{reason}; drop such rows, {name}[np.isfinite({name}).all(axis=1)], or rescale {name}",
     "array with dim": "{reason}; bags of rows go as a list of matrices to DistributionKernel or a support measure "
     "machine, and {name}.reshape(len({name}), -1) makes one row of each",
