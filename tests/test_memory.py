@@ -32,6 +32,8 @@ REFUSES = {
     "ConstrainedKernelMean": "mh.ConstrainedKernelMean().fit(X)",
     "KernelPCA": "mh.KernelPCA(2).fit(X)",
     "KernelCovariance": "mh.KernelCovariance(mean=mh.ShrunkKernelMean()).fit(X)",
+    "DistributionKernel, many bags": "mh.DistributionKernel().fit(list(X[:, None]))",
+    "SupportMeasureRegressor, many bags": "mh.SupportMeasureRegressor().fit(list(X[:, None]), X[:, 0])",
     "mmd_test": "mh.mmd_test(X[:6000], X[6000:])",
     "hsic_test": "mh.hsic_test(X, X)",
 }

@@ -7,7 +7,6 @@ from html.parser import HTMLParser
 import pytest
 from browser import Browser, require_chromium
 
-from muhat.reproduce import report
 from muhat.reproduce.claims import RULE
 from muhat.reproduce.experiment import Picture, Plan, Section, Table
 from muhat.reproduce.figure1 import EXPERIMENT
@@ -109,7 +108,7 @@ def test_a_failed_write_names_file_and_remedy_and_keeps_the_old_one(results, sec
     def full(source, target):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(report.os, "replace", full)
+    monkeypatch.setattr("os.replace", full)
     with pytest.raises(StoreError, match=r"results\.json \(No space left on device\).*--out"):
         write_report(tmp_path, {**results, "claims": []}, sections)
     assert page.read_bytes() == before

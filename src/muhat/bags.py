@@ -22,6 +22,7 @@ from muhat.kernels import Gaussian, Kernel, check_kernel
 from muhat.level2 import Level2, check_level2, evaluate_level2, resolve_level2
 from muhat.mean import BaseKernelMean
 from muhat.memo import CACHE_BYTES, Memo, content_key
+from muhat.memory import check_memory
 from muhat.recipes import check_recipe, mean_weights
 from muhat.threads import one_blas_thread
 from muhat.types import Array
@@ -38,6 +39,9 @@ from muhat.whitening import (
 
 BLOCK = 512
 """Rows and columns of a tile: 2 MB of float64, so that it is still in the cache when it is summed."""
+
+GRAM_ARRAYS = 4
+"""How many arrays of bags x bags a fit takes: inner products, distances, the level-2 kernel, and one to work on."""
 
 memo = Memo(CACHE_BYTES)
 """Gram matrices of bags that were met before; ``memo.clear()`` frees the memory."""
@@ -325,6 +329,7 @@ class DistributionKernel(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, 
         check_features(self.features)
         strength = check_strength(self.whiten)
         data = check_bags(bags, self, reset=True)
+        check_memory(GRAM_ARRAYS * 8 * len(data) ** 2, None, f"a Gram matrix of {len(data):,} bags", "use fewer bags")
         key = content_key("resolve", data.key, self.kernel)
         self.kernel_ = memo.recall(key, lambda: self.kernel.resolve(data.rows))
         exact = strength is None and self.features is None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -104,13 +103,9 @@ def _check_target(html: str | None, paths: Sequence[str]) -> None:
 
 
 def _write(path: str, text: str) -> None:
-    """Write beside the file and move over it, so that it is whole or as it was."""
-    target = Path(path)
-    temporary = target.with_name(f".{target.name}.part")
+    from muhat.reproduce.pages import write_whole
+
     try:
-        temporary.write_bytes(text.encode())
-        os.replace(temporary, target)
+        write_whole(Path(path), text)
     except OSError as error:
         raise ValueError(f"--html {path} cannot be written: {error.strerror or error}") from error
-    finally:
-        temporary.unlink(missing_ok=True)

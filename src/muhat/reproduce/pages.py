@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 from importlib.metadata import version
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from muhat.reproduce.experiment import Table
@@ -33,6 +35,17 @@ def page_template(name: str, package: str = "muhat.reproduce") -> Template:
     environment.filters.update(shown=shown, prose=prose, unbroken=unbroken, inline=inline_svg, classes=column_classes)
     environment.globals["version"] = version("muhat")
     return environment.get_template(name)
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Write beside the file and move over it, so that whoever reads it sees the old content or the new."""
+    temporary = path.with_name(f".{path.name}.part")
+    try:
+        temporary.write_bytes(text.encode())
+        os.replace(temporary, path)
+    finally:
+        if temporary.is_file():
+            temporary.unlink()
 
 
 def shown(value: Any) -> str:

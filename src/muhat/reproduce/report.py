@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from shutil import get_terminal_size
 from textwrap import wrap
@@ -11,7 +10,7 @@ from typing import Any, get_args
 
 from muhat.reproduce.claims import Verdict
 from muhat.reproduce.experiment import Section
-from muhat.reproduce.pages import page_template
+from muhat.reproduce.pages import page_template, write_whole
 from muhat.reproduce.store import StoreError
 
 Results = dict[str, Any]
@@ -44,9 +43,9 @@ def write_report(folder: Path, results: Results, sections: dict[str, Section]) -
     Path
         That of ``index.html``.
     """
-    _replace(folder / "results.json", json.dumps(results, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+    _write(folder / "results.json", json.dumps(results, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
     page = folder / "index.html"
-    _replace(page, render(results, sections))
+    _write(page, render(results, sections))
     return page
 
 
@@ -118,22 +117,16 @@ def _marked(claim: dict[str, str]) -> str:
     return f"{SYMBOLS[claim['verdict']]} {claim['verdict']}"
 
 
-def _replace(path: Path, text: str) -> None:
-    """Write beside the file and move over it, so that whoever reads it sees the old content or the new."""
-    temporary = path.with_name(f".{path.name}.part")
+def _write(path: Path, text: str) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_bytes(text.encode())
-        os.replace(temporary, path)
+        write_whole(path, text)
     except OSError as error:
         reason = error.strerror or error
         raise StoreError(
             f"cannot write {path} ({reason}); all finished cells are kept: make room and run the same command, or "
             "choose another folder with --out"
         ) from error
-    finally:
-        if temporary.is_file():
-            temporary.unlink()
 
 
 def _link(claim: dict[str, Any], experiments: dict[str, Any]) -> str | None:
