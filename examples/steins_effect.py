@@ -72,10 +72,10 @@ def relative(values):
 
 
 results = {name: relative(losses(kernel, 10, ESTIMATORS.values())) for name, kernel in KERNELS.items()}
-print("loss / plain average's".ljust(24) + "".join(f"{name:>22}" for name in KERNELS))
+print("loss / plain average's".ljust(23) + "".join(f"{name.removeprefix('polynomial, '):>15}" for name in KERNELS))
 for j, name in enumerate(NAMES):
     cells = [f"{ratios[j]:.3f} ± {errors[j]:.3f}" for ratios, errors in results.values()]
-    print(f"{name:<24}" + "".join(f"{cell:>22}" for cell in cells))
+    print(f"{name:<23}" + "".join(f"{cell:>15}" for cell in cells))
 
 # %%
 # Shorter bars are better, and left of the dotted line is better than the plain average. All ways to shrink win with the
