@@ -157,10 +157,10 @@ class ElementDisplay(Display):
             largest = np.abs(z).max() or 1.0
             options |= {"cmap": "RdBu_r", "levels": np.linspace(-largest, largest, 2 * _LEVELS + 1)}
         ax.figure.colorbar(ax.contourf(x, y, z, **_style(options, style)), ax=ax)
-        for k, (label, rows) in enumerate(self.points):
-            ax.scatter(
-                rows[:, 0], rows[:, 1], s=10, color=f"C{k + 1}", edgecolor="0.2", linewidth=0.3, label=label or None
-            )
+        colours = ("#b2182b", "#2166ac") if self.diverging else ("#e66101", "#5e3c99")  # as the map where it has more
+        for (label, rows), marker, colour in zip(self.points, "o^", colours, strict=False):
+            edge = {"edgecolor": "white", "linewidth": 0.6}
+            ax.scatter(*rows.T, s=22, marker=marker, color=colour, **edge, label=label or None)
         ax.set(xlabel="x₁", ylabel="x₂")
 
 
