@@ -160,7 +160,7 @@ class ElementDisplay(Display):
         colours = ("#b2182b", "#2166ac") if self.diverging else ("#e66101", "#5e3c99")  # as the map where it has more
         for (label, rows), marker, colour in zip(self.points, "o^", colours, strict=False):
             edge = {"edgecolor": "white", "linewidth": 0.6}
-            ax.scatter(*rows.T, s=22, marker=marker, color=colour, **edge, label=label or None)
+            ax.scatter(*rows.T, s=14, marker=marker, color=colour, **edge, label=label or None)
         ax.set(xlabel="x₁", ylabel="x₂")
 
 
