@@ -55,7 +55,10 @@ class Cube:
     def truth(self, kernel: mh.Gaussian, X: np.ndarray) -> tuple[np.ndarray, float]:
         """The mean element at X, and its squared norm."""
         s = kernel.bandwidth
-        side = lambda x: s * np.sqrt(np.pi / 8) * (erf((1 - x) / s / np.sqrt(2)) + erf((1 + x) / s / np.sqrt(2)))  # noqa: E731
+
+        def side(x: np.ndarray) -> np.ndarray:
+            return s * np.sqrt(np.pi / 8) * (erf((1 - x) / s / np.sqrt(2)) + erf((1 + x) / s / np.sqrt(2)))
+
         nodes, weights = np.polynomial.legendre.leggauss(60)
         return np.prod(side(X), axis=1), float(0.5 * weights @ side(nodes)) ** self.d
 

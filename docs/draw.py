@@ -24,7 +24,7 @@ LAYERS = [
     ("#f8e1d8", "operators", "memo components operators covariance preimages pca", "centring, kernel PCA"),
     ("#f8e1d8", "densities", "matching matching_setup matching_solvers density", "the nearest mixture"),
     ("#f8e1d8", "bags", "level2 bag_input whitening bags pooling support_measure", "distributions as data"),
-    ("#f8e1d8", "questions", "hypothesis_tests errors mmd_intervals datasets", "tests, error bars, tables"),
+    ("#f8e1d8", "questions", "split_means hypothesis_tests errors mmd_intervals datasets", "tests, error bars, tables"),
     ("#ece4f3", "machines", "dask_input worker_tasks distributed", "the same on Dask"),
     (
         "#ece4f3",

@@ -33,7 +33,10 @@ def small_tiles(monkeypatch):
 def sums_by_pairs(A, a, B, b):
     """Sums and magnitudes of the Gaussian kernel of width 1.5."""
     left, right = zip(A.parts(A.rows), A.parts(a), strict=True), list(zip(B.parts(B.rows), B.parts(b), strict=True))
-    k = lambda x, y: oracles.gaussian(x, y, 1.5)  # noqa: E731
+
+    def k(x, y):
+        return oracles.gaussian(x, y, 1.5)
+
     found = [[oracles.kernel_sum(k, X, Y, beta, gamma) for Y, gamma in right] for X, beta in left]
     return np.moveaxis(np.array(found), -1, 0)
 

@@ -12,7 +12,7 @@ from scipy import stats
 from tables import KERNELS, sample
 
 import muhat as mh
-from muhat import hypothesis_tests
+from muhat import hypothesis_tests, split_means
 from muhat.hypothesis_tests import hsic_test, mmd_test
 from muhat.recipes import mean_element
 
@@ -104,7 +104,7 @@ def test_all_splits_are_those_of_scipy(unbiased):
     kernel = mh.Gaussian(1.5)
     K = kernel(np.concatenate([X, Y]))
     oracle = all_of_scipy(lambda x, y: slow_mmd(K, x, y, unbiased), np.arange(4), np.arange(4, 9))
-    means = hypothesis_tests._estimated_means(None, K, 4, unbiased)
+    means = split_means.estimated_means(None, K, 4, unbiased)
     null = means.statistics(all_splits(4, 9))
     assert_allclose(np.sort(null), np.sort(oracle.null_distribution), rtol=0, atol=1e-14)
     assert_same_test(mmd_test(X, Y, kernel, 9999, 0, unbiased=unbiased), oracle)
@@ -177,8 +177,8 @@ def test_each_kernel_value_is_computed_once():
 def test_blocks_do_not_matter(mean, monkeypatch):
     X, Y = sample(30, 2, seed=0), sample(21, 2, seed=1)
     whole = mmd_test(X, Y, n_resamples=25, random_state=3, mean=mean)
-    monkeypatch.setattr(hypothesis_tests, "SPLIT_BYTES", 8 * 51 * 4)
-    monkeypatch.setattr(hypothesis_tests, "_ROWS", 8)
+    monkeypatch.setattr(split_means, "SPLIT_BYTES", 8 * 51 * 4)
+    monkeypatch.setattr(split_means, "_ROWS", 8)
     blocked = mmd_test(X, Y, n_resamples=25, random_state=3, mean=mean)
     assert_allclose(blocked.null_distribution, whole.null_distribution, rtol=0, atol=1e-14)
     assert blocked.pvalue == whole.pvalue
@@ -193,7 +193,7 @@ def test_ties_are_those_of_exact_arithmetic():
         first, second = Z[split].sum(axis=0), Z[~split].sum(axis=0)
         exact.append(sum((Fraction(int(a), 4) - Fraction(int(b), 5)) ** 2 for a, b in zip(first, second, strict=True)))
     K = mh.Linear()(Z)
-    null = hypothesis_tests._estimated_means(None, K, 4, False).statistics(splits)
+    null = split_means.estimated_means(None, K, 4, False).statistics(splits)
     rounding = np.finfo(float).eps * np.trace(K) / 9
     for i in range(len(exact)):
         reached = sum(value >= exact[i] for value in exact)
@@ -264,7 +264,7 @@ def test_shrunk_means_are_refits(name, shrinkage):
     Z = sample(9, 3, seed=0, shift=0.2)
     K, splits = KERNELS[name](Z), all_splits(4, 9)
     mean = mh.ShrunkKernelMean(shrinkage=shrinkage)
-    fast, slow = hypothesis_tests._ShrunkMeans(K, 4, mean), hypothesis_tests._RefittedMeans(K, 4, mean)
+    fast, slow = split_means._ShrunkMeans(K, 4, mean), split_means._RefittedMeans(K, 4, mean)
     assert_allclose(fast.weights(splits), slow.weights(splits), rtol=0, atol=1e-12)
     assert_allclose(fast.statistics(splits), slow.statistics(splits), rtol=0, atol=1e-12 * np.trace(K))
 
@@ -347,62 +347,3 @@ def test_results_are_frozen_and_say_what_was_found():
         assert f"pvalue={result.pvalue:.4g}, n_resamples=999" in repr(result)
         with pytest.raises(FrozenInstanceError):
             result.pvalue = 0.0
-
-
-# ---------------------------------------------------------------- bad input
-
-GOOD = sample(6, 2, seed=0)
-HOLED = np.where(np.arange(12).reshape(6, 2) == 3, np.nan, GOOD)
-NOT_FINITE = mh.as_kernel(lambda A, B: np.where(A[:, :1] == B[:, 0], 1.0, np.nan))
-
-INFINITE = np.where(np.isnan(HOLED), np.inf, GOOD)
-TARGETED = mh.ShrunkKernelMean(target=mh.embed(mh.Gaussian(1.0), GOOD))
-EQUAL = GOOD[:1].repeat(3, axis=0)
-
-BAD_FOR_BOTH = [
-    ((GOOD, HOLED), {}, "Y contains NaN"),
-    ((INFINITE, GOOD), {}, "X contains infinity"),
-    ((GOOD, GOOD[:, 0]), {}, "2D"),
-    ((GOOD, [["a", "b"]] * 6), {}, "not numbers"),
-    ((GOOD, np.empty((0, 2))), {}, "0 sample"),
-    ((GOOD[:1], GOOD[:1]), {}, "X has 1 row"),
-    ((EQUAL, EQUAL), {}, "two rows that differ"),
-    ((GOOD, GOOD), {"n_resamples": 0}, "n_resamples=0 must be a whole number of at least 1"),
-    ((GOOD, GOOD), {"n_resamples": 9.5}, "n_resamples=9.5"),
-    ((GOOD, GOOD), {"random_state": "seed"}, "random_state='seed'"),
-]
-BAD_FOR_MMD = [
-    ((GOOD, GOOD[:1]), {}, "Y has 1 row"),
-    ((GOOD, GOOD[:, :1]), {}, "X has 2 columns and Y has 1"),
-    ((GOOD, GOOD), {"kernel": "rbf"}, "kernel='rbf' must be a kernel object"),
-    ((GOOD, GOOD), {"kernel": mh.Gaussian}, "must be a kernel object"),
-    ((GOOD, GOOD + 1), {"kernel": NOT_FINITE}, "not finite"),
-    ((GOOD, GOOD), {"mean": "shrunk"}, "mean='shrunk' must be None"),
-    ((GOOD, GOOD), {"mean": mh.ShrunkKernelMean(), "unbiased": True}, "unbiased=True"),
-    ((GOOD, GOOD), {"mean": mh.ShrunkKernelMean(shrinkage=1.4)}, "shrinkage=1.4"),
-    ((GOOD, GOOD), {"mean": mh.SpectralKernelMean(lam=-1)}, "lam=-1"),
-    ((GOOD, GOOD), {"mean": TARGETED}, "target=None"),
-]
-BAD_FOR_HSIC = [
-    ((GOOD, GOOD[:5]), {}, "X has 6 rows and Y has 5"),
-    ((GOOD, GOOD), {"kernel_x": None}, "kernel_x=None must be a kernel object"),
-    ((GOOD, GOOD), {"kernel_y": np.dot}, "kernel_y=.* must be a kernel object"),
-    ((GOOD, GOOD), {"kernel_y": NOT_FINITE}, "not finite"),
-    ((GOOD[:3], GOOD[:3]), {"unbiased": True}, "X has 3 row.* at least 4"),
-]
-BAD = {mmd_test: BAD_FOR_BOTH + BAD_FOR_MMD, hsic_test: BAD_FOR_BOTH + BAD_FOR_HSIC}
-
-
-@pytest.mark.parametrize(("test", "case"), [(test, case) for test in BAD for case in BAD[test]])
-def test_bad_input(test, case):
-    arguments, settings, message = case
-    with pytest.raises(ValueError, match=message):
-        test(*arguments, **settings)
-
-
-def test_columns_of_data_frames_are_matched_by_name():
-    pandas = pytest.importorskip("pandas")
-    X = pandas.DataFrame(np.random.default_rng(0).normal(size=(9, 2)), columns=["a", "b"])
-    assert mmd_test(X, X.iloc[:5], random_state=0).pvalue > 0.5
-    with pytest.raises(ValueError, match=r"\['a', 'b'\] and Y has \['b', 'a'\]"):
-        mmd_test(X, X[["b", "a"]])

@@ -93,10 +93,10 @@ def test_a_value(kernel):
 @pytest.mark.parametrize("left", ["linear", "gaussian", "scaled_sum"])
 def test_sums_products_and_multiples(left, right):
     X, Y = sample(6, 3, seed=4), sample(5, 3, seed=5)
-    k, l, f, g = KERNELS[left], KERNELS[right], FUNCTIONS[left], FUNCTIONS[right]  # noqa: E741
-    K, L = oracles.gram(f, X, Y), oracles.gram(g, X, Y)
-    assert_allclose((k + l)(X, Y), K + L, rtol=1e-10, atol=1e-12)
-    assert_allclose((k * l)(X, Y), K * L, rtol=1e-10)
+    k, other = KERNELS[left], KERNELS[right]
+    K, L = oracles.gram(FUNCTIONS[left], X, Y), oracles.gram(FUNCTIONS[right], X, Y)
+    assert_allclose((k + other)(X, Y), K + L, rtol=1e-10, atol=1e-12)
+    assert_allclose((k * other)(X, Y), K * L, rtol=1e-10)
     for factor in (2.5, np.float64(2.5), np.float32(2.5), Fraction(5, 2)):
         assert_allclose((factor * k)(X, Y), 2.5 * K, rtol=1e-10)
         assert factor * k == k * factor

@@ -64,6 +64,7 @@ APPLICATIONS = [
     "bags",
     "pooling",
     "support_measure",
+    "split_means",
     "hypothesis_tests",
     "errors",
     "mmd_intervals",

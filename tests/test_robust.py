@@ -90,7 +90,10 @@ def test_huber_against_an_optimiser(threshold):
     """With the linear kernel the space is R^d, where any optimiser finds the minimum."""
     rows = sample(15, 2, seed=3)
     found = RobustKernelMean(mh.Linear(), threshold=threshold, tol=1e-10, max_iter=5000).fit(rows)
-    objective = lambda mu: Loss(threshold).values(np.linalg.norm(rows - mu, axis=1)).mean()  # noqa: E731
+
+    def objective(mu):
+        return Loss(threshold).values(np.linalg.norm(rows - mu, axis=1)).mean()
+
     best = minimize(objective, rows.mean(axis=0), method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-15})
     assert_allclose(found.weights_ @ rows, best.x, atol=1e-6)
     assert_allclose(found.objective_path_[-1], best.fun, rtol=1e-9)

@@ -24,9 +24,9 @@ class Precomputed(Kernel):
 
     matrix: Array
 
-    def training_points(self) -> Array:
-        """The training rows, by number."""
-        return np.arange(len(self.matrix))[:, None]  # type: ignore[return-value]
+    def training_points(self) -> Any:
+        """The training rows, by number: integers where other kernels have coordinates."""
+        return np.arange(len(self.matrix))[:, None]
 
     def points(self, X: Any, n_features: int | None = None) -> Array:
         if _are_indices(X):

@@ -348,7 +348,7 @@ class Fourier(BaseFeatures):
         size = max(_CACHED // width, 1)
         buffers = np.empty((3, min(size, len(rows)), width))
         with np.errstate(over="ignore"):
-            scaled = (rows - self._centre) / self.kernel_.bandwidth  # type: ignore[attr-defined]
+            scaled = (rows - self._centre) / self.kernel_.get_params()["bandwidth"]
         np.clip(scaled, -_FARTHEST, _FARTHEST, out=scaled)
         for block in _blocks(len(rows), size):
             turns, sine, work = buffers[:, : block.stop - block.start]

@@ -143,11 +143,12 @@ class SteppedRefits:
             steps[i], cross[i], square[i] = g, a * (K[i, others] @ U), g.clip(0) * a**2
         order = np.argsort(-steps, axis=None)
         self.values: Array | None = steps.ravel()[order]
+        self._ascending = -self.values
         self._cross = np.append(0.0, np.cumsum(cross.ravel()[order]) / n)
         self._square = np.append(0.0, np.cumsum(square.ravel()[order]) / n)
 
     def means(self, lams: Array) -> RefitMeans:
-        kept = np.searchsorted(-self.values, -np.atleast_1d(lams), side="right")  # type: ignore[operator]
+        kept = np.searchsorted(self._ascending, -np.atleast_1d(lams), side="right")
         return RefitMeans(self._cross[kept], self._square[kept])
 
 

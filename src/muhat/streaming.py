@@ -65,7 +65,7 @@ class SketchedMeanMixin:
     def _store_choice(self, choice: MeanChoice) -> None:
         raise TypeError(f"{type(self).__name__} must define _store_choice(choice)")
 
-    @available_if(_has_features)  # type: ignore[untyped-decorator]
+    @available_if(_has_features)
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Add a block of rows to the estimate; only with ``features``.
 

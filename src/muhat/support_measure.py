@@ -190,7 +190,7 @@ class SupportMeasureClassifier(ClassifierMixin, _SupportMeasureMachine):
             self._calibrated = CalibratedClassifierCV(machine, ensemble=False).fit(K, y)
         return self
 
-    @available_if(_offers_probabilities)  # type: ignore[untyped-decorator]
+    @available_if(_offers_probabilities)
     def predict_proba(self, bags: Any) -> Array:
         """Probability of each class, with ``probability=True``.
 

@@ -85,7 +85,7 @@ def _has_squares(kernel: Kernel, points: Array) -> bool:
     """Whether squares of the data, and of its ratio to the bandwidth, neither overflow nor vanish."""
     largest = _LARGEST if isinstance(kernel, _RADIAL) else _LARGEST_POWERED
     spread = np.ptp(points, axis=0).max() if np.abs(points).max() < largest else np.inf
-    widths = [spread, spread / kernel.bandwidth] if isinstance(kernel, _RADIAL) else [spread]  # type: ignore[operator]
+    widths = [spread, spread / kernel._width] if isinstance(kernel, _RADIAL) else [spread]
     return bool(spread == 0 or all(_SMALLEST < width < _LARGEST for width in widths))
 
 

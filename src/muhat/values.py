@@ -8,8 +8,8 @@ grid, and nobody else who holds the old kernel notices.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any, Self
+from dataclasses import Field, fields, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import NotFittedError
@@ -30,9 +30,11 @@ def _split_nested(params: dict[str, Any]) -> tuple[dict[str, Any], dict[str, dic
 class Value:
     """Base of frozen dataclasses that scikit-learn can read as nested parameters."""
 
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters by name; those of nested values as ``outer__inner``."""
-        params = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+        params = {field.name: getattr(self, field.name) for field in fields(self)}
         if deep:
             for name, value in list(params.items()):
                 if hasattr(value, "get_params") and not isinstance(value, type):
@@ -46,7 +48,7 @@ class Value:
         if unknown:
             valid = sorted(self.get_params(deep=False))
             raise ValueError(f"{type(self).__name__} has no parameter {sorted(unknown)[0]!r}; it has {valid}")
-        changed: Any = replace(self, **own)  # type: ignore[type-var]
+        changed: Any = replace(self, **own)
         inner = {name: _with_params(getattr(changed, name), part) for name, part in nested.items()}
         return replace(changed, **inner)
 

@@ -88,7 +88,7 @@ def _over_dask(jobs: list[Job], address: str) -> Results:
 
     from muhat.distributed import map_cells
 
-    with Client(address) as client:  # type: ignore[no-untyped-call, unused-ignore]
+    with Client(address) as client:
         for _, result in map_cells(_perform, enumerate(jobs), client=client):
             yield result
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -13,10 +14,8 @@ from muhat.reproduce.experiment import Row, Setting, cell_key
 
 FILE = "cells.jsonl"
 
-try:
+if sys.platform != "win32":  # there, two runs in one folder are not told apart
     import fcntl
-except ImportError:  # not a POSIX system: two runs in one folder are not told apart there
-    fcntl = None  # type: ignore[assignment]
 
 
 class StoreError(ValueError):
@@ -94,7 +93,7 @@ class Store:
         except OSError as error:
             reason = error.strerror or error
             raise StoreError(f"cannot write to {self.path} ({reason}); choose another folder with --out") from error
-        if fcntl is not None:
+        if sys.platform != "win32":
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:

@@ -6,6 +6,7 @@ import numpy as np
 
 from muhat.elements import embed
 from muhat.kernels import Kernel, Linear
+from muhat.lowrank import Lam
 from muhat.measures import Atoms, GaussianMixture
 from muhat.reproduce.experiment import Row
 from muhat.reproduce.synthetic import KERNELS, exact_loss
@@ -144,8 +145,9 @@ def _chosen(kernel: Kernel, P: GaussianMixture, X: Array) -> Row:
     """How much of ‖μ̂‖ the two scores leave, and the loss."""
     loss, plain = exact_loss(kernel, P, X), embed(kernel, X).norm()
     row: Row = {}
-    for name, lam in (("theorem4", "theorem4"), ("deletion", "loo")):
-        mean = SpectralKernelMean(kernel, lam=lam).fit(X)  # type: ignore[arg-type]
+    selections: dict[str, Lam] = {"theorem4": "theorem4", "deletion": "loo"}
+    for name, lam in selections.items():
+        mean = SpectralKernelMean(kernel, lam=lam).fit(X)
         row |= {f"kept_{name}": mean.mean_.norm() / plain, f"F_{name}": loss(mean.weights_)}
     return row
 
