@@ -36,9 +36,11 @@ class _SupportMeasureMachine(ValueParametersMixin, BaseEstimator):
     whiten: bool | float
     features: BaseFeatures | None
 
-    def _fit_machine(self, machine: Any, bags: Any, y: Any = None) -> Self:
+    def _fit_machine(self, machine: Any, bags: Any, y: Any = None) -> Array:
+        """Fit the machine to the Gram matrix of the bags, and return that."""
         embedding = DistributionKernel(self.kernel, self.mean, self.level2, self.whiten, self.features)
-        self._machine = machine.fit(embedding._fit(bags), y)
+        K = embedding._fit(bags)
+        self._machine = machine.fit(K, y)
         self._embedding = embedding
         self.kernel_, self.level2_ = embedding.kernel_, embedding.level2_
         self.n_features_in_ = embedding.n_features_in_
@@ -46,7 +48,7 @@ class _SupportMeasureMachine(ValueParametersMixin, BaseEstimator):
         if hasattr(embedding, "feature_names_in_"):
             self.feature_names_in_ = embedding.feature_names_in_
         self.support_ = self._machine.support_
-        return self
+        return K
 
     def _gram(self, bags: Any) -> Array:
         check_is_fitted(self, "kernel_")
@@ -182,9 +184,8 @@ class SupportMeasureClassifier(ClassifierMixin, _SupportMeasureMachine):
         from sklearn.svm import SVC  # takes long to import
 
         machine = SVC(kernel="precomputed", C=C)
-        self._fit_machine(machine, bags, y)
+        K = self._fit_machine(machine, bags, y)
         if self.probability:
-            K = self._embedding._fit(bags)
             from sklearn.calibration import CalibratedClassifierCV
 
             self._calibrated = CalibratedClassifierCV(machine, ensemble=False).fit(K, y)
@@ -289,7 +290,8 @@ class SupportMeasureRegressor(RegressorMixin, _SupportMeasureMachine):
         y = _check_target(self, bags, y).astype(np.float64)
         from sklearn.svm import SVR
 
-        return self._fit_machine(SVR(kernel="precomputed", C=C, epsilon=epsilon), bags, y)
+        self._fit_machine(SVR(kernel="precomputed", C=C, epsilon=epsilon), bags, y)
+        return self
 
 
 class OneClassSupportMeasureMachine(OutlierMixin, _SupportMeasureMachine):
