@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -376,3 +378,13 @@ def test_bad_parameters(estimator, message):
 def test_bad_sample_weight(estimator, message):
     with pytest.raises(ValueError, match=message):
         estimator.fit(X, sample_weight=np.full(20, 0.5))
+
+
+@pytest.mark.parametrize(("weight", "arrays"), [(None, 6), (np.arange(600) % 3 + 1, 12)], ids=["equal", "weighted"])
+def test_memory_is_what_is_asked_for(weight, arrays):
+    X = sample(600, 3, seed=0)
+    tracemalloc.start()
+    RobustKernelMean(mh.Gaussian(2.0)).fit(X, sample_weight=weight)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak <= 1.1 * arrays * 8 * 600**2

@@ -22,7 +22,7 @@ BLOCK_ROWS = 3
 AUTO_KNOTS = {"huber": (1.5,), "hampel": (1.5, 2.0, 3.0)}
 """Knots of the losses, in units of the 75 % quantile of the distances to the geometric median."""
 
-_ARRAYS, _START_STEPS, _SMOOTHING = 4, 100, 1e-2
+_ARRAYS, _START_STEPS, _SMOOTHING = 6, 100, 1e-2  # n x n arrays; the quantile of weighted pairs takes as many more
 _SLACK, _DIGITS = 1e-9, 10
 
 
@@ -165,7 +165,7 @@ class _WeightedKernelMean(BaseKernelMean):
         if self._copies_rows:
             rows, counts = np.repeat(rows, counts.astype(int)), np.ones(int(counts.sum()))
         self.solver_ = "dense"
-        K = gram.dense(self.kernel_._gram, points[rows], arrays=_ARRAYS)
+        K = gram.dense(self.kernel_._gram, points[rows], arrays=_ARRAYS * (1 + bool(np.ptp(counts))))
         unit = power_of_two_near(float(np.abs(np.diag(K)).max()))
         K /= unit
         weights = self._row_weights(K, counts, float(np.sqrt(unit)))
