@@ -15,7 +15,7 @@ from muhat.selection import simple_shrinkage
 from muhat.types import Array
 from muhat.validation import check_number
 
-_ARRAYS = 6
+_ARRAYS = 8
 
 
 class ConstrainedKernelMean(BaseKernelMean):
@@ -55,7 +55,7 @@ class ConstrainedKernelMean(BaseKernelMean):
 
     Notes
     -----
-    O(n³) time at least, and six n x n arrays: for a thousand rows or two.
+    O(n³) time at least, and eight n x n arrays: for a thousand rows or two.
 
     Examples
     --------
