@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import ndtri
 
 from muhat.adapters import Precomputed
 from muhat.distances import power_of_two_near
@@ -187,8 +186,7 @@ def normal_points(d: int) -> Array:
     """A quasi-random sample of the standard normal distribution, with the mirror image of every point."""
     from scipy.stats import qmc  # here, for it is slow to import
 
-    uniform = qmc.Sobol(d, seed=0).random(SAMPLE // 2)
-    half = ndtri(np.clip(uniform, np.finfo(float).eps, 1 - np.finfo(float).eps))
+    half = qmc.MultivariateNormalQMC(np.zeros(d), engine=qmc.Sobol(d, seed=0)).random(SAMPLE // 2)
     return np.concatenate([half, -half])
 
 
