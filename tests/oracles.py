@@ -64,6 +64,17 @@ def centred_gram(L, K, weights):
 # ---------------------------------------------------------------- weights, and leave-one-out by refitting
 
 
+def fixed_point_preimage(k, X, gamma, steps=100):
+    """Mika's iteration toward the largest value of f = sum_i gamma_i k(x_i, .), from the row where f is largest."""
+    z = X[np.argmax([sum(g * k(x, y) for g, x in zip(gamma, X, strict=True)) for y in X])]
+    for _ in range(steps):
+        pull = np.array([g * k(x, z) for g, x in zip(gamma, X, strict=True)])
+        if pull.sum() <= np.finfo(float).eps * np.abs(pull).sum():
+            return z
+        z = pull @ X / pull.sum()
+    return z
+
+
 def uniform(n):
     return np.full(n, 1 / n)
 

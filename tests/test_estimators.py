@@ -216,6 +216,17 @@ def test_arrays_of_every_layout(name, tmp_path):
         assert_array_equal(fitted.mean_(data), expected.mean_(X))
 
 
+def test_a_fitted_mean_does_not_change_with_the_file_and_an_embedded_one_does(tmp_path):
+    mapped = containers(tmp_path)[2]
+    fitted, embedded = mh.ShrunkKernelMean(mh.Gaussian(1.0)).fit(mapped).mean_, mh.embed(mh.Gaussian(1.0), mapped)
+    before, average = fitted(X), embedded(X)
+    np.memmap(tmp_path / "rows.dat", dtype=float, mode="r+", shape=X.shape)[:] += 1.0
+    assert_array_equal(fitted(X), before)
+    assert (embedded(X) != average).any()
+    assert_array_equal(pickle.loads(pickle.dumps(fitted))(X), before)
+    assert_array_equal(pickle.loads(pickle.dumps(embedded))(X), embedded(X))
+
+
 @every_estimator
 def test_float32(name):
     single = X.astype(np.float32)

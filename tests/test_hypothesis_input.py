@@ -27,6 +27,11 @@ BAD_FOR_BOTH = [
     ((GOOD, GOOD), {"n_resamples": 0}, "n_resamples=0 must be a whole number of at least 1"),
     ((GOOD, GOOD), {"n_resamples": 9.5}, "n_resamples=9.5"),
     ((GOOD, GOOD), {"random_state": "seed"}, "random_state='seed'"),
+    ((GOOD, GOOD), {"mean": "shrunk"}, "mean='shrunk' must be None"),
+    ((GOOD, GOOD), {"mean": mh.ShrunkKernelMean(), "unbiased": True}, "unbiased=True"),
+    ((GOOD, GOOD), {"mean": mh.ShrunkKernelMean(shrinkage=1.4)}, "shrinkage=1.4"),
+    ((GOOD, GOOD), {"mean": mh.SpectralKernelMean(lam=-1)}, "lam=-1"),
+    ((GOOD, GOOD), {"mean": TARGETED}, "target=None"),
 ]
 BAD_FOR_MMD = [
     ((GOOD, GOOD[:1]), {}, "Y has 1 row"),
@@ -34,17 +39,13 @@ BAD_FOR_MMD = [
     ((GOOD, GOOD), {"kernel": "rbf"}, "kernel='rbf' must be a kernel object"),
     ((GOOD, GOOD), {"kernel": mh.Gaussian}, "must be a kernel object"),
     ((GOOD, GOOD + 1), {"kernel": NOT_FINITE}, "not finite"),
-    ((GOOD, GOOD), {"mean": "shrunk"}, "mean='shrunk' must be None"),
-    ((GOOD, GOOD), {"mean": mh.ShrunkKernelMean(), "unbiased": True}, "unbiased=True"),
-    ((GOOD, GOOD), {"mean": mh.ShrunkKernelMean(shrinkage=1.4)}, "shrinkage=1.4"),
-    ((GOOD, GOOD), {"mean": mh.SpectralKernelMean(lam=-1)}, "lam=-1"),
-    ((GOOD, GOOD), {"mean": TARGETED}, "target=None"),
 ]
 BAD_FOR_HSIC = [
     ((GOOD, GOOD[:5]), {}, "X has 6 rows and Y has 5"),
     ((GOOD, GOOD), {"kernel_x": None}, "kernel_x=None must be a kernel object"),
     ((GOOD, GOOD), {"kernel_y": np.dot}, "kernel_y=.* must be a kernel object"),
     ((GOOD, GOOD), {"kernel_y": NOT_FINITE}, "not finite"),
+    ((GOOD, GOOD), {"mean": mh.AdaptiveKernelMean(target=TARGETED.target)}, "target=None"),
     ((GOOD[:3], GOOD[:3]), {"unbiased": True}, "X has 3 row.* at least 4"),
 ]
 BAD = {mmd_test: BAD_FOR_BOTH + BAD_FOR_MMD, hsic_test: BAD_FOR_BOTH + BAD_FOR_HSIC}

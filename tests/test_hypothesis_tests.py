@@ -5,6 +5,7 @@ from dataclasses import FrozenInstanceError
 from fractions import Fraction
 
 import numpy as np
+import oracles
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -14,7 +15,7 @@ from tables import KERNELS, sample
 import muhat as mh
 from muhat import hypothesis_tests, split_means
 from muhat.hypothesis_tests import hsic_test, mmd_test
-from muhat.recipes import mean_element
+from muhat.recipes import mean_element, mean_weights
 
 every_kernel = pytest.mark.parametrize("name", KERNELS)
 either_test = pytest.mark.parametrize("test", [mmd_test, hsic_test])
@@ -41,6 +42,10 @@ def slow_hsic(K, L, unbiased):
     K, L, one = K - np.diag(np.diag(K)), L - np.diag(np.diag(L)), np.ones(n)
     constant = (one @ K @ one) * (one @ L @ one) / ((n - 1) * (n - 2))
     return (np.trace(K @ L) + constant - 2 / (n - 2) * one @ K @ L @ one) / (n * (n - 3))
+
+
+def slow_centred(K, mean):
+    return oracles.centred_gram(K, K, mean_weights(mean, K))
 
 
 def all_splits(n, total):
@@ -125,6 +130,34 @@ def test_all_pairings_are_those_of_scipy(unbiased):
     assert_same_test(hsic_test(X, Y, kernel, kernel, 9999, 0, unbiased=unbiased), oracle)
 
 
+@pytest.mark.parametrize("mean", [*MEANS[1:], mh.RobustKernelMean()])
+def test_pairings_of_rows_centred_by_a_recipe_are_those_of_scipy(mean):
+    """The recipe is fitted anew to every permuted Gram matrix here, and once in the test."""
+    X = sample(5, 2, seed=3)
+    Y = X[:, :1] + 0.3 * sample(5, 1, seed=4)
+    kernel_x, kernel_y = mh.Gaussian(1.5), 3.0 * mh.Polynomial(2)
+    K, L = slow_centred(kernel_x(X), mean), kernel_y(Y)
+
+    def statistic(order):
+        return (K * slow_centred(permuted(L, order), mean)).sum() / 25
+
+    oracle = all_of_scipy(statistic, np.arange(5), kind="pairings")
+    result = hsic_test(X, Y, kernel_x, kernel_y, 9999, 0, mean=mean)
+    assert_same_test(result, oracle)
+    distances = np.abs(np.subtract.outer(result.null_distribution, oracle.null_distribution))
+    assert distances.min(axis=1).max() <= 1e-10 * oracle.statistic
+    assert distances.min(axis=0).max() <= 1e-10 * oracle.statistic  # 9,999 random pairings hold all 120
+    centred = mh.KernelCovariance(kernel_x, kernel_y, centering=mean).fit(X, Y).operator_
+    assert_allclose(result.statistic, centred.hsic(), rtol=1e-10)
+
+
+@either_bias
+def test_the_plain_average_by_name_is_the_default(unbiased):
+    X, Y = sample(30, 2, seed=0), sample(30, 1, seed=1)
+    plain, named = (hsic_test(X, Y, random_state=0, mean=mean, unbiased=unbiased) for mean in (None, mh.KernelMean()))
+    assert_array_equal([plain.statistic, *plain.null_distribution], [named.statistic, *named.null_distribution])
+
+
 @pytest.mark.parametrize("n", [2, 3, 4, 5, 8, 9, 131, 260])
 def test_families_of_pairings_are_shifts(n):
     """260 rows have more diagonals than a block holds."""
@@ -168,9 +201,9 @@ def test_each_kernel_value_is_computed_once():
         seen.clear()
         mmd_test(X, Y, kernel, 19, 0, mean=mean)
         assert sum(seen) == 70**2 + 70  # the matrix, and its diagonal once before, against overflow
-    seen.clear()
-    hsic_test(X, Y[:30], kernel, kernel, 99, 0)
-    assert sum(seen) == 2 * (30**2 + 30)
+        seen.clear()
+        hsic_test(X, Y[:30], kernel, kernel, 99, 0, mean=mean)
+        assert sum(seen) == 2 * (30**2 + 30)
 
 
 @pytest.mark.parametrize("mean", MEANS)
@@ -208,6 +241,7 @@ def test_constant_rows_give_p_one(kernel, unbiased):
     assert hsic_test(constant, other, kernel, kernel, 99, 0, unbiased=unbiased).pvalue == 1
     assert hsic_test(other, constant, kernel, kernel, 99, 0, unbiased=unbiased).pvalue == 1
     assert mmd_test(constant, constant, kernel, 99, 0, mean=mh.ShrunkKernelMean()).pvalue == 1
+    assert hsic_test(constant, other, kernel, kernel, 99, 0, mean=mh.ShrunkKernelMean(shrinkage=0.3)).pvalue == 1
 
 
 # ---------------------------------------------------------------- level and power
@@ -228,6 +262,8 @@ LEVELS = [
     (mmd_pvalue, {"mean": mh.ShrunkKernelMean()}),
     (hsic_pvalue, {}),
     (hsic_pvalue, {"unbiased": True}),
+    (hsic_pvalue, {"mean": mh.ShrunkKernelMean()}),
+    (hsic_pvalue, {"mean": mh.MedianOfMeans(n_blocks=3, random_state=0)}),  # the same draw of blocks on both sides
     (hsic_pvalue, {"n": 20}),  # one whole family
     (hsic_pvalue, {"n": 31}),  # a part of one
 ]
@@ -294,6 +330,12 @@ def test_a_multiple_of_the_kernel_changes_no_p_value(unbiased):
             scaled = test(X, Y, factor * mh.Gaussian(1.0), 99, 0, unbiased=unbiased)
             assert scaled.pvalue == plain.pvalue
             assert_allclose(scaled.statistic, factor * plain.statistic, rtol=1e-10)
+        plain, scaled = (
+            hsic_test(X, Y, kernel, mh.Laplace(1.0), 99, 0, mean=mh.ShrunkKernelMean())
+            for kernel in (mh.Gaussian(1.0), factor * mh.Gaussian(1.0))
+        )
+        assert scaled.pvalue == plain.pvalue
+        assert_allclose(scaled.statistic, factor * plain.statistic, rtol=1e-10)
 
 
 @either_test

@@ -17,9 +17,9 @@ import muhat as mh
 from muhat.hypothesis_tests import hsic_test, mmd_test
 
 TESTS = {
-    "MMD": {},
-    "MMD, unbiased": {"unbiased": True},
-    "MMD, shrunk means": {"mean": mh.ShrunkKernelMean()},
+    "default": {},
+    "unbiased": {"unbiased": True},
+    "shrunk means": {"mean": mh.ShrunkKernelMean()},
 }
 DIFFERENCES = {
     "none, 20 + 20 rows": (20, 20, 0.0, 1.0),
@@ -38,10 +38,32 @@ def gaussian_and_ring(n: int, rng: np.random.Generator) -> tuple[np.ndarray, np.
     return rng.normal(size=(n, 2)), ring + noise * rng.normal(size=(n, 2))
 
 
+def with_one_width(X: np.ndarray, noise: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of X and of the noise, each pair multiplied by one random number."""
+    width = np.exp(0.4 * rng.normal(size=(len(X), 1)))
+    return width * X, width * noise
+
+
+DEPENDENCES = {
+    "none": lambda X, noise, rng: (X, noise),
+    "y = 0.5 x + noise": lambda X, noise, rng: (X, 0.5 * X + noise),
+    "y = 0.8 x² + noise": lambda X, noise, rng: (X, 0.8 * X**2 + noise),
+    "one random width for x and y": with_one_width,
+}
+
+
 def statistics_compared(n: int, m: int, shift: float, width: float, rng: np.random.Generator) -> list[float]:
     """P-values of the three statistics for Gaussian samples in 10 dimensions."""
     X, Y = rng.normal(size=(n, 10)), shift + width * rng.normal(size=(m, 10))
     return [mmd_test(X, Y, n_resamples=99, random_state=rng, **settings).pvalue for settings in TESTS.values()]
+
+
+def centrings_compared(
+    dependence: Callable[..., tuple[np.ndarray, np.ndarray]], rng: np.random.Generator
+) -> list[float]:
+    """P-values of the three statistics for 20 pairs of rows in 5 dimensions."""
+    X, Y = dependence(*rng.normal(size=(2, 20, 5)), rng)
+    return [hsic_test(X, Y, n_resamples=99, random_state=rng, **settings).pvalue for settings in TESTS.values()]
 
 
 def with_t(shift: float, width: float, rng: np.random.Generator) -> list[float]:
@@ -79,11 +101,15 @@ def rejected(pvalues: Callable[[np.random.Generator], list[float]], draws: int, 
 
 
 def print_rejections(draws: int, seed: int) -> None:
-    """Print both tables of shares."""
-    print(f"Share of {draws} draws in which a test at level 5 % rejects: Gaussian samples in 10 dimensions")
+    """Print the three tables of shares."""
+    print(f"Share of {draws} draws in which a test at level 5 % rejects: MMD, Gaussian samples in 10 dimensions")
     print(f"{'difference':<40}" + "".join(f"{name:>20}" for name in TESTS))
     for name, settings in DIFFERENCES.items():
         shares = rejected(partial(statistics_compared, *settings), draws, seed)
+        print(f"{name:<40}" + "".join(f"{share:>20.2f}" for share in shares))
+    print("\nThe same share: HSIC, 20 pairs of rows in 5 dimensions")
+    for name, dependence in DEPENDENCES.items():
+        shares = rejected(partial(centrings_compared, dependence), draws, seed)
         print(f"{name:<40}" + "".join(f"{share:>20.2f}" for share in shares))
     print("\nThe same share, two tests side by side")
     for name, (first, second, pvalues) in COMPARISONS.items():

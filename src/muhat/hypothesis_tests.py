@@ -13,13 +13,14 @@ from numpy.lib.stride_tricks import sliding_window_view
 from scipy import fft
 
 from muhat import gram
+from muhat.components import centre_gram
 from muhat.distances import power_of_two_near
 from muhat.elements import Element
 from muhat.kernels import Gaussian, Kernel, check_kernel
 from muhat.mean import BaseKernelMean
 from muhat.measures import Atoms
-from muhat.recipes import check_recipe
-from muhat.split_means import estimated_means, random_splits
+from muhat.recipes import check_recipe, mean_weights
+from muhat.split_means import estimated_means, is_plain, random_splits
 from muhat.types import Array, RandomState
 from muhat.validation import check_count, check_overflow, check_rng, check_rows
 
@@ -176,6 +177,7 @@ def hsic_test(
     n_resamples: int = 999,
     random_state: RandomState = None,
     *,
+    mean: BaseKernelMean | None = None,
     unbiased: bool = False,
 ) -> HSICResult:
     r"""Test whether the rows of X and of Y, taken in pairs, are independent.
@@ -188,6 +190,12 @@ def hsic_test(
     transform in place of O(n³). The observed pairing has a family too, and under independence each member of each
     family is equally likely to be the observed one: the level is exact, as it is with independent draws.
 
+    With ``mean`` the rows of each side are centred about what the recipe makes of that side, with weights β and γ,
+    once, and the statistic is :math:`\mathrm{tr}(\tilde K \tilde L)/n^2`, that of
+    ``KernelCovariance(centering=mean)``. The level stays exact: γ depends on Y alone and goes with the rows, so that
+    to pair the rows anew is to permute rows and columns of :math:`\tilde L`, and under independence that matrix is
+    exchangeable whatever X and β are.
+
     Parameters
     ----------
     X : array of shape (n, p), n >= 2
@@ -198,8 +206,11 @@ def hsic_test(
     n_resamples : int, default 999
         Number of random pairings.
     random_state : None, int, Generator, SeedSequence or RandomState
+    mean : mean estimator, optional
+        A recipe for the means about which X and Y are centred, each fitted once; default the plain average.
     unbiased : bool, default False
-        The estimate of Song et al., zero on average under independence, and maybe negative; it needs n >= 4.
+        The estimate of Song et al., zero on average under independence, and maybe negative; it needs n >= 4. Only with
+        the plain average.
 
     Returns
     -------
@@ -224,10 +235,12 @@ def hsic_test(
         raise ValueError(f"X has {len(X)} rows and Y has {len(Y)}; row i of X and row i of Y must be a pair")
     check_kernel("kernel_x", kernel_x)
     check_kernel("kernel_y", kernel_y)
+    _check_centring(mean)
+    recipe = None if is_plain(mean, unbiased) else mean
     n_resamples, rng = check_count("n_resamples", n_resamples), check_rng(random_state)
     kernel_x, kernel_y = kernel_x.resolve(X), kernel_y.resolve(Y)
-    K, unit_x, size_x = _centred_in_units(_gram(kernel_x, X), unbiased)
-    L, unit_y, size_y = _centred_in_units(_gram(kernel_y, Y), unbiased)
+    K, unit_x, size_x = _centred_in_units(_gram(kernel_x, X), recipe, unbiased)
+    L, unit_y, size_y = _centred_in_units(_gram(kernel_y, Y), recipe, unbiased)
     n = len(X)
     orders = rng.permuted(np.tile(np.arange(n), (-(-(n_resamples + 1) // n), 1)), axis=1)
     sums = _pairing_sums(K, L, orders).ravel()
@@ -242,12 +255,22 @@ def hsic_test(
     return HSICResult(scale * statistic, pvalue, scale * null, kernel_x, kernel_y)
 
 
-def _centred_in_units(K: Array, unbiased: bool) -> tuple[Array, float, float]:
+def _check_centring(mean: Any) -> None:
+    check_recipe("mean", mean)
+    if isinstance(getattr(mean, "target", None), Element):
+        raise ValueError(f"mean={mean!r} has a target in one space, and X and Y have a space each; use target=None")
+
+
+def _centred_in_units(K: Array, mean: BaseKernelMean | None, unbiased: bool) -> tuple[Array, float, float]:
     """K centred, in a unit in which products neither overflow nor vanish; the unit; and the norm of K before."""
     unit = power_of_two_near(float(np.abs(K).max()))
+    weights = None if mean is None else mean_weights(mean, K)  # a given lam is in the units of the kernel
     K = K / unit
     size = float(np.linalg.norm(K))
-    return _centred(K, unbiased), unit, size
+    if weights is None:
+        return _centred(K, unbiased), unit, size
+    centre_gram(K, weights)
+    return K, unit, size
 
 
 def _centred(K: Array, unbiased: bool) -> Array:

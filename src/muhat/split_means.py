@@ -42,12 +42,18 @@ def _quadratic_forms(K: Array, W: Array) -> Array:
     return forms
 
 
+def is_plain(mean: Any, unbiased: bool) -> bool:
+    """Whether a recipe is the plain average, the only one that a test can be unbiased with."""
+    plain = mean is None or type(mean) is KernelMean
+    if unbiased and not plain:
+        raise ValueError(f"unbiased=True is a correction of the plain average; with mean={mean!r} use unbiased=False")
+    return plain
+
+
 def estimated_means(mean: Any, K: Array, n: int, unbiased: bool) -> SplitMeans:
     """The means that the recipe makes of both parts of every split of the rows of a Gram matrix."""
-    if mean is None or type(mean) is KernelMean:
+    if is_plain(mean, unbiased):
         return _UnbiasedMeans(K, n) if unbiased else SplitMeans(K, n)
-    if unbiased:
-        raise ValueError(f"unbiased=True is a correction of the plain average; with mean={mean!r} use unbiased=False")
     return _ShrunkMeans(K, n, mean) if type(mean) is ShrunkKernelMean else _RefittedMeans(K, n, mean)
 
 
