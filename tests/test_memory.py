@@ -21,6 +21,8 @@ WORKS = {
     "SpectralKernelMean, few features": "mh.SpectralKernelMean(mh.Polynomial(2)).fit(X)",
     "SpectralKernelMean, features": "mh.SpectralKernelMean(features=mh.Nystroem()).fit(X)",
     "KernelPCA, features": "mh.KernelPCA(2, features=mh.Nystroem()).fit(X)",
+    "KernelPCA, pre-images": "(lambda pca: pca.inverse_transform(pca.transform(X)))"
+    "(mh.KernelPCA(2, mh.Gaussian(20.0), pre_image='fixed-point').fit(X[:3000]))",
     "KernelCovariance, features": "mh.KernelCovariance(features=mh.Nystroem()).fit(X).operator_.norm()",
     "MatchedGaussianMixture": "mh.MatchedGaussianMixture(2, n_init=1, max_iter=2, random_state=0).fit(X)",
     "DistributionKernel": "mh.DistributionKernel().fit_transform(np.split(X, 100))",

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
+import oracles
 import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse
@@ -14,7 +17,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from tables import KERNELS, sample
 
 import muhat as mh
-from muhat import components
+from muhat import components, preimages
 
 SCENARIOS = {
     "standard": {},
@@ -158,6 +161,17 @@ def test_fixed_point_pre_images_are_stationary_and_return_rows(rows):
     for row, f in zip(found, projected, strict=True):
         nudged = row + np.random.default_rng(0).normal(size=(20, 4)) * 0.05
         assert f(nudged).max() <= f(row[None])[0] + 1e-6
+
+
+@pytest.mark.parametrize("cells", [1, 100, 2**20])
+def test_fixed_point_pre_images_are_those_of_single_rows(cells, rows, monkeypatch):
+    monkeypatch.setattr(preimages, "_CELLS", cells)
+    pca = mh.KernelPCA(3, mh.Gaussian(2.0), mh.ShrunkKernelMean(), pre_image="fixed-point").fit(rows)
+    scores = np.vstack([pca.transform(rows[:5]), 10.0 * pca.transform(rows[5:10])])
+    k = partial(oracles.gaussian, bandwidth=2.0)
+    expected = [oracles.fixed_point_preimage(k, rows, pca.coefficients_ @ s + pca.mean_weights_) for s in scores]
+    # A row rests once a step is below 1e-8 of the bandwidth.
+    assert_allclose(pca.inverse_transform(scores), expected, rtol=0, atol=1e-6)
 
 
 def test_frames_names_and_grid_search(rows):

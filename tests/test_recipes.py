@@ -1,5 +1,7 @@
 """Recipes: ``sample_weight`` reaches the mean estimators that request it, as scikit-learn routes metadata."""
 
+import pickle
+
 import numpy as np
 import pytest
 import sklearn
@@ -65,6 +67,57 @@ def test_weights_pass_through_a_pipeline():
     scores = mh.KernelPCA(2, KERNEL, mean=asking(mh.KernelMean())).fit_transform(X, sample_weight=COUNTS)
     other = mh.KernelPCA(2, KERNEL, mean=asking(mh.KernelMean())).fit(X, sample_weight=COUNTS).transform(X)
     np.testing.assert_allclose(scores, other, atol=1e-12)
+
+
+def fitted_hosts(mean, rows, kernel):
+    """Hosts that fit a recipe once, and the Gram matrix that each fits it to."""
+    K = kernel(rows)
+    squared = mh.ShrunkKernelCenterer().fit_transform(K) ** 2
+    pca = mh.KernelPCA(2, kernel, covariance=mean).fit(rows)
+    return [
+        (mh.ShrunkKernelCenterer(mean).fit(K), "mean_recipe_", K),
+        (mh.KernelPCA(2, kernel, mean=mean).fit(rows), "mean_recipe_", K),
+        (pca, "covariance_recipe_", squared),
+        (mh.KernelCovariance(kernel, mean=mean).fit(rows), "mean_recipe_", squared),
+    ]
+
+
+CHOICES = {
+    mh.KernelMean: (),
+    mh.ShrunkKernelMean: ("shrinkage_", "loo_score_"),
+    mh.SpectralKernelMean: ("lam_", "scale_"),
+    mh.AdaptiveKernelMean: ("lam_", "shares_", "target_kind_"),
+    mh.RobustKernelMean: ("threshold_", "n_iter_"),
+    mh.ConstrainedKernelMean: ("shrinkage_",),
+}
+
+
+@pytest.mark.parametrize("recipe", CHOICES)
+def test_hosts_show_what_the_recipe_chose(recipe):
+    for host, name, K in fitted_hosts(recipe(), X, KERNEL):
+        shown, own = getattr(host, name), recipe("precomputed").fit(K)
+        np.testing.assert_allclose(shown.weights_, own.weights_, rtol=0, atol=1e-9)
+        for choice in CHOICES[recipe]:
+            value = getattr(own, choice)
+            # At its flat minimum λ follows the last digits of the Gram matrix, which was centred another way.
+            assert getattr(shown, choice) == (value if isinstance(value, str) else pytest.approx(value, rel=1e-5))
+        assert not hasattr(shown, "mean_")
+
+
+@pytest.mark.parametrize("recipe", CHOICES)
+def test_a_host_holds_no_gram_matrix_for_its_recipe(recipe):
+    rows = RNG.normal(size=(150, 2))
+    hosts, plain = (fitted_hosts(mean, rows, KERNEL) for mean in (recipe(), None))
+    for (host, name, _), (other, _, _) in zip(hosts, plain, strict=True):
+        assert len(pickle.dumps(host)) - len(pickle.dumps(other)) < 8 * len(rows) ** 2 / 4
+        assert getattr(other, name) is None
+
+
+@pytest.mark.parametrize("host", [mh.KernelPCA, mh.KernelCovariance])
+def test_features_fit_no_recipe(host):
+    fitted = host(mean=mh.ShrunkKernelMean()).fit(X)
+    assert fitted.mean_recipe_ is not None
+    assert fitted.set_params(features=mh.Nystroem(n_components=3)).fit(X).mean_recipe_ is None
 
 
 HOSTS = [

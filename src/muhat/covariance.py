@@ -17,7 +17,7 @@ from muhat.kernels import Gaussian, Kernel, Measure, check_kernel
 from muhat.mean import BaseKernelMean
 from muhat.measures import Atoms, Gaussians
 from muhat.operators import CovarianceOperator, PairKernel
-from muhat.recipes import RecipeHostMixin, check_recipe, check_unweighted, mean_weights
+from muhat.recipes import RecipeHostMixin, check_recipe, check_unweighted, fitted_weights, mean_weights
 from muhat.streaming import SketchPlan, fitted_features
 from muhat.types import Array
 from muhat.validation import check_gram, check_overflow, check_rows
@@ -107,6 +107,8 @@ class ShrunkKernelCenterer(
     ----------
     weights_ : array of shape (n,)
         β, the weights of the mean.
+    mean_recipe_ : mean estimator
+        ``mean`` as it was fitted, with what it chose, but without ``kernel_`` and ``mean_``. None: the plain average.
 
     Examples
     --------
@@ -115,9 +117,12 @@ class ShrunkKernelCenterer(
     >>> mh.ShrunkKernelCenterer().fit_transform(K)
     array([[ 0.5, -0.5],
            [-0.5,  0.5]])
-    >>> mh.ShrunkKernelCenterer(mh.ShrunkKernelMean()).fit_transform(K)
+    >>> centerer = mh.ShrunkKernelCenterer(mh.ShrunkKernelMean())
+    >>> centerer.fit_transform(K)
     array([[ 0.875, -0.125],
            [-0.125,  0.875]])
+    >>> centerer.mean_recipe_.shrinkage_
+    0.5
     """
 
     def __init__(self, mean: BaseKernelMean | None = None) -> None:
@@ -140,7 +145,7 @@ class ShrunkKernelCenterer(
         """
         check_recipe("mean", self.mean)
         K = check_gram(check_rows(K, estimator=self), definite=False)
-        self.weights_ = mean_weights(self.mean, K, self._sample_weights(metadata)["mean"])
+        self.weights_, self.mean_recipe_ = fitted_weights(self.mean, K, self._sample_weights(metadata)["mean"])
         self._offsets = K @ self.weights_
         self._squared_norm = self.weights_ @ self._offsets
         self._n_features_out = len(K)
@@ -196,6 +201,9 @@ class KernelCovariance(RecipeHostMixin, ValueParametersMixin, BaseEstimator):
     operator_ : CovarianceOperator
     weights_ : array of shape (n,)
         β; with ``features`` the weights of the landmarks.
+    mean_recipe_ : mean estimator
+        ``mean`` as it was fitted, with what it chose, but without ``kernel_`` and ``mean_``. None for the plain
+        average, and with ``features``.
     kernel_x_, kernel_y_ : Kernel
         Resolved, not centred.
     approximation_error_ : float
@@ -211,6 +219,8 @@ class KernelCovariance(RecipeHostMixin, ValueParametersMixin, BaseEstimator):
     >>> covariance = mh.KernelCovariance(mean=mh.ShrunkKernelMean()).fit(X, Y)
     >>> round(covariance.operator_.hsic(), 4)
     0.0038
+    >>> round(covariance.mean_recipe_.shrinkage_, 2)
+    0.43
     >>> quick = mh.KernelCovariance(mean=mh.ShrunkKernelMean(), features=mh.Nystroem(n_components=30, random_state=0))
     >>> round(quick.fit(X, Y).operator_.hsic(), 4)
     0.0038
@@ -270,7 +280,8 @@ class KernelCovariance(RecipeHostMixin, ValueParametersMixin, BaseEstimator):
             K *= other
             check_overflow(PairKernel(mean_x.kernel, mean_y.kernel, X.shape[1]), np.diag(K))
         del other  # the weights may need its room
-        self._store(CovarianceOperator(X, Y, mean_x, mean_y, mean_weights(self.mean, K, sample_weights["mean"])))
+        weights, self.mean_recipe_ = fitted_weights(self.mean, K, sample_weights["mean"])
+        self._store(CovarianceOperator(X, Y, mean_x, mean_y, weights))
 
     def _centred(self, kernel: Kernel, X: Array, sample_weight: Any) -> tuple[Element, Array]:
         resolved = kernel.resolve(X)
@@ -284,6 +295,7 @@ class KernelCovariance(RecipeHostMixin, ValueParametersMixin, BaseEstimator):
     def _fit_features(self, X: Array, Y: Array, kernel_y: Kernel, alone: bool) -> None:
         """A mean in features of the pairs (x, y), under the product of the centred kernels."""
         plan, centring = _sketch_plan("mean", self.mean), _sketch_plan("centering", self.centering)
+        self.mean_recipe_ = None
         _check_unfitted(self.features)
         mean_x, missed_x = self._sketched(self.kernel_x, X, centring)
         mean_y, missed_y = (mean_x, missed_x) if alone else self._sketched(kernel_y, Y, centring)

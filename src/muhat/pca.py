@@ -15,7 +15,7 @@ from muhat.features import Nystroem
 from muhat.kernels import Gaussian, Kernel, check_kernel
 from muhat.mean import BaseKernelMean
 from muhat.preimages import fixed_point_preimages, ridge_preimages
-from muhat.recipes import RecipeHostMixin, check_recipe, check_unweighted, mean_weights
+from muhat.recipes import FittedWeights, RecipeHostMixin, check_recipe, check_unweighted, fitted_weights
 from muhat.streaming import SketchPlan, fitted_features
 from muhat.types import Array
 from muhat.validation import check_count, check_gram, check_number, check_rows
@@ -59,6 +59,9 @@ class KernelPCA(
     explained_variance_ratio_ : array of shape (n_components,)
     kernel_ : Kernel
     mean_weights_, covariance_weights_ : arrays of shape (n,)
+    mean_recipe_, covariance_recipe_ : mean estimators
+        ``mean`` and ``covariance`` as they were fitted, with what they chose, but without ``kernel_`` and ``mean_``.
+        None for the plain average, and with ``features``.
     coefficients_ : array of shape (n, n_components)
         A direction is the sum of coefficients times φ(x_j), the centring written out.
 
@@ -76,6 +79,8 @@ class KernelPCA(
     (40, 2)
     >>> round(float(pca.reconstruction_error(X)), 3)
     0.147
+    >>> round(pca.mean_recipe_.shrinkage_, 3)
+    0.016
     """
 
     def __init__(
@@ -154,8 +159,9 @@ class KernelPCA(
             K = check_gram(rows, name="X", definite=False)
             self.kernel_ = Precomputed(K)
             self._points = self.kernel_.training_points()
-        self.mean_weights_ = mean_weights(self.mean, K, sample_weights["mean"])
-        self.covariance_weights_ = self._covariance_weights(K, sample_weights["covariance"])
+        self.mean_weights_, self.mean_recipe_ = fitted_weights(self.mean, K, sample_weights["mean"])
+        fitted = self._fitted_covariance_weights(K, sample_weights["covariance"])
+        self.covariance_weights_, self.covariance_recipe_ = fitted
         self._decompose(K, n_components)
         return K
 
@@ -197,18 +203,19 @@ class KernelPCA(
         self.eigenvalues_ = components.eigenvalues
         self.coefficients_, self.mean_weights_ = features._map @ directions, features._map @ mean
         self.covariance_weights_ = np.full(n, 1.0 / n)
+        self.mean_recipe_ = self.covariance_recipe_ = None
         self._squared_norm, self._shift = float(mean @ mean), mean @ directions
         total = self.kernel_._diag(rows).sum() + n * (self._squared_norm - 2.0 * average @ mean)
         self.explained_variance_ratio_ = self.eigenvalues_ / total if total > 0 else np.zeros_like(self.eigenvalues_)
         self._n_features_out = len(self.eigenvalues_)
 
-    def _covariance_weights(self, K: Array, sample_weight: Any) -> Array:
+    def _fitted_covariance_weights(self, K: Array, sample_weight: Any) -> FittedWeights:
         if self.covariance is None:
-            return np.full(len(K), 1.0 / len(K))
+            return fitted_weights(None, K)
         centred = K.copy()
         centre_gram(centred, self.mean_weights_)
         centred *= centred
-        return mean_weights(self.covariance, centred, sample_weight)
+        return fitted_weights(self.covariance, centred, sample_weight)
 
     def transform(self, X: Any) -> Array:
         r"""Scores: the inner products of :math:`\phi(x) - \mu` with the directions.
@@ -255,7 +262,9 @@ class KernelPCA(
             return ridge_preimages(kernel, own_scores, self._points, scores, alpha)
         if not isinstance(self.kernel_, Gaussian):
             raise ValueError(f'pre_image="fixed-point" needs a Gaussian kernel; with {self.kernel_!r} use "ridge"')
-        return fixed_point_preimages(self.kernel_, self._points, scores @ self.coefficients_.T + self.mean_weights_)
+        weighted = np.column_stack([scores, np.ones(len(scores))])
+        functions = np.column_stack([self.coefficients_, self.mean_weights_])
+        return fixed_point_preimages(self.kernel_, self._points, weighted, functions)
 
     def reconstruction_error(
         self, X: Any, of: Literal["centred", "feature"] = "centred", *, per_row: bool = False

@@ -9,6 +9,8 @@ from muhat import gram
 from muhat.kernels import Gaussian, Kernel
 from muhat.types import Array
 
+_CELLS = 2**20  # numbers of a block: 8 MB
+
 
 def ridge_preimages(kernel: Kernel, scores: Array, points: Array, new_scores: Array, alpha: float) -> Array:
     """Kernel ridge regression from the scores of the training rows to the rows themselves."""
@@ -19,16 +21,27 @@ def ridge_preimages(kernel: Kernel, scores: Array, points: Array, new_scores: Ar
     return gram.product(resolved._gram, new_scores, scores, coefficients)
 
 
-def fixed_point_preimages(
-    kernel: Gaussian, points: Array, targets: Array, max_iter: int = 100, tol: float = 1e-8
-) -> Array:
-    """Rows z that maximise ⟨φ(z), Σ γ_i φ(x_i)⟩, γ the rows of ``targets``: z ← Σ γ_i k(z, x_i) x_i / Σ γ_i k(z, x_i).
+def fixed_point_preimages(kernel: Gaussian, points: Array, scores: Array, functions: Array) -> Array:
+    """Rows z that maximise f(z) for f = Σ scoreⱼ fⱼ, a row for each row of ``scores``.
 
-    Started at the training row where the target is largest. A step that leads nowhere (a vanishing or negative
-    denominator) leaves the row where it was.
+    Column j of ``functions`` holds the coefficients of fⱼ at φ(xᵢ). The iteration starts at the training row where f is
+    largest; scores are taken a block at a time, to bound the memory.
     """
-    start = np.argmax(gram.product(kernel._gram, points, points, np.ascontiguousarray(targets.T)), axis=0)
-    rows = points[start].copy()
+    values = gram.product(kernel._gram, points, points, functions)
+    size = max(_CELLS // len(points), 1)
+    blocks = [scores[first : first + size] for first in range(0, len(scores), size)]
+    starts = (points[np.argmax(block @ values.T, axis=1)] for block in blocks)
+    found = [_climb(kernel, points, block @ functions.T, rows) for block, rows in zip(blocks, starts, strict=True)]
+    return np.concatenate(found)
+
+
+def _climb(
+    kernel: Gaussian, points: Array, targets: Array, rows: Array, max_iter: int = 100, tol: float = 1e-8
+) -> Array:
+    """Iterate z ← Σ γᵢ k(z, xᵢ) xᵢ / Σ γᵢ k(z, xᵢ) on the given rows z, in place, γ the rows of ``targets``.
+
+    A step that leads nowhere (a vanishing or negative denominator) leaves the row where it was.
+    """
     moving = np.arange(len(rows))
     tolerance = tol * kernel._width
     for _ in range(max_iter):

@@ -5,7 +5,7 @@ The host's kernel replaces the recipe's own, and ``None`` is the plain average.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from sklearn import get_config
@@ -28,11 +28,25 @@ def check_recipe(name: str, mean: Any) -> None:
 
 def mean_weights(mean: BaseKernelMean | None, K: Array, sample_weight: Any = None) -> Array:
     """Weights β that the recipe gives the rows of a Gram matrix, taken as valid; a single row has weight 1."""
+    return fitted_weights(mean, K, sample_weight).weights
+
+
+def fitted_weights(mean: BaseKernelMean | None, K: Array, sample_weight: Any = None) -> FittedWeights:
+    """As :func:`mean_weights`, and the fitted recipe, for hosts that show what it chose."""
     if mean is None or len(K) == 1:
-        return np.full(len(K), 1.0 / len(K))
+        return FittedWeights(np.full(len(K), 1.0 / len(K)), None)
     kernel = Precomputed(K)
     points = kernel.training_points()
-    return clone(mean)._fit_points(kernel, points, check_multiplicities(sample_weight, points)).weights_
+    recipe = clone(mean)._fit_points(kernel, points, check_multiplicities(sample_weight, points))
+    del recipe.kernel_, recipe.mean_  # or who keeps the recipe would keep K
+    return FittedWeights(recipe.weights_, recipe)
+
+
+class FittedWeights(NamedTuple):
+    """Weights of rows, and the recipe that chose them, without ``kernel_`` and ``mean_``; None: the plain average."""
+
+    weights: Array
+    recipe: BaseKernelMean | None
 
 
 def mean_element(mean: BaseKernelMean | None, kernel: Kernel, X: Array, sample_weight: Any = None) -> Element:
