@@ -15,6 +15,7 @@ from muhat.command_line import main
 from muhat.files import csv_format
 from muhat.files.csv_format import MISSING
 from muhat.files.describe import effective_rank, estimated_gains
+from muhat.files.pictures import _plane
 from muhat.files.sheets import Reading, read_sheet
 
 X = np.random.default_rng(0).normal(size=(40, 3)) * [1.0, 20.0, 300.0]
@@ -82,6 +83,17 @@ def test_the_estimated_gains_are_right_on_average():
 
 def test_effective_rank_of_equal_directions():
     assert effective_rank(np.kron(np.eye(4), np.ones((3, 3)))) == pytest.approx(3.0, rel=1e-10)
+
+
+@pytest.mark.parametrize("shift", [0.0, 1e8])
+@pytest.mark.parametrize(("n", "d"), [(2, 2), (3, 7), (500, 4)])
+def test_plane_of_most_variance(n, d, shift):
+    """The picture's coordinates, up to their signs; 500 rows in 4 columns are where a covariance matrix is cheaper."""
+    rows = np.random.default_rng(n).normal(size=(n, d)) * np.arange(1, d + 1) + shift
+    left, sizes, _ = np.linalg.svd(rows - rows.mean(axis=0), full_matrices=False)
+    coordinates, shares = _plane(rows)
+    np.testing.assert_allclose(np.abs(coordinates), np.abs(left * sizes)[:, :2], rtol=0, atol=1e-12 * sizes[0])
+    np.testing.assert_allclose(shares, (sizes**2 / (sizes**2).sum())[:2], rtol=0, atol=1e-14)
 
 
 @pytest.mark.parametrize(

@@ -61,6 +61,25 @@ def test_symmetric_and_positive_semidefinite(kernel, width):
     assert_allclose(kernel(X, Y), kernel(Y, X).T, rtol=1e-12, atol=1e-300)
 
 
+@pytest.mark.parametrize(
+    ("kernel", "largest"),
+    [
+        *[(kernel, 1.0) for kernel in KERNELS.values() if isinstance(kernel, mh.Gaussian | mh.Laplace | mh.Matern)],
+        (2.0 * (mh.Gaussian(1.0) + 3.0 * mh.Laplace(1.0)) * mh.Matern(1.5, 1.0), 8.0),
+        (mh.Gaussian(1.0) + mh.Linear(), np.inf),
+        (0.5 * mh.Gaussian(1.0) * mh.Polynomial(2), np.inf),
+        (mh.as_kernel(pairwise.cosine_similarity), np.inf),  # bounded, but nobody knows
+        (mh.Centered(mh.Gaussian(1.0), mh.embed(mh.Gaussian(1.0), DATA["generic"])), np.inf),  # has negative values
+    ],
+)
+def test_largest_values(kernel, largest):
+    assert kernel._largest_value == largest
+    K = kernel(DATA["generic"])
+    if np.isfinite(largest):
+        assert K.min() >= 0
+        assert_allclose(np.diag(K), largest, rtol=1e-14)
+
+
 @every_kernel
 def test_symmetric_to_the_last_bit_with_many_rows(kernel):
     """Rows are visited in blocks; a pair must not depend on the block in which it falls."""

@@ -197,7 +197,8 @@ def embed(kernel: Kernel, P: Any, weights: Any = None) -> Element:
     kernel : Kernel
         A bandwidth "median" is resolved on the rows of P.
     P : GaussianMixture, Atoms, or array of shape (n, d)
-        Gaussians are exact for Linear, Polynomial of degree 1 to 3, Gaussian, their sums and multiples.
+        Gaussians are exact for Linear, Polynomial of degree 1 to 3, Gaussian, their sums and multiples. An array of
+        float64 in C order is referred to, not copied, so that rows may stay in an ``np.memmap``: leave it unchanged.
     weights : array of shape (n,), default 1/n each
         Weights of the rows, of any sign; only with an array.
 

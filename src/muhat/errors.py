@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from muhat import gram
 from muhat.elements import Element, embed
-from muhat.kernels import Gaussian, Kernel, Laplace, Matern, Product, Scaled, Sum
+from muhat.kernels import Kernel
 from muhat.mean import BaseKernelMean, KernelMean, multiplicities_or_ones
 from muhat.measures import Atoms
 from muhat.recipes import mean_weights
@@ -213,10 +213,10 @@ def confidence_ball(
     if method not in ("auto", "bernstein", "bootstrap"):
         raise ValueError(f'method={method!r} must be "auto", "bernstein" or "bootstrap"')
     if method == "auto":
-        method = "bootstrap" if diameter is None else "bernstein"
+        method = "bernstein" if np.isfinite(diameter) else "bootstrap"
     if method == "bootstrap":
         radius = _bootstrap_radius(sample, level, check_count("n_resamples", n_resamples), check_rng(random_state))
-    elif diameter is None:
+    elif not np.isfinite(diameter):
         raise ValueError(f"method='bernstein' needs a bounded kernel; give {sample.kernel!r} a bound, or resample")
     else:
         radius = _bernstein_radius(sample.n, sample.n * _squared_error(sample), diameter, 1.0 - level)
@@ -224,27 +224,11 @@ def confidence_ball(
     return ConfidenceBall(sample.mean, radius + offset, level, method)
 
 
-def _squared_diameter(kernel: Kernel, bound: Any) -> float | None:
+def _squared_diameter(kernel: Kernel, bound: Any) -> float:
     """An upper bound of ‖φ(x) − φ(x')‖²: 2 sup k for kernels without negative values, 4 sup k for others."""
     if bound is not None:
         return 4.0 * check_number("bound", bound, low=0, open_low=True)
-    largest = _largest_value(kernel)
-    return None if largest is None else 2.0 * largest
-
-
-def _largest_value(kernel: Kernel) -> float | None:
-    """The supremum of k(x, x) for kernels with values in [0, sup]; None where unknown."""
-    if isinstance(kernel, Gaussian | Laplace | Matern):
-        return 1.0
-    if isinstance(kernel, Scaled):
-        inner = _largest_value(kernel.kernel)
-        return None if inner is None else kernel.factor * inner
-    if isinstance(kernel, Sum | Product):
-        left, right = _largest_value(kernel.left), _largest_value(kernel.right)
-        if left is None or right is None:
-            return None
-        return left + right if isinstance(kernel, Sum) else left * right
-    return None
+    return 2.0 * kernel._largest_value
 
 
 def _bernstein_radius(n: float, variance: float, diameter: float, delta: float) -> float:

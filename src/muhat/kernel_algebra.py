@@ -93,6 +93,11 @@ class Kernel(Value):
     def _diag(self, X: Array) -> Array:
         raise TypeError(f"{type(self).__name__} must define _diag(X)")
 
+    @property
+    def _largest_value(self) -> float:
+        """The supremum of k(x, x), for kernels known to have all their values in [0, supremum]; inf for others."""
+        return inf
+
     def _feature_count(self, width: int) -> float:
         """How many exact features rows of so many columns have; inf where there are none to be had."""
         return inf
@@ -144,6 +149,10 @@ class Sum(Kernel):
     def _diag(self, X: Array) -> Array:
         return self.left._diag(X) + self.right._diag(X)
 
+    @property
+    def _largest_value(self) -> float:
+        return self.left._largest_value + self.right._largest_value
+
     def _gaussian_expectations(self, P: Gaussians, Q: Measure) -> Array:
         return self.left._gaussian_expectations(P, Q) + self.right._gaussian_expectations(P, Q)
 
@@ -170,6 +179,10 @@ class Product(Kernel):
     def _diag(self, X: Array) -> Array:
         return self.left._diag(X) * self.right._diag(X)
 
+    @property
+    def _largest_value(self) -> float:
+        return self.left._largest_value * self.right._largest_value
+
 
 @dataclass(frozen=True)
 class Scaled(Kernel):
@@ -192,6 +205,10 @@ class Scaled(Kernel):
 
     def _diag(self, X: Array) -> Array:
         return self.factor * self.kernel._diag(X)
+
+    @property
+    def _largest_value(self) -> float:
+        return self.factor * self.kernel._largest_value
 
     def _gaussian_expectations(self, P: Gaussians, Q: Measure) -> Array:
         return self.factor * self.kernel._gaussian_expectations(P, Q)

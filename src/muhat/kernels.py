@@ -185,6 +185,10 @@ class _Radial(Kernel):
     def _diag(self, X: Array) -> Array:
         return np.ones(len(X))
 
+    @property
+    def _largest_value(self) -> float:
+        return 1.0
+
     def _gaussian_diag(self, P: Gaussians) -> Array:
         return np.ones(len(P))
 

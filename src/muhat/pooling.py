@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.linalg import eigh
 
 from muhat import gram
@@ -20,6 +20,23 @@ from muhat.whitening import BagMoments, check_features, regularised_eigenpairs
 
 BLENDS = (0.0, 0.01, 0.03, 0.1, 0.3, 1.0)
 FOLDS = 5
+
+
+def _check_population(population: Any, sizes: NDArray[Any]) -> Array:
+    r"""Sizes of bags with the same noise from populations without end: 1/n_i − 1/N_i is 1/(n_i/(1 − n_i/N_i))."""
+    try:
+        rows = np.broadcast_to(np.asarray(population, dtype=np.float64), sizes.shape)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"population={population!r} must be a number of rows, or one for each of {len(sizes)} bags"
+        ) from error
+    if not (rows > sizes).all():
+        i = int(np.argmin(rows > sizes))
+        raise ValueError(
+            f"population={rows[i]:g} must be larger than the bag drawn from it, and bag {i} has {sizes[i]} rows; the "
+            f"average of a whole population has no noise, so leave such bags out"
+        )
+    return sizes / (1.0 - sizes / rows)
 
 
 class _Prior(NamedTuple):
@@ -106,12 +123,15 @@ def _pooled(
     return unit * shrunken, unit**2 * shrinker.gains(sizes, within, chosen)
 
 
-def _better_plain(features: Nystroem, bags: Bags, means: Array, gains: Array) -> NDArray[np.bool_]:
+def _better_plain(
+    features: Nystroem, bags: Bags, means: Array, noise_sizes: Array, gains: Array
+) -> NDArray[np.bool_]:
     r"""Bags whose average errs less than an estimate in the span of the landmarks, as far as can be told.
 
     The estimate misses R, the squared part of a true mean outside of the span. Landmarks have no such part, so that R
     comes from pairs of other rows of a bag, and the average of n_i rows with a share p_i of others errs there by
-    R(1 − p_i)² + (e − R)p_i/n_i, with e the mean of k(x, x) − ‖z(x)‖² of the others.
+    R(1 − p_i)² + (e − R)p_i/n_i, with e the mean of k(x, x) − ‖z(x)‖² of the others. Of a population of N_i rows the
+    mean has the part R + (e − R)/N_i, and 1/n_i is 1/n_i − 1/N_i.
     """
     sizes, parts = np.diff(bags.offsets), bags.parts(bags.rows)
     landmarks = {row.tobytes() for row in features.landmarks_}
@@ -125,7 +145,8 @@ def _better_plain(features: Nystroem, bags: Bags, means: Array, gains: Array) ->
     missed = max(float((sizes**2 * (norms - np.square(means).sum(axis=1))).sum() - total) / pairs, 0.0)
     noise = max(total / others.sum() - missed, 0.0)
     share = others / sizes
-    return missed > missed * (1.0 - share) ** 2 + noise * share / sizes + gains
+    lost = missed + noise * (1.0 / sizes - 1.0 / noise_sizes)
+    return lost > missed * (1.0 - share) ** 2 + noise * share / noise_sizes + gains
 
 
 def pooled_means(
@@ -135,6 +156,7 @@ def pooled_means(
     features: Nystroem | None = None,
     ridge: float = 0.3,
     blend: float | Literal["cv"] = "cv",
+    population: ArrayLike = np.inf,
 ) -> list[Element]:
     r"""Mean elements of bags, each shrunk toward the mean of all bags along the directions in which it is noise.
 
@@ -163,6 +185,10 @@ def pooled_means(
     blend : float in [0, 1] or "cv", default "cv"
         The blend θ; "cv" takes, of six from 0 to 1, that of the smallest risk on bags left out, where it can be
         estimated without bias.
+    population : float or array of shape (n_bags,), default infinity
+        Where rows were drawn without replacement, say from larger bags, out of how many N_i, more than n_i: the mean
+        of those is then what is estimated, and the noise is W (1/n_i − 1/N_i) in place of W/n_i. It cannot be told
+        from the rows.
 
     Returns
     -------
@@ -198,15 +224,15 @@ def pooled_means(
     data = check_bags(bags, DistributionKernel(), reset=True)
     fitted: Any
     fitted, moments = feature_moments(kernel.resolve(data.rows), None, features, data, within=True)
-    space, sizes = fitted.kernel_, np.diff(data.offsets)
+    space, noise_sizes = fitted.kernel_, _check_population(population, np.diff(data.offsets))
     averages = [Atoms.trusted(rows, np.full(len(rows), 1.0 / len(rows))) for rows in data.parts(data.rows)]
     if len(data) == 1 or (moments.degrees and not np.trace(moments.within) > 0):  # nothing to borrow from, or no noise
         return [Element(space, atoms) for atoms in averages]
     if not moments.degrees:
         raise ValueError("all bags have one row, which says nothing of the noise; pass a bag of two rows or more")
-    shrunken, gains = _pooled(moments, sizes, ridge, blend)
+    shrunken, gains = _pooled(moments, noise_sizes, ridge, blend)
     weights = shrunken @ fitted._map.T
-    plain = _better_plain(fitted, data, moments.means, gains)
+    plain = _better_plain(fitted, data, moments.means, noise_sizes, gains)
     return [
         Element(space, average if keep else Atoms.trusted(fitted.landmarks_, row))
         for average, keep, row in zip(averages, plain, weights, strict=True)

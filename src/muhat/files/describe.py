@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigvalsh
+from scipy.stats import entropy
 
 from muhat.adaptive import AdaptiveKernelMean
 from muhat.files.samples import Sample, kernel_json, moments, standardised
@@ -155,9 +156,7 @@ def effective_rank(K: Array) -> float:
     """
     means = K.mean(axis=0)
     eigenvalues = eigvalsh(K - means - means[:, None] + means.mean()).clip(0)
-    shares = eigenvalues / eigenvalues.sum()
-    shares = shares[shares > 0]
-    return float(np.exp(-(shares * np.log(shares)).sum()))
+    return float(np.exp(entropy(eigenvalues)))
 
 
 def _summary(name: str, values: Array) -> ColumnSummary:

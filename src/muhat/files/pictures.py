@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.decomposition import PCA
 
 from muhat.files.compare import Comparison
 from muhat.files.describe import Description
@@ -105,10 +106,8 @@ def _filled_witness(ax: Any, along: Array, witness: Array) -> None:
 
 def _plane(points: Array) -> tuple[Array, Array]:
     """Coordinates in the plane of most variance, and the shares of the variance along them."""
-    centred = points - points.mean(axis=0)
-    _, sizes, directions = np.linalg.svd(centred, full_matrices=False)
-    shares = (sizes**2 / (sizes**2).sum())[:2]
-    return centred @ directions[:2].T, shares
+    plane = PCA(2, svd_solver="full")  # others go by the covariance matrix, which rows far from 0 spoil
+    return plane.fit_transform(points), plane.explained_variance_ratio_
 
 
 def _axis_labels(ax: Any, shares: Array) -> None:
