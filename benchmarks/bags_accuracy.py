@@ -5,7 +5,7 @@ without replacement. Embedding bandwidth (half, once the median of the training 
 (half, once, twice the median of the training bags) and C are chosen by 10-fold cross-validation on the training bags.
 Landmarks come from the training bags, all that whitening learns from the training part of each fold. All methods share
 splits and patches; differences are paired. Risk: the 100 patches of an image are the population, n rows are drawn from
-it with replacement, and squared distances are those of the space of the kernel.
+it with and without replacement, and squared distances are those of the space of the kernel.
 
     python benchmarks/bags_accuracy.py                  # 3 splits of bags of 20 and 100, 5 folds
     python benchmarks/bags_accuracy.py --full --jobs 2  # 8 splits of bags of 10, 20, 50, 100, 10 folds
@@ -191,15 +191,17 @@ def risks(bags: Bags, size: int, seed: int, replace: bool) -> dict[str, float]:
     """Mean squared distance from the means of the whole bags."""
     rng = np.random.default_rng([seed, size])
     drawn = [rng.choice(bag, size, replace=replace) for bag in bags]
-    pooled = pooled_means(drawn)
-    kernel = pooled[0].kernel
-    losses: dict[str, list[float]] = {"KME": [], "S-KMSE, each bag": [], "pooled": []}
-    for bag, rows, shared in zip(bags, drawn, pooled, strict=True):
-        truth = mh.embed(kernel, bag)
-        shrunk = mh.ShrunkKernelMean(kernel).fit(rows).mean_
-        for name, mean in zip(losses, (mh.embed(kernel, rows), shrunk, shared), strict=True):
-            losses[name].append(mean.distance(truth) ** 2)
-    return {name: float(np.mean(values)) for name, values in losses.items()}
+    means = {"pooled": pooled_means(drawn)}
+    kernel = means["pooled"][0].kernel
+    if not replace:
+        means["pooled, population told"] = pooled_means(drawn, population=[len(bag) for bag in bags])
+    means["KME"] = [mh.embed(kernel, rows) for rows in drawn]
+    means["S-KMSE, each bag"] = [mh.ShrunkKernelMean(kernel).fit(rows).mean_ for rows in drawn]
+    truth = [mh.embed(kernel, bag) for bag in bags]
+    return {
+        name: float(np.mean([f.distance(g) ** 2 for f, g in zip(each, truth, strict=True)]))
+        for name, each in means.items()
+    }
 
 
 def print_risks(scenes: Any, sizes: list[int], draws: int, jobs: int) -> None:
@@ -210,7 +212,7 @@ def print_risks(scenes: Any, sizes: list[int], draws: int, jobs: int) -> None:
             tasks = (delayed(risks)(scenes.bags, size, seed, replace) for seed in range(draws))
             ratios = [{name: r / each["KME"] for name, r in each.items()} for each in Parallel(n_jobs=jobs)(tasks)]
             cells = []
-            for name in list(ratios[0])[1:]:
+            for name in sorted(ratios[0].keys() - {"KME"}):
                 values = np.array([ratio[name] for ratio in ratios])
                 cells.append(f"{name} {values.mean():.3f} ({values.std(ddof=1) / np.sqrt(draws):.3f})")
             print(f"{size:>3} patches   " + "    ".join(cells), flush=True)

@@ -17,24 +17,29 @@ def _empty_memo():
     memo.clear()
 
 
-def written_out(bags, ridge, blend):
+def written_out(bags, ridge, blend, population=np.inf):
     """The rule in the space of the rows, where the kernel is linear, a bag at a time."""
+    inverse_population = np.broadcast_to(1 / np.asarray(population, dtype=float), len(bags))
     sizes = np.array([len(bag) for bag in bags])
     means = np.array([bag.mean(axis=0) for bag in bags])
     deviations = np.concatenate([bag - bag.mean(axis=0) for bag in bags])
     W = deviations.T @ deviations / (sizes - 1).sum()
-    ratio = max(np.trace(np.cov(means.T)) / np.trace(W) - (1 / sizes).mean(), 0)
-    w = 1 / (ratio + 1 / sizes)
+    share = 1 / sizes - inverse_population  # of W in the noise of a mean
+    ratio = max(np.trace(np.cov(means.T)) / np.trace(W) - share.mean(), 0)
+    w = 1 / (ratio + share)
     w /= w.sum()
     centre = np.average(means, axis=0, weights=w)
     spread = sum(wi * np.outer(mean - centre, mean - centre) for wi, mean in zip(w, means, strict=True))
-    noise = sum(wi * (1 - wi) * W / n for wi, n in zip(w, sizes, strict=True))
+    noise = sum(wi * (1 - wi) * W * part for wi, part in zip(w, share, strict=True))
     g, V = np.linalg.eigh((spread - noise) / (1 - (w**2).sum()))
     B = V @ np.diag(np.maximum(g, 0)) @ V.T
     regular = W + ridge * np.trace(W) / len(W) * np.eye(len(W))
     B = (1 - blend) * B + blend * np.trace(B) / np.trace(regular) * regular
     return np.array(
-        [centre + B @ np.linalg.solve(B + regular / n, mean - centre) for n, mean in zip(sizes, means, strict=True)]
+        [
+            centre + B @ np.linalg.solve(B + part * regular, mean - centre)
+            for part, mean in zip(share, means, strict=True)
+        ]
     )
 
 
@@ -45,10 +50,37 @@ def as_rows(elements):
 
 @pytest.mark.parametrize("sizes", [(4,) * 12, (1, 4, 9, 2, 30, 1, 3, 17)])
 @pytest.mark.parametrize(("ridge", "blend"), [(0.01, 0.0), (1.0, 0.0), (0.3, 0.2), (0.3, 1.0)])
-def test_the_rule_in_the_space_of_the_rows(sizes, ridge, blend):
+@pytest.mark.parametrize("population", [np.inf, 31, "a half", "all but one"])
+def test_the_rule_in_the_space_of_the_rows(sizes, ridge, blend, population):
     bags = random_bags(sizes)
-    got = as_rows(pooled_means(bags, mh.Linear(), ridge=ridge, blend=blend))
-    assert_allclose(got, written_out(bags, ridge, blend), rtol=1e-7, atol=1e-9)
+    known = {"a half": 2 * np.array(sizes), "all but one": [n + 1 for n in sizes]}.get(population, population)
+    got = as_rows(pooled_means(bags, mh.Linear(), ridge=ridge, blend=blend, population=known))
+    assert_allclose(got, written_out(bags, ridge, blend, known), rtol=1e-7, atol=1e-9)
+
+
+def finite_loss(n, of, **told):
+    """Loss of pooled means over that of averages, of n rows without replacement out of so many."""
+    rng = np.random.default_rng(0)
+    whole = [rng.normal(size=(of, 3)) + 0.3 * rng.normal(size=3) for _ in range(60)]
+    bags = [rng.choice(rows, n, replace=False) for rows in whole]
+    pooled = pooled_means(bags, **told)
+    space = pooled[0].kernel
+    truth = [mh.embed(space, rows) for rows in whole]
+    plain = [mh.embed(space, bag) for bag in bags]
+    losses = [sum(f.distance(g) ** 2 for f, g in zip(each, truth, strict=True)) for each in (pooled, plain)]
+    return losses[0] / losses[1]
+
+
+def test_a_population_that_is_almost_seen_is_left_alone_when_told():
+    blind, told = finite_loss(15, 20), finite_loss(15, 20, population=20)
+    assert blind > 1.2  # shrunk as if the rest of the population were unknown
+    assert told < 1.0
+
+
+def test_a_large_population_is_one_without_end():
+    bags = random_bags()
+    want = as_rows(pooled_means(bags, mh.Linear()))
+    assert_allclose(as_rows(pooled_means(bags, mh.Linear(), population=1e12)), want, rtol=1e-8)
 
 
 def test_the_covariance_of_bags_of_any_size_is_unbiased():
@@ -209,5 +241,11 @@ def test_what_cannot_be():
         pooled_means(random_bags(), ridge=0)
     with pytest.raises(ValueError, match=r'blend=2 must be a number in \[0, 1\] or be "cv"'):
         pooled_means(random_bags(), blend=2)
+    with pytest.raises(ValueError, match=r"population=5 must be larger than .* bag 2 has 9 rows"):
+        pooled_means(random_bags(), population=5)
+    with pytest.raises(ValueError, match=r"population=nan must be larger than"):
+        pooled_means(random_bags(), population=np.nan)
+    with pytest.raises(ValueError, match=r"population=\[40, 50\] must be a number of rows, or one for each of 8 bags"):
+        pooled_means(random_bags(), population=[40, 50])
     with pytest.raises(ValueError, match="kernel='precomputed' must be a kernel object"):
         pooled_means(random_bags(), "precomputed")

@@ -123,9 +123,7 @@ def _pooled(
     return unit * shrunken, unit**2 * shrinker.gains(sizes, within, chosen)
 
 
-def _better_plain(
-    features: Nystroem, bags: Bags, means: Array, noise_sizes: Array, gains: Array
-) -> NDArray[np.bool_]:
+def _better_plain(features: Nystroem, bags: Bags, means: Array, noise_sizes: Array, gains: Array) -> NDArray[np.bool_]:
     r"""Bags whose average errs less than an estimate in the span of the landmarks, as far as can be told.
 
     The estimate misses R, the squared part of a true mean outside of the span. Landmarks have no such part, so that R

@@ -21,8 +21,8 @@ FEATURES = (500, 1000)
 exact Gram matrix, O(N²). A whitened kernel sees what the features see, and more rows tell more of it from noise."""
 
 STRENGTH = 0.05
-"""Ridge of ``whiten=True``, in units of the mean eigenvalue of W. Not derived: accuracy is flat about it, and neither a
-search nor an estimate of the noise in W did better (docs/bags.md has the figures)."""
+"""Ridge of ``whiten=True``, in units of the mean eigenvalue of W. Not derived: accuracy is flat below it and falls
+above in large bags, and neither a search nor an estimate of W's noise did clearly better (figures: docs/bags.md)."""
 
 _ROWS = 1024
 _ROUNDING = 1e-13
