@@ -14,7 +14,7 @@ from tables import CLOSED_FORM, KERNELS, data_sets, sample
 import muhat as mh
 from muhat import targets
 from muhat.adapters import Precomputed
-from muhat.adaptive import AdaptiveKernelMean, AdaptiveScore, _Shares
+from muhat.adaptive import AdaptiveKernelMean, AdaptiveScore, _Quadratic
 from muhat.recipes import mean_element, mean_weights
 from muhat.refits import RefitMeans
 from muhat.spectrum import whole_spectrum
@@ -41,7 +41,7 @@ def oas_gaussian(X):
     return mh.GaussianMixture([1.0], X.mean(axis=0)[None], covariance[None])
 
 
-def brute_force(kernel, X, lam):
+def by_deletion(kernel, X, lam):
     """p, Q, X, t, T by deletion of each row."""
     n = len(X)
     K = kernel(X)
@@ -57,24 +57,31 @@ def brute_force(kernel, X, lam):
     return p, Q, np.mean(mixed), np.mean(t), np.mean(T)
 
 
-def pieces(kernel, X, lams):
-    """The same by the library, in the units of the data: an array of shape (5, len(lams))."""
-    spectrum = whole_spectrum(kernel(X))
-    score = AdaptiveScore(spectrum, gaussian_target(kernel, X))
-    base, mixed, t, T = score._shares(np.asarray(lams) / spectrum.unit)
-    limit = score._plain()
-    found = [base.cross, base.square, mixed, np.full_like(mixed, t), np.full_like(mixed, T)]
-    plain = [*limit.base, limit.mixed, [limit.target_cross], [limit.target_square]]
-    return np.column_stack([np.array(plain), np.array(found)]) * spectrum.unit
+def by_known_norms(kernel, X, lam):
+    """The same with the squares and the product of the base and the target of all rows."""
+    n = len(X)
+    K, target = kernel(X), mh.embed(kernel, oas_gaussian(X))
+    weights = oracles.tikhonov_weights(K, lam)
+    p, _, _, t, _ = by_deletion(kernel, X, lam * np.sqrt((n - 1) / n))
+    return p, weights @ K @ weights, weights @ target(X), t, target.norm() ** 2
+
+
+def quadratic(pieces, a, b):
+    p, Q, mixed, t, T = pieces
+    return a * a * Q + 2 * a * b * mixed + b * b * T - 2 * (a * p + b * t)
 
 
 @pytest.mark.parametrize("name", ["gaussian", "gaussian_narrow", "polynomial2", "polynomial3"])
 @every_data_set
-def test_the_quadratic_is_that_of_brute_force(name, data):
+def test_the_quadratics_are_those_of_brute_force(name, data):
     kernel, X = KERNELS[name], DATA[data]
-    expected = np.column_stack([brute_force(kernel, X, lam) for lam in [0.0, *LAMS]])
-    scale = kernel(X).diagonal().max()
-    assert_allclose(pieces(kernel, X, LAMS), expected, rtol=1e-9, atol=1e-9 * scale)
+    spectrum = whole_spectrum(kernel(X))
+    score = AdaptiveScore(spectrum, gaussian_target(kernel, X), X)
+    for lam in [0.0, *LAMS]:
+        for pieces, brute_force in zip(score._quadratics(lam), (by_known_norms, by_deletion), strict=True):
+            (p, Q), mixed, t, T = pieces
+            values = np.ravel([np.squeeze(part) for part in (p, Q, mixed, t, T)]) * spectrum.unit
+            assert_allclose(values, brute_force(kernel, X, lam), rtol=1e-9, atol=1e-9 * kernel(X).diagonal().max())
 
 
 @pytest.mark.parametrize("n", [2, 3, 12])
@@ -112,26 +119,33 @@ def test_the_square_is_searched_exactly():
         root = rng.normal(size=(2, 2))
         (Q, X), (_, T) = root @ root.T
         p, t = rng.normal(size=2)
-        shares = _Shares(RefitMeans(np.array([p]), np.array([Q])), np.array([X]), t, T)
-        a, b = shares.best(0.0)
+        found = _Quadratic(RefitMeans(np.array([p]), np.array([Q])), np.array([X]), t, T)
+        a, b = found.lowest(0.0)
         assert 0 <= a <= 1
         assert 0 <= b <= 1
-        assert shares.scores(a, b) <= shares.scores(a_grid, b_grid).min() + 1e-12
+        assert found.values(a, b) <= found.values(a_grid, b_grid).min() + 1e-12
 
 
 @every_curved_kernel
-def test_the_search_finds_the_lowest_score(name):
+def test_the_search_finds_the_lowest_risk(name):
     kernel, X = KERNELS[name], sample(11, 2, seed=9)
     fitted = AdaptiveKernelMean(kernel).fit(X)
     diagonal = kernel(X).diagonal().mean()
-    a, b = fitted.shares_
-    p, Q, mixed, t, T = brute_force(kernel, X, fitted.lam_)
-    score = diagonal + a * a * Q + 2 * a * b * mixed + b * b * T - 2 * (a * p + b * t)
+    risk = diagonal + quadratic(by_known_norms(kernel, X, fitted.lam_), *fitted.shares_)
+    score = AdaptiveScore(whole_spectrum(kernel(X)), gaussian_target(kernel, X), X)
+    curve = score.at(np.append([0, np.inf], np.logspace(-6, 6, 400)))
+    assert risk <= curve.min() + 1e-12 * diagonal
+    assert_allclose(score.at([fitted.lam_]), risk, rtol=1e-9)
+
+
+@every_curved_kernel
+def test_the_score_is_that_of_brute_force(name):
+    kernel, X = KERNELS[name], sample(11, 2, seed=9)
+    fitted = AdaptiveKernelMean(kernel).fit(X)
+    score = kernel(X).diagonal().mean() + quadratic(by_deletion(kernel, X, fitted.lam_), *fitted.shares_)
     assert_allclose(fitted.loo_score_, score, rtol=1e-9)
-    spectrum = whole_spectrum(kernel(X))
-    curve = AdaptiveScore(spectrum, gaussian_target(kernel, X)).at(np.append([0, np.inf], np.logspace(-6, 6, 400)))
-    assert fitted.loo_score_ <= curve.min() + 1e-12 * diagonal
-    assert fitted.loo_score_ <= fitted.loo_path_.scores.min() + 1e-12 * diagonal
+    if 0 < fitted.lam_ < np.inf:
+        assert_allclose(fitted.loo_path_.scores[fitted.loo_path_.values == fitted.lam_], score, rtol=1e-9)
 
 
 # ---------------------------------------------------------------- what it contains
@@ -142,18 +156,20 @@ RIVALS = [
     mh.ShrunkKernelMean(),
     mh.SpectralKernelMean(),
     mh.SpectralKernelMean(scale="loo"),
-    AdaptiveKernelMean(target=None),
 ]
 
 
-@pytest.mark.parametrize("name", KERNELS)
+@every_curved_kernel
 @every_data_set
-def test_the_score_is_never_above_those_of_special_cases(name, data):
+def test_the_risk_is_never_above_those_of_special_cases(name, data):
     X, kernel = DATA[data], KERNELS[name]
-    score = AdaptiveKernelMean(kernel).fit(X).loo_score_
-    tolerance = 1e-11 * kernel(X).diagonal().max()
+    fitted = AdaptiveKernelMean(kernel).fit(X)
+    risk = quadratic(by_known_norms(kernel, X, fitted.lam_), *fitted.shares_)
     for rival in RIVALS:
-        assert score <= clone(rival).set_params(kernel=kernel).fit(X).loo_score_ + tolerance
+        other = clone(rival).set_params(kernel=kernel).fit(X)
+        scale = 1 - getattr(other, "shrinkage_", 0.0) if not hasattr(other, "scale_") else other.scale_
+        others = quadratic(by_known_norms(kernel, X, getattr(other, "lam_", 0.0)), scale, 0.0)
+        assert risk <= others + 1e-9 * kernel(X).diagonal().max()
 
 
 @pytest.mark.parametrize("name", KERNELS)
@@ -190,7 +206,7 @@ def test_a_given_target_is_not_refitted():
     p, Q = oracles.pieces(K, B)
     mixed, t, T = np.mean(truth(X) @ B), truth(X).mean(), truth.norm() ** 2
     assert fitted.target_kind_ == "given"
-    assert_allclose(fitted.loo_score_, 1 + a * a * Q + 2 * a * b * mixed + b * b * T - 2 * (a * p + b * t), rtol=1e-9)
+    assert_allclose(fitted.loo_score_, 1 + quadratic((p, Q, mixed, t, T), a, b), rtol=1e-9)
     assert b > 0.5
     assert fitted.mean_.distance(truth) < mh.KernelMean(kernel).fit(X).mean_.distance(truth) / 3
 

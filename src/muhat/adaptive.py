@@ -12,7 +12,7 @@ from muhat.kernels import Gaussian, Kernel
 from muhat.mean import BaseKernelMean
 from muhat.memory import check_memory
 from muhat.refits import RefitMeans, TikhonovRefits, plain_refit_means, times
-from muhat.selection import TIE, SpectralScore
+from muhat.selection import TIE, DeletionScore, ScorePath, SpectralScore
 from muhat.spectral import DENSE_ARRAYS
 from muhat.spectrum import Spectrum, whole_spectrum
 from muhat.targets import TargetRefits, gaussian_kind, gaussian_target, given_target, sampled_target
@@ -26,8 +26,9 @@ class AdaptiveKernelMean(BaseKernelMean):
     the OAS covariance Σ of the rows. λ lies in [0, inf] and (a, b) in [0, 1]². The plain average (λ = 0, a = 1, b = 0),
     simple shrinkage (λ = 0, b = 0), flexible shrinkage (a = 1, b = 0) and the two combined (b = 0) are special cases.
 
-    Row i leaves the data, the span *and the target*, which is refitted without it: with the target taken as fixed the
-    score would trust it too much. For each λ the score is a quadratic in (a, b), minimised on the square exactly.
+    They minimise an estimate of the risk, :math:`\|f\|^2 - 2\,\mathrm{mean}_i f_{-i}(x_i)`: the norm is known, and for
+    the rest row i leaves the data, the span *and the target*, which is refitted without it: taken as fixed it would be
+    trusted too much. For each λ this is a quadratic in (a, b), minimised on the square exactly.
 
     Parameters
     ----------
@@ -57,9 +58,10 @@ class AdaptiveKernelMean(BaseKernelMean):
     weights_ : array of shape (n,)
         Of the rows: a·β.
     kernel_, loo_score_
-        See :class:`KernelMean`.
+        See :class:`KernelMean`. The score is that of other estimators, with the norms of the refits too.
     loo_path_ : ScorePath
-        The score over λ, at the best (a, b) for each, both limits left out.
+        The leave-one-out score over λ, at the best (a, b) for each, both limits left out; ``lam_`` need not be at its
+        lowest point, for the risk is estimated otherwise.
 
     Notes
     -----
@@ -100,10 +102,12 @@ class AdaptiveKernelMean(BaseKernelMean):
         self.solver_ = "dense"
         self.target_kind_, refits = self._target_refits(rows)
         spectrum = whole_spectrum(gram.dense(self.kernel_._gram, rows))
-        score = AdaptiveScore(spectrum, refits)
-        self.lam_, self._known_loo_score, self.loo_path_ = score.search()
-        self.shares_ = score.best_shares(self.lam_)
-        self.target_ = None if refits is None else refits.target
+        if refits is None:
+            self.target_ = None
+            self._choose_scale(spectrum)
+        else:
+            self.target_ = refits.target
+            self._choose_shares(AdaptiveScore(spectrum, refits, rows))
         weights = np.zeros(len(points))
         weights[repetitions > 0] = self.shares_[0] * np.add.reduceat(self._base_weights(spectrum), first_copies)
         pulls = [] if self.target_ is None or self.shares_[1] == 0 else [self.shares_[1] * self.target_]
@@ -118,6 +122,17 @@ class AdaptiveKernelMean(BaseKernelMean):
         if kind.startswith("none"):
             return kind, None
         return kind, (gaussian_target if kind == "gaussian" else sampled_target)(self.kernel_, rows)
+
+    def _choose_scale(self, spectrum: Spectrum) -> None:
+        nested = DeletionScore(spectrum, TikhonovRefits(spectrum), scale=None)
+        self.lam_, self._known_loo_score, self.loo_path_ = nested.search()
+        self.shares_ = (nested.best_scale(self.lam_), 0.0)
+
+    def _choose_shares(self, score: AdaptiveScore) -> None:
+        self.lam_, _, risks = score.search()
+        self.shares_ = score.best_shares(self.lam_)
+        self._known_loo_score = score.deletion_score(self.lam_)
+        self.loo_path_ = ScorePath(risks.values, score.deletion_scores(risks.values))
 
     def _base_weights(self, spectrum: Spectrum) -> Array:
         if self.lam_ == 0:
@@ -136,22 +151,22 @@ def _repeated(points: Array, repetitions: Array) -> tuple[Array, Any]:
     return np.repeat(points[present], counts.astype(int), axis=0), first_copies
 
 
-class _Shares(NamedTuple):
-    """The quadratic a²·square + 2ab·mixed + b²·target_square − 2(a·cross + b·target_cross), an entry for each λ."""
+class _Quadratic(NamedTuple):
+    """a²·square + 2ab·mixed + b²·target_square − 2(a·cross + b·target_cross), an entry for each λ."""
 
     base: RefitMeans
     mixed: Array
     target_cross: float
     target_square: float
 
-    def scores(self, a: Array, b: Array) -> Array:
+    def values(self, a: Array, b: Array) -> Array:
         Q, T = self.base.square, self.target_square
         return a**2 * Q + 2 * a * b * self.mixed + b**2 * T - 2 * (a * self.base.cross + b * self.target_cross)
 
-    def best(self, tie: float) -> tuple[Array, Array]:
+    def lowest(self, tie: float) -> tuple[Array, Array]:
         """The lowest point of the square [0, 1]²: inside, or on an edge; b = 0 wins ties.
 
-        The matrix of the quadratic is an average of Gram matrices, so there is no other kind of minimum.
+        The matrix of the quadratic is a Gram matrix, or an average of them, so there is no other kind of minimum.
         """
         p, Q, X = self.base.cross.real, self.base.square.real, self.mixed.real
         t, T = np.full_like(p, self.target_cross), np.full_like(p, self.target_square)
@@ -166,9 +181,9 @@ class _Shares(NamedTuple):
             (_ratio(p * T - t * X, determinant, 0.0), _ratio(t * Q - p * X, determinant, 0.0)),
         ]
         a, b = (np.stack(part) for part in zip(*candidates, strict=True))
-        scores = real.scores(a, b)
-        scores[0] -= tie
-        lowest = np.argmin(scores, axis=0)[None]
+        values = real.values(a, b)
+        values[0] -= tie
+        lowest = np.argmin(values, axis=0)[None]
         return np.take_along_axis(a, lowest, axis=0)[0], np.take_along_axis(b, lowest, axis=0)[0]
 
 
@@ -180,56 +195,102 @@ def _ratio(numerator: Array, denominator: Array, otherwise: float) -> Array:
 
 
 class AdaptiveScore(SpectralScore):
-    """Leave-one-out score of a·F(λ) + b·f*, at the best (a, b) for each λ; the base deletes one row in any case."""
+    r"""Estimate of the risk of f = a·F(λ) + b·f*, at the best (a, b) for each λ.
+
+    It is ϱ + ‖f‖² − 2·mean f₋ᵢ(x_i): the norm is known, and only ⟨f, μ⟩ has to be estimated, by refits without row i.
+    """
 
     smooth = False  # where (a, b) reaches an edge, the curve breaks
 
-    def __init__(self, spectrum: Spectrum, target: TargetRefits | None) -> None:
+    def __init__(self, spectrum: Spectrum, target: TargetRefits, rows: Array) -> None:
         super().__init__(spectrum)
         self.refits = TikhonovRefits(spectrum)
-        self.target = None if target is None else _MixedMeans(spectrum, target)
+        self.deleted = _DeletedTarget(spectrum, target)
+        self._target_at_rows = spectrum.eigenvectors.T @ target.target.values(rows) / spectrum.unit
+        self._target_square = target.target.norm() ** 2 / spectrum.unit
 
     def inside(self, lams: Array) -> Array:
-        return self._scored(self._shares(lams))
+        return self._lowest(self._risk(lams))
 
     def limits(self) -> tuple[float, float]:
-        at_zero, at_infinity = float(self._scored(self._plain())[0]), float(self._scored(self._nothing())[0])
+        at_zero, at_infinity = (float(self._lowest(limit.risk)[0]) for limit in (self._plain(), self._nothing()))
         tied = abs(at_zero - at_infinity) <= TIE * self.spectrum.mean_diag
         return at_zero, at_zero if tied else at_infinity  # of equals, the plain average is the simpler
 
     def best_shares(self, lam: float) -> tuple[float, float]:
-        """(a, b) at λ, in the units of the data."""
-        if np.isinf(lam):
-            shares = self._nothing()
-        else:
-            shares = self._shares(np.array([lam / self.spectrum.unit])) if lam > 0 else self._plain()
-        a, b = shares.best(TIE * self.spectrum.mean_diag)
+        """(a, b) at λ in [0, inf], in the units of the data."""
+        a, b = self._shares(self._quadratics(lam).risk)
         return float(a[0]), float(b[0])
 
-    def _scored(self, shares: _Shares) -> Array:
-        return self.spectrum.mean_diag + shares.scores(*shares.best(TIE * self.spectrum.mean_diag))
+    def deletion_score(self, lam: float) -> float:
+        """The leave-one-out score at λ in [0, inf] and the best (a, b), in the units of the data."""
+        return float(self._deletion_scores(self._quadratics(lam))[0])
 
-    def _shares(self, lams: Array) -> _Shares:
-        base = self.refits.means(lams)
-        if self.target is None:
-            return _Shares(base, np.zeros_like(base.cross), 0.0, 0.0)
-        return _Shares(base, self.target.mixed(lams), self.target.cross, self.target.square)
+    def deletion_scores(self, lams: Array) -> Array:
+        """The same at many λ in (0, inf)."""
+        return self._deletion_scores(self._quadratics_inside(lams / self.spectrum.unit))
 
-    def _plain(self) -> _Shares:
+    def _deletion_scores(self, quadratics: _Quadratics) -> Any:
+        return self._in_data_units(self._valued(quadratics.deletion, self._shares(quadratics.risk)))
+
+    def _lowest(self, risk: _Quadratic) -> Array:
+        return self._valued(risk, self._shares(risk))
+
+    def _valued(self, quadratic: _Quadratic, shares: tuple[Array, Array]) -> Array:
+        return self.spectrum.mean_diag + quadratic.values(*shares)
+
+    def _shares(self, risk: _Quadratic) -> tuple[Array, Array]:
+        return risk.lowest(TIE * self.spectrum.mean_diag)
+
+    def _quadratics(self, lam: float) -> _Quadratics:
+        if 0 < lam < np.inf:
+            return self._quadratics_inside(np.array([lam / self.spectrum.unit]))
+        return self._nothing() if lam > 0 else self._plain()
+
+    def _quadratics_inside(self, lams: Array) -> _Quadratics:
+        return _Quadratics(self._risk(lams), self._quadratic(self.refits.means(lams), self.deleted.mixed(lams)))
+
+    def _risk(self, lams: Array) -> _Quadratic:
         sp = self.spectrum
-        cross, square = plain_refit_means(sp.n, sp.mean_diag, sp.mean_gram)
-        return self._limit(cross, square, 0.0 if self.target is None else self.target.plain_mixed)
+        g, ones = sp.eigenvalues[:, None], sp.ones[:, None]
+        shrunk = g / (g + lams) * ones / sp.n
+        cross = self.refits.means(lams * _without_a_row(sp.n)).cross
+        means = RefitMeans(cross, (g * shrunk**2).sum(axis=0))
+        return self._quadratic(means, self._target_at_rows @ shrunk, known=True)
 
-    def _nothing(self) -> _Shares:
-        return self._limit(0.0, 0.0, 0.0)
+    def _plain(self) -> _Quadratics:
+        sp = self.spectrum
+        refits = plain_refit_means(sp.n, sp.mean_diag, sp.mean_gram)
+        known, mixed = refits._replace(square=np.array(sp.mean_gram)), self._target_at_rows @ sp.ones / sp.n
+        return _Quadratics(self._quadratic(known, mixed, known=True), self._quadratic(refits, self.deleted.plain_mixed))
 
-    def _limit(self, *means: Array | float) -> _Shares:
-        cross, square, mixed = (np.atleast_1d(np.asarray(mean, dtype=float)) for mean in means)
-        t, T = (0.0, 0.0) if self.target is None else (self.target.cross, self.target.square)
-        return _Shares(RefitMeans(cross, square), mixed, t, T)
+    def _nothing(self) -> _Quadratics:
+        zero = RefitMeans(np.zeros(1), np.zeros(1))
+        return _Quadratics(self._quadratic(zero, 0.0, known=True), self._quadratic(zero, 0.0))
+
+    def _quadratic(self, base: RefitMeans, mixed: Any, known: bool = False) -> _Quadratic:
+        cross, square = map(np.atleast_1d, base)
+        target_square = self._target_square if known else self.deleted.square
+        return _Quadratic(RefitMeans(cross, square), np.atleast_1d(mixed), self.deleted.cross, target_square)
 
 
-class _MixedMeans:
+class _Quadratics(NamedTuple):
+    """The risk, where squares and products are known, and the leave-one-out score, where they are of the refits."""
+
+    risk: _Quadratic
+    deletion: _Quadratic
+
+
+def _without_a_row(n: float) -> float:
+    """What λ is multiplied by when a row is left out.
+
+    With (n−1)/n the refits shrink as F does, and leave-one-out is without bias; with 1 they have the λ that n − 1 rows
+    would be given, for the best one depends little on n. This is half way (docs/adaptive.md has the figures).
+    """
+    return float(np.sqrt((n - 1.0) / n))
+
+
+class _DeletedTarget:
     r"""Means over the rows of ⟨φ_i, f*₋ᵢ⟩ (cross), ‖f*₋ᵢ‖² (square) and ⟨F₋ᵢ, f*₋ᵢ⟩ (mixed), in O(n²) for each λ.
 
     With M_ij = f*₋ᵢ(x_j), e = λ/(g+λ), and the weights of F₋ᵢ, (1 − W_j + t_i·U e U_i)/(n−1) for j ≠ i, the last is
