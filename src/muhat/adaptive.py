@@ -284,8 +284,8 @@ class _Quadratics(NamedTuple):
 def _without_a_row(n: float) -> float:
     """What λ is multiplied by when a row is left out.
 
-    With (n−1)/n the refits shrink as F does, and leave-one-out is without bias; with 1 they have the λ that n − 1 rows
-    would be given, for the best one depends little on n. This is half way (docs/adaptive.md has the figures).
+    With (n−1)/n the refits shrink as F does, and leave-one-out has next to no bias; with 1 they have the λ that n − 1
+    rows would be given, for the best one depends little on n. This is half way (docs/adaptive.md has the figures).
     """
     return float(np.sqrt((n - 1.0) / n))
 
