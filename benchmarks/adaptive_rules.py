@@ -9,7 +9,7 @@ The groups: the paper's mixtures, clusters (eight times the samples), the UCI ta
 accuracy.py with eight more, and twelve that played no part in the choice.
 
     python benchmarks/adaptive_rules.py                      # 40 samples a cell, some 25 minutes
-    python benchmarks/adaptive_rules.py --repetitions 5
+    python benchmarks/adaptive_rules.py --repetitions 5 --groups clusters "kept back"
 """
 
 from __future__ import annotations
@@ -225,11 +225,16 @@ def groups() -> dict[str, list[Runner]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repetitions", type=int, default=40, help="samples a cell")
-    repetitions = parser.parse_args().repetitions
+    parser.add_argument("--groups", nargs="+", help="groups by name; all by default")
+    arguments = parser.parse_args()
     for number, (group, cells) in enumerate(groups().items()):
+        if arguments.groups and group not in arguments.groups:
+            continue
         results = []
         for k, cell in enumerate(cells):
-            seeds = np.random.SeedSequence([30, number, k]).spawn(repetitions * (8 if group == "clusters" else 1))
+            seeds = np.random.SeedSequence([30, number, k]).spawn(
+                arguments.repetitions * (8 if group == "clusters" else 1)
+            )
             with threadpool_limits(1), np.errstate(under="ignore"):
                 found = cell(seeds)
             results.append(np.array([list(losses.values()) for losses in found]))

@@ -1,0 +1,32 @@
+"""Benchmarks of accuracy in their smallest form: that they run, and print numbers."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
+SMALLEST = {
+    "accuracy.py": "--groups other --kernels RBF --sizes 10 --repetitions 2",
+    "adaptive_rules.py": "--groups clusters --repetitions 1",
+    "guide/error_bars.py": "--draws 3 --resamples 20",
+    "guide/operators.py": "--rows 200 --landmarks 20 --draws 2",
+    "guide/robust.py": "--draws 2",
+    "guide/sketches.py": "--rows 1000",
+    "guide/two_samples.py": "--draws 2",
+    "robust.py": "--rows 30 --draws 2",
+}
+
+
+@pytest.mark.parametrize("script", SMALLEST)
+def test_it_runs(script):
+    command = [sys.executable, str(BENCHMARKS / script), *SMALLEST[script].split()]
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode in (0, 1), done.stderr  # 1: so few samples miss a target
+    assert "Traceback" not in done.stderr
+    assert re.search(r"\d\.\d", done.stdout)
+    assert "nan" not in done.stdout
