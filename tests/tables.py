@@ -104,3 +104,24 @@ def data_sets():
         "with_the_origin": np.concatenate([np.zeros((2, 3)), spread[:5]]),
         "far_from_zero": sample(8, 3, seed=7, shift=30.0),
     }
+
+
+def awkward_rows():
+    """Rows on which formulas break: few, equal, wide, far away, huge, tiny, of another type."""
+    return {
+        "two rows": sample(2, 3, seed=15),
+        "equal rows": np.full((5, 2), 3.0),
+        "zeros": np.zeros((4, 2)),
+        "a constant column": np.column_stack([sample(8, 2, seed=16), np.full(8, 7.0)]),
+        "all equal but one": np.vstack([np.ones((6, 2)), [[2.0, 5.0]]]),
+        "wide": sample(5, 200, seed=17),
+        "one column": sample(6, 1, seed=18),
+        "far away": sample(8, 2, seed=19, shift=1e8),
+        "huge outlier": np.vstack([sample(7, 2, seed=20), [[1e12, -1e12]]]),
+        "large": 1e100 * sample(8, 3, seed=21),
+        "small": 1e-100 * sample(8, 3, seed=21),
+        "too large": 1e200 * sample(8, 3, seed=21),
+        "too small": 1e-200 * sample(8, 3, seed=21),
+        "single precision": sample(8, 3, seed=22).astype(np.float32),
+        "whole numbers": np.arange(12).reshape(6, 2),
+    }

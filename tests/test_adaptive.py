@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.covariance import OAS
 from sklearn.utils.estimator_checks import parametrize_with_checks
-from tables import CLOSED_FORM, KERNELS, data_sets, sample
+from tables import CLOSED_FORM, KERNELS, awkward_rows, data_sets, sample
 
 import muhat as mh
 from muhat import targets
@@ -21,7 +21,7 @@ from muhat.spectrum import whole_spectrum
 from muhat.targets import fitted_gaussian, gaussian_target
 from muhat.threads import one_blas_thread
 
-DATA = data_sets()
+DATA, AWKWARD = data_sets(), awkward_rows()
 CURVED = [name for name in CLOSED_FORM if name not in ("linear", "polynomial1")]
 every_curved_kernel = pytest.mark.parametrize("name", CURVED)
 every_data_set = pytest.mark.parametrize("data", DATA)
@@ -255,25 +255,6 @@ def test_hosts_take_it_as_a_recipe():
 
 
 # ---------------------------------------------------------------- awkward rows
-
-
-AWKWARD = {
-    "two rows": sample(2, 3, seed=15),
-    "equal rows": np.full((5, 2), 3.0),
-    "zeros": np.zeros((4, 2)),
-    "a constant column": np.column_stack([sample(8, 2, seed=16), np.full(8, 7.0)]),
-    "all equal but one": np.vstack([np.ones((6, 2)), [[2.0, 5.0]]]),
-    "wide": sample(5, 200, seed=17),
-    "one column": sample(6, 1, seed=18),
-    "far away": sample(8, 2, seed=19, shift=1e8),
-    "huge outlier": np.vstack([sample(7, 2, seed=20), [[1e12, -1e12]]]),
-    "large": 1e100 * sample(8, 3, seed=21),
-    "small": 1e-100 * sample(8, 3, seed=21),
-    "too large": 1e200 * sample(8, 3, seed=21),
-    "too small": 1e-200 * sample(8, 3, seed=21),
-    "single precision": sample(8, 3, seed=22).astype(np.float32),
-    "whole numbers": np.arange(12).reshape(6, 2),
-}
 
 
 @pytest.mark.parametrize(

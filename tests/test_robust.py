@@ -35,6 +35,8 @@ ESTIMATORS = {
     "median_of_means_shrunk": MedianOfMeans(n_blocks=4, random_state=0, shrinkage="loo"),
 }
 every_estimator = pytest.mark.parametrize("name", ESTIMATORS)
+REWEIGHTED = [name for name, estimator in ESTIMATORS.items() if isinstance(estimator, RobustKernelMean)]
+FOR_ANY_KERNEL = [name for name in ESTIMATORS if name != "huber_fixed"]  # whose threshold is that of one kernel
 X = sample(20, 3, seed=1)
 PRECOMPUTED = [RobustKernelMean("precomputed"), MedianOfMeans("precomputed", random_state=0)]
 LOSSES = {"huber": Loss(0.6), "tight": Loss(0.05), "hampel": Loss(0.6, 0.8, 1.1)}
@@ -101,10 +103,8 @@ def test_huber_against_an_optimiser(threshold):
     assert_allclose(found.objective_path_[-1], best.fun, rtol=1e-9)
 
 
-@every_estimator
+@pytest.mark.parametrize("name", REWEIGHTED)
 def test_weights_are_a_fixed_point(name):
-    if not isinstance(ESTIMATORS[name], RobustKernelMean):
-        pytest.skip("the blocks have a test of their own")
     fitted = with_kernel(name, mh.Gaussian(1.5)).set_params(tol=1e-10, shrinkage=None).fit(contaminated())
     K = fitted.kernel_(contaminated())
     w = fitted.weights_
@@ -230,10 +230,8 @@ def test_stray_rows_that_hardly_move_the_mean_stay():
     assert stray_rows(mh.Linear()(rows), np.ones(100), 0.15)[:2].all()
 
 
-@every_estimator
+@pytest.mark.parametrize("name", FOR_ANY_KERNEL)
 def test_an_unbounded_kernel(name):
-    if name == "huber_fixed":
-        pytest.skip("its threshold is that of another kernel")
     rows = contaminated(90, 2)
     rows[:9] += 1e4
     shrinkage = ESTIMATORS[name].shrinkage

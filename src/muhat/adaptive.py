@@ -130,8 +130,7 @@ class AdaptiveKernelMean(BaseKernelMean):
 
     def _choose_shares(self, score: AdaptiveScore) -> None:
         self.lam_, _, risks = score.search()
-        self.shares_ = score.best_shares(self.lam_)
-        self._known_loo_score = score.deletion_score(self.lam_)
+        self.shares_, self._known_loo_score = score.best_shares(self.lam_)
         self.loo_path_ = ScorePath(risks.values, score.deletion_scores(risks.values))
 
     def _base_weights(self, spectrum: Spectrum) -> Array:
@@ -217,17 +216,14 @@ class AdaptiveScore(SpectralScore):
         tied = abs(at_zero - at_infinity) <= TIE * self.spectrum.mean_diag
         return at_zero, at_zero if tied else at_infinity  # of equals, the plain average is the simpler
 
-    def best_shares(self, lam: float) -> tuple[float, float]:
-        """(a, b) at λ in [0, inf], in the units of the data."""
-        a, b = self._shares(self._quadratics(lam).risk)
-        return float(a[0]), float(b[0])
-
-    def deletion_score(self, lam: float) -> float:
-        """The leave-one-out score at λ in [0, inf] and the best (a, b), in the units of the data."""
-        return float(self._deletion_scores(self._quadratics(lam))[0])
+    def best_shares(self, lam: float) -> tuple[tuple[float, float], float]:
+        """(a, b) at λ in [0, inf], and the leave-one-out score there, in the units of the data."""
+        quadratics = self._quadratics(lam)
+        a, b = self._shares(quadratics.risk)
+        return (float(a[0]), float(b[0])), float(self._deletion_scores(quadratics)[0])
 
     def deletion_scores(self, lams: Array) -> Array:
-        """The same at many λ in (0, inf)."""
+        """Leave-one-out scores at many λ in (0, inf) and their best (a, b), in the units of the data."""
         return self._deletion_scores(self._quadratics_inside(lams / self.spectrum.unit))
 
     def _deletion_scores(self, quadratics: _Quadratics) -> Any:

@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except BrokenPipeError:
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 (for what is flushed when the interpreter ends)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes it once more when it ends
         return UNREAD
     except ImportError as error:
         print(f'muhat {options.command} needs {error.name}; pip install "muhat[reproduce]"', file=sys.stderr)
