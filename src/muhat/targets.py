@@ -25,8 +25,8 @@ except for the Gaussian kernel, whose refits cost no more than the Gram matrix."
 FOLDS = 20
 
 SAMPLE = 256
-"""Points of a sample that stands for a Gaussian: with four times as many the loss is lower by half a per cent, for
-seven times the time."""
+"""Points of a sample that stands for a Gaussian: with four times as many the loss is lower by half a per cent, with a
+quarter higher by four (benchmarks/guide/adaptive.py)."""
 
 _WIDEST = 21_201
 """So many dimensions Sobol's sequence has."""
