@@ -30,8 +30,8 @@ from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 import muhat as mh
-from muhat.adaptive import AdaptiveKernelMean
-from muhat.kernels import Kernel
+from muhat.kernels.base import Kernel
+from muhat.means.adaptive import AdaptiveKernelMean
 
 ESTIMATORS = {
     "KME": mh.KernelMean(),

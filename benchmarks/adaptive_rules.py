@@ -25,9 +25,9 @@ from accuracy import Cell, Rows, ratios_of, worse
 from threadpoolctl import threadpool_limits
 
 import muhat as mh
-from muhat.adaptive import _Quadratic
-from muhat.refits import RefitMeans
-from muhat.targets import gaussian_target
+from muhat.means.adaptive import _Quadratic
+from muhat.means.targets import gaussian_target
+from muhat.shrinkage.refits import RefitMeans
 
 LAMS = np.logspace(-3, 2, 16)  # in units of the largest eigenvalue
 SIZES = (10, 20, 50, 100)

@@ -26,9 +26,9 @@ from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
 import muhat as mh
-from muhat.bags import DistributionKernel
-from muhat.pooling import pooled_means
-from muhat.whitening import STRENGTH, BagMoments, Whitening, bag_moments, fit_features
+from muhat.bags.kernel import DistributionKernel
+from muhat.bags.pooling import pooled_means
+from muhat.bags.whitening import STRENGTH, BagMoments, Whitening, bag_moments, fit_features
 
 Bags = list[np.ndarray]
 Gram = tuple[str, list[np.ndarray]]  # of all bags for each pair of index sets, with the name of what made it

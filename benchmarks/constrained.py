@@ -10,7 +10,7 @@ from time import process_time
 from threadpoolctl import threadpool_limits
 
 import muhat as mh
-from muhat.constrained import ConstrainedKernelMean
+from muhat.means.constrained import ConstrainedKernelMean
 
 
 def seconds(n: int, nonnegative: bool) -> float:

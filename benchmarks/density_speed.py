@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 from timing import best_times, report
 
-from muhat.density import MatchedGaussianMixture
+from muhat.density.matched_mixture import MatchedGaussianMixture
 
 TARGET = 5.0
 

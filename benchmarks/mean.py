@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 from timing import best_times, report
 
 import muhat as mh
-from muhat.selection import deletion_scores
+from muhat.shrinkage.scores import deletion_scores
 
 
 def spectral_fit(n: int = 2000, d: int = 10) -> float:

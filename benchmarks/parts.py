@@ -18,10 +18,13 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 from timing import best_times
 
-from muhat import fast
+from muhat.linalg import compiled
 
 TILE, ROUNDS = 512, 300
-FIRST_SUM = "from time import process_time as t; from muhat import fast; s = t(); fast.gaussian_sums(); print(t() - s)"
+FIRST_SUM = (
+    "from time import process_time as t; from muhat.linalg import compiled; s = t(); "
+    "compiled.gaussian_sums(); print(t() - s)"
+)
 
 
 def nanoseconds(d: int) -> dict[str, float]:
@@ -33,7 +36,7 @@ def nanoseconds(d: int) -> dict[str, float]:
         "product of rows (BLAS)": lambda: np.dot(X, Y.T, out=values),
         "exponential (numpy)": lambda: np.exp(exponents, out=values),
     }
-    sums = fast.gaussian_sums()
+    sums = compiled.gaussian_sums()
     if sums is not None:
         width, weights = float(np.sqrt(2 * d)), np.full(TILE, 1 / TILE)
         calls["whole sum (compiled)"] = lambda: sums(X, Y, weights, width)
@@ -58,7 +61,7 @@ def main() -> None:
     print(f"{'':<36}" + "".join(f"{f'd = {d}':>10}" for d in found))
     for name in found[3]:
         print(f"{name:<36}" + "".join(f"{parts[name]:10.2f}" for parts in found.values()))
-    if fast.gaussian_sums() is not None:
+    if compiled.gaussian_sums() is not None:
         first, second = seconds_to_compile()
         print(f"load numba and compile: {first:.1f} s, and {second:.1f} s in a later process")
 

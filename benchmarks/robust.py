@@ -19,7 +19,7 @@ from scipy.special import erf
 from scipy.stats import chi2, norm
 
 import muhat as mh
-from muhat.robust import Loss, geometric_median, reweight
+from muhat.means.robust import Loss, geometric_median, reweight
 
 MULTIPLES = (0.6, 0.7, 0.8, 0.9, 1.0)
 LOG_NORMAL = np.exp(norm.ppf((np.arange(12) + 0.5) / 12))

@@ -31,10 +31,10 @@ from sklearn.metrics.pairwise import rbf_kernel
 from timing import best_times, report
 
 import muhat as mh
-from muhat import fast, gram
-from muhat.bags import DistributionKernel, memo
-from muhat.features import Fourier
-from muhat.sketch import MeanSketch
+from muhat.bags.kernel import DistributionKernel, memo
+from muhat.features.fourier import Fourier
+from muhat.features.sketch import MeanSketch
+from muhat.linalg import compiled, gram
 
 D = 10
 MB = 2.0**20
@@ -116,7 +116,7 @@ def run_job(name: str, n: int, repeats: int) -> None:
     Short jobs are repeated for some seconds: their times suffer most from whatever else runs.
     """
     if name == "tiles":
-        fast.gaussian_sums()
+        compiled.gaussian_sums()
     before, times = peak_memory(), []
     while len(times) < repeats or (repeats > 1 and sum(times) < SHORT):
         start = perf_counter()
@@ -177,7 +177,7 @@ def tiles(full: bool, n: int = 10_000) -> bool:
         by_numpy, compiled, whole, *others = best_times(ours_by_numpy, ours, *rivals)
         what = f"rbf_kernel(X).sum() / ShrunkKernelMean.fit, n = {n:,}, d = {d}"
         met &= report(f"{what}: numpy tiles", whole / by_numpy, ">= 5", whole / by_numpy >= 5)
-        if fast.gaussian_sums() is None:
+        if compiled.gaussian_sums() is None:
             print("numba is missing (pip install 'muhat[fast]'): compiled tiles not measured")
             continue
         met &= report(f"{what}: compiled", whole / compiled, ">= 12", whole / compiled >= 12)
@@ -297,7 +297,7 @@ def growth() -> dict[str, tuple[tuple[int, ...], list[float], list[float]]]:
     """Time and memory of each job over its n, and the exponent of the time."""
     found = {}
     for name, sizes in SIZES.items():
-        if name == "tiles" and fast.gaussian_sums() is None:
+        if name == "tiles" and compiled.gaussian_sums() is None:
             continue
         seconds, memory = zip(*(in_own_process(name, n, repeats=2) for n in sizes), strict=True)
         found[name] = sizes, list(seconds), list(memory)

@@ -10,8 +10,8 @@ from threadpoolctl import threadpool_limits
 from timing import best_times, report
 
 from muhat import Gaussian
-from muhat.features import Fourier
-from muhat.sketch import MeanSketch
+from muhat.features.fourier import Fourier
+from muhat.features.sketch import MeanSketch
 
 BLOCKS, ROWS, WIDTH, FEATURES, BANDWIDTH = 8, 1024, 10, 1000, 3.0
 TARGET = 1.5

@@ -21,7 +21,8 @@ from time import perf_counter
 import numpy as np
 from timing import report
 
-from muhat.hypothesis_tests import hsic_test, mmd_test
+from muhat.inference.independence import hsic_test
+from muhat.inference.two_sample import mmd_test
 
 PERMUTATIONS = 1000
 

@@ -165,7 +165,7 @@ def displays() -> None:
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    from muhat import mean_plotting, plotting
+    from muhat import plotting
 
     rng = np.random.default_rng(0)
     ring = rng.uniform(0, 2 * np.pi, size=(150, 1))
@@ -177,7 +177,7 @@ def displays() -> None:
     figure, axes = plt.subplots(2, 3, figsize=(10.2, 6), layout="constrained")
     places = axes.ravel()
     plotting.LooPathDisplay.from_estimator(mh.SpectralKernelMean(mh.Gaussian(20.0)).fit(few), ax=places[0])
-    mean_plotting.BandsDisplay.from_estimator(mh.KernelMean(kernel).fit(line), line, ax=places[1])
+    plotting.BandsDisplay.from_estimator(mh.KernelMean(kernel).fit(line), line, ax=places[1])
     plotting.WitnessDisplay.from_elements(mh.embed(kernel, X), mh.embed(kernel, Y), X, Y, ax=places[2])
     matched = mh.MatchedGaussianMixture(6, kernel, random_state=0).fit(Y)
     plotting.MatchedDensityDisplay.from_estimator(matched, Y, ax=places[3])

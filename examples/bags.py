@@ -15,7 +15,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import SVC
 
 import muhat as mh
-from muhat.plotting import BagGramDisplay
+from muhat.plotting.bags import BagGramDisplay
 
 DRAWS = 2
 SIZES = [5, 20]  # rows of a bag, about

@@ -12,7 +12,7 @@ import numpy as np
 from distributed import Client
 
 import muhat as mh
-from muhat.distributed import bag_gram, map_cells, mmd_distance, sketch_collection
+from muhat.distributed.cluster import bag_gram, map_cells, mmd_distance, sketch_collection
 
 DAYS, CHANGE, ROWS_A_DAY = 12, 7, 2000
 kernel = mh.Gaussian(bandwidth=0.5)

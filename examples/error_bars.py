@@ -1,8 +1,8 @@
 """Error bars, and how often they hold
 ===================================
 
-How far is an estimated kernel mean from the true one? A ball (:func:`~muhat.errors.confidence_ball`) holds the whole
-mean, bands (:func:`~muhat.errors.mean_bands`) its values, and an interval (:func:`~muhat.mmd_intervals.mmd_interval`) a
+How far is an estimated kernel mean from the true one? A ball (:func:`~muhat.inference.confidence_ball`) holds the whole
+mean, bands (:func:`~muhat.inference.mean_bands`) its values, and an interval (:func:`~muhat.inference.mmd_interval`) a
 squared MMD. The truth is exact for mixtures of Gaussians, so that one can count how often it lies inside.
 """
 
@@ -10,9 +10,9 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import muhat as mh
-from muhat.errors import confidence_ball, mean_bands, mean_error
-from muhat.mean_plotting import BandsDisplay
-from muhat.mmd_intervals import mmd_interval
+from muhat.inference.error_bars import confidence_ball, mean_bands, mean_error
+from muhat.inference.mmd_intervals import mmd_interval
+from muhat.plotting.means import BandsDisplay
 
 DRAWS = 100
 

@@ -12,7 +12,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import muhat as mh
-from muhat.selection import deletion_scores, theorem4_scores
+from muhat.shrinkage.scores import deletion_scores, theorem4_scores
 
 DISTRIBUTIONS = 40
 RATIOS = np.logspace(-4, 1, 51)  # λ, in units of the largest eigenvalue
@@ -31,8 +31,8 @@ for lam in ("loo", "theorem4"):
 # %%
 # The scores and the loss
 # -----------------------
-# The scores are functions of the Gram matrix (:func:`~muhat.selection.deletion_scores`,
-# :func:`~muhat.selection.theorem4_scores`). The weights of flexible shrinkage are (K + λI)⁻¹K1/n, and their loss is
+# The scores are functions of the Gram matrix (:func:`~muhat.shrinkage.deletion_scores`,
+# :func:`~muhat.shrinkage.theorem4_scores`). The weights of flexible shrinkage are (K + λI)⁻¹K1/n, and their loss is
 # exact. All curves are in units of the plain average's loss, and start from 0 at λ = 0: what matters is where the
 # minimum lies.
 

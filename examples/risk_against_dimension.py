@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import muhat as mh
-from muhat.stein import james_stein_risk
+from muhat.means.stein import james_stein_risk
 
 SAMPLES = 100
 ROWS = 3

@@ -13,7 +13,7 @@ import numpy as np
 from sklearn.model_selection import GridSearchCV
 
 import muhat as mh
-from muhat.bag_plotting import WhitenedBagsDisplay
+from muhat.plotting.bags import WhitenedBagsDisplay
 
 OFFSETS = {"inwards": -0.2, "on the line": 0.0, "outwards": 0.2}
 COLOURS = ["#0072b2", "#b9b3a5", "#d55e00"]

@@ -30,10 +30,10 @@ class Counting(mh.Gaussian):
     values: ClassVar[int] = 0
     largest: ClassVar[int] = 0
 
-    def _gram(self, X, Y):
+    def evaluate(self, X, Y):
         Counting.values += len(X) * len(Y)
         Counting.largest = max(Counting.largest, len(X) * len(Y))
         return super()._gram(X, Y)
 
-    def _tile(self, X, Y):
+    def evaluate_fast(self, X, Y):
         return self._gram(X, Y)

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import muhat as mh
-from muhat.density import MatchedGaussianMixture
+from muhat.density.matched_mixture import MatchedGaussianMixture
 
 SOLVERS = ("slsqp", "lbfgs", "weights")
 every_solver = pytest.mark.parametrize("solver", SOLVERS)

@@ -4,7 +4,8 @@ from numpy.testing import assert_allclose
 from tables import sample
 
 import muhat as mh
-from muhat.features import Fourier, Nystroem
+from muhat.features.fourier import Fourier
+from muhat.features.nystroem import Nystroem
 
 X = sample(300, 3, seed=0)
 FEATURES = {

@@ -6,8 +6,8 @@ import numpy as np
 import oracles
 
 import muhat as mh
-from muhat.adaptive import AdaptiveKernelMean
-from muhat.constrained import ConstrainedKernelMean
+from muhat.means.adaptive import AdaptiveKernelMean
+from muhat.means.constrained import ConstrainedKernelMean
 
 KERNELS = {
     "linear": mh.Linear(),

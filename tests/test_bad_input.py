@@ -7,8 +7,8 @@ from sklearn.exceptions import NotFittedError
 from tables import ESTIMATORS, sample
 
 import muhat as mh
-from muhat.selection import deletion_scores
-from muhat.stein import james_stein_risk
+from muhat.means.stein import james_stein_risk
+from muhat.shrinkage.scores import deletion_scores
 
 X = sample(8, 3, seed=1)
 K = mh.Gaussian(1.0)(X)

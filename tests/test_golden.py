@@ -7,7 +7,7 @@ from golden import assert_close, assert_weights, every_case, kernel_of, mixture_
 from numpy.testing import assert_array_equal
 
 import muhat as mh
-from muhat.selection import deletion_scores, simple_scores, theorem4_scores
+from muhat.shrinkage.scores import deletion_scores, simple_scores, theorem4_scores
 
 RULES = {"loo": ("f_lambda_deletion", "deletion"), "theorem4": ("f_lambda_theorem4", "theorem4")}
 every_rule = pytest.mark.parametrize("rule", RULES)

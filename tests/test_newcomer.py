@@ -15,9 +15,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import muhat as mh
-from muhat.bag_plotting import WhitenedBagsDisplay
-from muhat.mean_plotting import BandsDisplay
-from muhat.plotting import KernelMeanDisplay, KernelPCADisplay, LooPathDisplay
+from muhat.plotting.bags import WhitenedBagsDisplay
+from muhat.plotting.components import KernelPCADisplay
+from muhat.plotting.elements import KernelMeanDisplay
+from muhat.plotting.means import BandsDisplay, LooPathDisplay
 
 X = np.random.default_rng(0).normal(size=(30, 3))
 Y = 2.0 * X + 1.0

@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+import runpy
 import subprocess
 import sys
 import tomllib
@@ -15,65 +16,7 @@ import muhat as mh
 ROOT = Path(mh.__file__).parent
 PROJECT = Path(__file__).parents[1] / "pyproject.toml"
 
-CORE = [
-    "types",
-    "values",
-    "validation",
-    "memory",
-    "threads",
-    "distances",
-    "fast",
-    "gram",
-    "spectrum",
-    "refits",
-    "filters",
-    "selection",
-    "measures",
-    "kernel_algebra",
-    "kernels",
-    "adapters",
-    "elements",
-    "features",
-    "lowrank",
-    "reservoir",
-    "sketch",
-    "streaming",
-    "mean",
-    "spectral",
-    "targets",
-    "adaptive",
-    "constrained",
-    "robust",
-    "stein",
-    "recipes",
-]
-APPLICATIONS = [
-    "memo",
-    "components",
-    "operators",
-    "covariance",
-    "preimages",
-    "pca",
-    "matching",
-    "matching_setup",
-    "matching_solvers",
-    "density",
-    "level2",
-    "bag_input",
-    "whitening",
-    "bags",
-    "pooling",
-    "support_measure",
-    "split_means",
-    "hypothesis_tests",
-    "errors",
-    "mmd_intervals",
-    "datasets",
-    "worker_tasks",
-    "dask_input",
-    "distributed",
-]
-ORDER = [*CORE, *APPLICATIONS, "plotting", "mean_plotting", "bag_plotting", "reproduce", "files", "command_line"]
+ROOMS = runpy.run_path(str(PROJECT.parent / "docs" / "rooms.py"))["ROOMS"]
 HEAVY = ["matplotlib", "dask", "jinja2", "rich", "numba", "polars"]
 
 
@@ -100,16 +43,18 @@ def imported(path):
 @pytest.mark.parametrize("name", modules())
 def test_imports_go_one_way(name):
     own = name.split("/")[0]
-    assert own in ORDER, f"muhat.{own} has no place in the order of modules; add it to ORDER in {Path(__file__).name}"
-    place = ORDER.index(own)
+    assert own in ROOMS, f"muhat.{own} has no place in the order of rooms; add it to docs/rooms.py"
+    place = ROOMS.index(own)
     for other in imported(modules()[name]):
-        assert other in ORDER, f"{name} imports muhat.{other}, which has no place in ORDER"
+        assert other in ROOMS, f"{name} imports muhat.{other}, which has no place in ROOMS"
         if own != other:
-            assert ORDER.index(other) < place, f"muhat.{name} imports muhat.{other}, which comes after it"
+            assert ROOMS.index(other) < place, f"muhat.{name} imports muhat.{other}, which comes after it"
 
 
-def test_the_core_is_there():
-    assert set(CORE) <= {name.split("/")[0] for name in modules()}
+def test_every_room_is_there_and_opens_with_its_sentence():
+    assert set(ROOMS) == {name.split("/")[0] for name in modules()}
+    for name, path in modules().items():
+        assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))), f"{name} does not say what it is"
 
 
 @pytest.fixture(scope="module")
@@ -138,7 +83,7 @@ def test_import_costs_a_tenth_more_than_scikit_learn_at_most(loaded):
 def test_public_names():
     assert list(mh.__all__) == sorted(set(mh.__all__))
     extra = set(dir(mh)) - set(mh.__all__) - {"__version__"}
-    assert extra <= set(ORDER), f"{sorted(extra)} are visible and not in __all__"
+    assert extra <= set(ROOMS), f"{sorted(extra)} are visible and not in __all__"
     assert all(inspect.ismodule(getattr(mh, name)) for name in extra)
     for name in mh.__all__:
         thing = getattr(mh, name)

@@ -19,8 +19,8 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import muhat as mh
-from muhat import targets
-from muhat.kernels import Kernel
+from muhat.kernels.base import Kernel
+from muhat.means import targets
 
 PARTS = (100, 5, 10, 20, 50)
 POINTS = (256, 64, 1024)

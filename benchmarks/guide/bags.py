@@ -17,8 +17,8 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import SVC
 
 import muhat as mh
+from muhat.bags.machines import OneClassSupportMeasureMachine, SupportMeasureClassifier
 from muhat.datasets import draw_bags
-from muhat.support_measure import OneClassSupportMeasureMachine, SupportMeasureClassifier
 
 Bags = list[np.ndarray]
 

@@ -16,7 +16,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
 import muhat as mh
-from muhat.density import MatchedGaussianMixture
+from muhat.density.matched_mixture import MatchedGaussianMixture
 
 TRUTH = mh.GaussianMixture([0.3, 0.3, 0.4], [[-3.0, 0.0], [3.0, 0.0], [0.0, 4.0]], [0.5, 1.0, 0.8])
 OUTLIERS = ((0.0, 15), (0.05, 15), (0.1, 15), (0.2, 15), (0.1, 40))

@@ -12,8 +12,8 @@ from collections.abc import Callable
 import numpy as np
 
 import muhat as mh
-from muhat.errors import confidence_ball, mean_bands
-from muhat.mmd_intervals import mmd_difference_interval, mmd_interval
+from muhat.inference.error_bars import confidence_ball, mean_bands
+from muhat.inference.mmd_intervals import mmd_difference_interval, mmd_interval
 
 P = mh.GaussianMixture([0.4, 0.6], [[-1.5, 0.0], [1.5, 0.5]], [1.0, 0.5])
 HEAVY = mh.GaussianMixture([0.98, 0.02], [[0.0, 0.0], [0.0, 0.0]], [1.0, 400.0])

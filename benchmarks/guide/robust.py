@@ -11,8 +11,8 @@ import argparse
 import numpy as np
 
 import muhat as mh
-from muhat.mean import BaseKernelMean
-from muhat.robust import MedianOfMeans, RobustKernelMean
+from muhat.means.base import BaseKernelMean
+from muhat.means.robust import MedianOfMeans, RobustKernelMean
 
 SHARES = (0.0, 0.1, 0.2)
 FAR = 30.0

@@ -11,8 +11,10 @@ import argparse
 import numpy as np
 
 import muhat as mh
-from muhat.features import BaseFeatures, Fourier, Nystroem
-from muhat.sketch import MeanSketch
+from muhat.features.base import BaseFeatures
+from muhat.features.fourier import Fourier
+from muhat.features.nystroem import Nystroem
+from muhat.features.sketch import MeanSketch
 
 LANDMARKS = ("uniform", "k-means++", "pivoted")
 SETTINGS = [(5, 1.0, 100), (5, 1.0, 400), (30, 1.0, 100), (30, 1.0, 400), (5, 0.2, 400), (30, 0.2, 400)]

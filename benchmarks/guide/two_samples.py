@@ -14,7 +14,8 @@ import numpy as np
 from scipy import stats
 
 import muhat as mh
-from muhat.hypothesis_tests import hsic_test, mmd_test
+from muhat.inference.independence import hsic_test
+from muhat.inference.two_sample import mmd_test
 
 TESTS = {
     "default": {},

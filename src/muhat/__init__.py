@@ -3,31 +3,32 @@
 from importlib import import_module as _import_module
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from muhat.adapters import as_kernel
-from muhat.adaptive import AdaptiveKernelMean
-from muhat.bags import DistributionKernel, bags_from_groups
-from muhat.constrained import ConstrainedKernelMean
-from muhat.covariance import Centered, KernelCovariance, ShrunkKernelCenterer
-from muhat.datasets import load_bags, load_uci
-from muhat.density import MatchedGaussianMixture
+from muhat.bags.data import bags_from_groups
+from muhat.bags.kernel import DistributionKernel
+from muhat.bags.machines import OneClassSupportMeasureMachine, SupportMeasureClassifier, SupportMeasureRegressor
+from muhat.bags.pooling import pooled_means
+from muhat.datasets import load_bags, load_uci, paper_mixture
+from muhat.density.matched_mixture import MatchedGaussianMixture
 from muhat.elements import Element, embed
-from muhat.features import Fourier, Nystroem
-from muhat.filters import IteratedTikhonov, Landweber, NuMethod, Tikhonov, TruncatedSVD
-from muhat.hypothesis_tests import hsic_test, mmd_test
-from muhat.kernels import Gaussian, Laplace, Linear, Matern, Polynomial
-from muhat.mean import KernelMean, ShrunkKernelMean
-from muhat.measures import Atoms, GaussianMixture, paper_mixture
-from muhat.pca import KernelPCA
-from muhat.pooling import pooled_means
-from muhat.robust import MedianOfMeans, RobustKernelMean
-from muhat.sketch import MeanSketch
-from muhat.spectral import SpectralKernelMean
-from muhat.stein import james_stein, oracle_shrinkage
-from muhat.support_measure import (
-    OneClassSupportMeasureMachine,
-    SupportMeasureClassifier,
-    SupportMeasureRegressor,
-)
+from muhat.features.fourier import Fourier
+from muhat.features.nystroem import Nystroem
+from muhat.features.sketch import MeanSketch
+from muhat.inference.independence import hsic_test
+from muhat.inference.two_sample import mmd_test
+from muhat.kernels.dot import Linear, Polynomial
+from muhat.kernels.foreign import as_kernel
+from muhat.kernels.radial import Gaussian, Laplace, Matern
+from muhat.means.adaptive import AdaptiveKernelMean
+from muhat.means.constrained import ConstrainedKernelMean
+from muhat.means.robust import MedianOfMeans, RobustKernelMean
+from muhat.means.simple import KernelMean, ShrunkKernelMean
+from muhat.means.spectral import SpectralKernelMean
+from muhat.means.stein import james_stein, oracle_shrinkage
+from muhat.measures import Atoms, GaussianMixture
+from muhat.operators.centering import Centered, ShrunkKernelCenterer
+from muhat.operators.covariance import KernelCovariance
+from muhat.operators.pca import KernelPCA
+from muhat.shrinkage.filters import IteratedTikhonov, Landweber, NuMethod, Tikhonov, TruncatedSVD
 
 __version__ = "0.1.0"
 
@@ -77,16 +78,28 @@ __all__ = [
     "pooled_means",
 ]
 
-_MODULES = ("bag_plotting", "errors", "gram", "mean_plotting", "mmd_intervals", "plotting", "selection")
+_ROOMS = (
+    "bags",
+    "density",
+    "distributed",
+    "features",
+    "inference",
+    "kernels",
+    "linalg",
+    "means",
+    "operators",
+    "plotting",
+    "shrinkage",
+)
 
-if not _TYPE_CHECKING:  # types know the modules that are imported, and no others
+if not _TYPE_CHECKING:  # types know the rooms that are imported, and no others
 
     def __getattr__(name: str) -> object:
-        """Modules with public names of their own, imported when they are asked for."""
-        if name in _MODULES:
+        """Rooms with public names of their own, imported when they are asked for."""
+        if name in _ROOMS:
             return _import_module(f"muhat.{name}")
         raise AttributeError(f"module 'muhat' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return [*__all__, *_MODULES, "__version__"]
+    return [*__all__, *_ROOMS, "__version__"]

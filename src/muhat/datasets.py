@@ -1,4 +1,7 @@
-"""The tables and bags of the paper's experiments, from wherever they are; none comes with the package."""
+"""Measures: what an element of the space integrates the kernel against.
+
+Two kinds suffice: weighted points, and weighted Gaussians. A point is a Gaussian with zero covariance.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,35 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
+from muhat.measures import GaussianMixture
 from muhat.types import Array, RandomState
 from muhat.validation import check_count, check_number, check_rng, check_rows
+
+
+def paper_mixture(n_features: int, random_state: RandomState = None) -> GaussianMixture:
+    r"""Draw a distribution of the paper's synthetic experiments.
+
+    Four Gaussians with weights (.05, .3, .4, .25), means :math:`\theta_{ij} \sim U(-10, 10)`, covariances
+    :math:`\Sigma_i \sim W(2 I_d, 7)` (singular for d > 7), and noise :math:`N(0, .2 I)` folded in.
+
+    Parameters
+    ----------
+    n_features : int
+    random_state : None, int, Generator, SeedSequence or RandomState
+
+    Examples
+    --------
+    >>> import muhat as mh
+    >>> mh.paper_mixture(30, random_state=0)
+    GaussianMixture(n_components=4, d=30, total_weight=1)
+    """
+    d = check_count("n_features", n_features)
+    rng = check_rng(random_state)
+    means = rng.uniform(-10, 10, size=(4, d))
+    roots = rng.normal(0, np.sqrt(2.0), size=(4, d, 7))
+    covariances = roots @ roots.transpose(0, 2, 1) + 0.2 * np.eye(d)
+    return GaussianMixture(np.array([0.05, 0.3, 0.4, 0.25]), means, covariances)
+
 
 DATA_VARIABLE = "MUHAT_DATA"
 """Environment variable that names the folder of the data: ``uci/<name>.csv`` and ``groups/<name>.npz``."""
@@ -59,12 +89,14 @@ _TABLES = {
     "glass": _Table((214, 9), "2549c3e07d044468", (9, 13, 17, 29, 70, 76), openml=41),
 }
 
+
 _GROUPS = {  # checksum, and the arrays that it is of
     "scenes4_indoor": ("30a6530b8725f314", ("X", "bag", "y", "split")),
     "scenes15": ("282b02fcc70002d0", ("X", "bag", "y", "split")),
     "hep": ("c20637782fb7ead4", ("P5", "y")),
     "hep_wh": ("707d270f52e002f0", ("P6", "y")),
 }
+
 
 _SEX_CODES = {"M": 1.0, "F": 2.0, "I": 3.0}  # abalone's one column of letters
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from muhat import gram
-from muhat.kernels import Kernel, Measure, check_kernel
+from muhat.kernels.base import Kernel, Measure, check_kernel
+from muhat.linalg import gram
 from muhat.measures import Atoms, Gaussians
 from muhat.types import Array
 from muhat.validation import check_weights
@@ -71,8 +71,8 @@ class Element:
 
     def _integral(self, points: Array, measure: Measure) -> Array:
         if isinstance(measure, Atoms):
-            return gram.product(self.kernel._tile, points, measure.points, measure.weights)
-        return measure.weights @ self.kernel._gaussian_expectations(measure, _unweighted(points))
+            return gram.product(self.kernel.evaluate_fast, points, measure.points, measure.weights)
+        return measure.weights @ self.kernel.gaussian_expectations(measure, _unweighted(points))
 
     def inner(self, other: Element) -> float:
         """Inner product with an element of the same space."""

@@ -166,8 +166,8 @@ class GaussianMixture(Gaussians):
         X = np.empty_like(noise)
         for j, (mean, covariance) in enumerate(self.components()):
             eigenvalues, eigenvectors = np.linalg.eigh(covariance)
-            root = eigenvectors * np.sqrt(eigenvalues.clip(0))
-            X[chosen == j] = mean + noise[chosen == j] @ root.T
+            root = (eigenvectors * np.sqrt(eigenvalues.clip(0))) @ eigenvectors.T  # unique, unlike the eigenvectors
+            X[chosen == j] = mean + noise[chosen == j] @ root
         return X
 
     def log_density(self, X: Any) -> Array:
@@ -219,28 +219,3 @@ def _log_normal(X: Array, mean: Array, covariance: Array) -> Array:
     standardised = solve_triangular(root, (X - mean).T, lower=True)
     constant = np.log(np.diag(root)).sum() + 0.5 * len(mean) * np.log(2 * np.pi)
     return -0.5 * (standardised**2).sum(axis=0) - constant
-
-
-def paper_mixture(n_features: int, random_state: RandomState = None) -> GaussianMixture:
-    r"""Draw a distribution of the paper's synthetic experiments.
-
-    Four Gaussians with weights (.05, .3, .4, .25), means :math:`\theta_{ij} \sim U(-10, 10)`, covariances
-    :math:`\Sigma_i \sim W(2 I_d, 7)` (singular for d > 7), and noise :math:`N(0, .2 I)` folded in.
-
-    Parameters
-    ----------
-    n_features : int
-    random_state : None, int, Generator, SeedSequence or RandomState
-
-    Examples
-    --------
-    >>> import muhat as mh
-    >>> mh.paper_mixture(30, random_state=0)
-    GaussianMixture(n_components=4, d=30, total_weight=1)
-    """
-    d = check_count("n_features", n_features)
-    rng = check_rng(random_state)
-    means = rng.uniform(-10, 10, size=(4, d))
-    roots = rng.normal(0, np.sqrt(2.0), size=(4, d, 7))
-    covariances = roots @ roots.transpose(0, 2, 1) + 0.2 * np.eye(d)
-    return GaussianMixture(np.array([0.05, 0.3, 0.4, 0.25]), means, covariances)

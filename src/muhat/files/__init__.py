@@ -1,0 +1,1 @@
+"""`muhat compare` and `muhat describe`."""

@@ -17,7 +17,8 @@ from muhat.files.describe import describe
 from muhat.files.samples import Sample, as_samples
 from muhat.files.sheets import Reading, read_sheet
 from muhat.files.words import comparison_text, description_text
-from muhat.kernels import Gaussian, Kernel, Laplace
+from muhat.kernels.base import Kernel
+from muhat.kernels.radial import Gaussian, Laplace
 
 KERNELS: dict[str, Kernel] = {"gaussian": Gaussian(), "laplace": Laplace()}
 
@@ -103,7 +104,7 @@ def _check_target(html: str | None, paths: Sequence[str]) -> None:
 
 
 def _write(path: str, text: str) -> None:
-    from muhat.reproduce.pages import write_whole
+    from muhat.report.page import write_whole
 
     try:
         write_whole(Path(path), text)

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from muhat.files.progress import progress
 from muhat.files.samples import Sample, kernel_json, moments, standardised
-from muhat.hypothesis_tests import MMDResult, mmd_test
-from muhat.kernels import Kernel
+from muhat.inference.two_sample import MMDResult, mmd_test
+from muhat.kernels.base import Kernel
 from muhat.types import Array
 
 TYPICAL = 5

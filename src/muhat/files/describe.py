@@ -12,11 +12,13 @@ from numpy.typing import NDArray
 from scipy.linalg import eigvalsh
 from scipy.stats import entropy
 
-from muhat.adaptive import AdaptiveKernelMean
 from muhat.files.samples import Sample, kernel_json, moments, standardised
-from muhat.kernels import Gaussian, Kernel
-from muhat.mean import BaseKernelMean, KernelMean, ShrunkKernelMean
-from muhat.spectral import SpectralKernelMean
+from muhat.kernels.base import Kernel
+from muhat.kernels.radial import Gaussian
+from muhat.means.adaptive import AdaptiveKernelMean
+from muhat.means.base import BaseKernelMean
+from muhat.means.simple import KernelMean, ShrunkKernelMean
+from muhat.means.spectral import SpectralKernelMean
 from muhat.types import Array
 
 LITTLE = 0.01

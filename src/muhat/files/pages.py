@@ -13,8 +13,7 @@ from muhat.files.describe import Description
 from muhat.files.pictures import comparison_pictures, description_pictures
 from muhat.files.samples import Sample
 from muhat.files.words import comparison_summary, description_summary, percent, seen_by
-from muhat.reproduce.experiment import Picture, Table
-from muhat.reproduce.pages import page_template
+from muhat.report.page import Picture, Table, page_template
 from muhat.types import Array
 
 _CELLS = 8

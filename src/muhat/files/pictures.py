@@ -10,8 +10,8 @@ from sklearn.decomposition import PCA
 from muhat.files.compare import Comparison
 from muhat.files.describe import Description
 from muhat.files.words import percent
-from muhat.reproduce.drawing import figure, svg
-from muhat.reproduce.experiment import Picture
+from muhat.report.drawing import figure, svg
+from muhat.report.page import Picture
 from muhat.types import Array
 
 FIRST, SECOND, FAINT = "#2563eb", "#d97706", "#9ca3af"

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muhat.files.sheets import Sheet
-from muhat.kernels import Kernel
+from muhat.kernels.base import Kernel
 from muhat.types import Array
 
 

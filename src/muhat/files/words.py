@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from muhat.files.compare import Comparison
 from muhat.files.describe import Description
 from muhat.files.samples import Sample, kernel_json
-from muhat.kernels import Kernel
+from muhat.kernels.base import Kernel
 from muhat.types import Array
 
 _COLUMNS = 12

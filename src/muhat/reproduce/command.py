@@ -12,7 +12,7 @@ from typing import Any
 from rich.console import Console
 
 from muhat.datasets import load_set
-from muhat.reproduce.claims import RULE, judge
+from muhat.reproduce.claims.base import RULE, judge
 from muhat.reproduce.experiment import Experiment, Plan, Row, Section
 from muhat.reproduce.progress import duration, progress
 from muhat.reproduce.registry import CLAIMS, EXPERIMENTS

@@ -10,8 +10,11 @@ from zlib import crc32
 
 import numpy as np
 
+from muhat.report.page import Picture, Table
+
 Setting = dict[str, Any]
 """What the result of a cell depends on, as JSON has it; ``seed`` and ``repetition`` are always in it."""
+
 
 Row = dict[str, Any]
 """One measurement: its setting and the value of each estimator, so that estimators are paired within a row."""
@@ -28,25 +31,6 @@ class Plan:
     def times(self, full: int, quick: int) -> int:
         """Number of repetitions: the one asked for, else that of the full or of the quick form."""
         return self.repetitions or (quick if self.quick else full)
-
-
-@dataclass(frozen=True)
-class Picture:
-    """A drawing for the report: SVG text, and in words what it shows and what one finds."""
-
-    svg: str
-    caption: str
-    finding: str
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table for the report. Values are numbers, text or None; ``bold`` holds (row, column) of those to stress."""
-
-    caption: str
-    columns: Sequence[str]
-    rows: Sequence[Sequence[Any]]
-    bold: frozenset[tuple[int, int]] = frozenset()
 
 
 @dataclass(frozen=True)

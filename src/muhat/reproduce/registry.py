@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from muhat.reproduce import (
-    claims_applications,
-    claims_density,
-    claims_synthetic,
+from muhat.reproduce.claims import applications, density, synthetic
+from muhat.reproduce.claims.base import Claim
+from muhat.reproduce.experiment import Experiment
+from muhat.reproduce.experiments import (
     figure1,
     figure2,
     figure3,
@@ -15,12 +15,10 @@ from muhat.reproduce import (
     table2,
     theorems,
 )
-from muhat.reproduce.claims import Claim
-from muhat.reproduce.experiment import Experiment
 
 EXPERIMENTS: dict[str, Experiment] = {
     module.EXPERIMENT.name: module.EXPERIMENT
     for module in (figure1, figure2, table1, figure3, table2, kernel_choice, normalisation, theorems)
 }
 
-CLAIMS: tuple[Claim, ...] = (*claims_synthetic.CLAIMS, *claims_density.CLAIMS, *claims_applications.CLAIMS)
+CLAIMS: tuple[Claim, ...] = (*synthetic.CLAIMS, *density.CLAIMS, *applications.CLAIMS)

@@ -8,9 +8,9 @@ from shutil import get_terminal_size
 from textwrap import wrap
 from typing import Any, get_args
 
-from muhat.reproduce.claims import Verdict
+from muhat.report.page import page_template, write_whole
+from muhat.reproduce.claims.base import Verdict
 from muhat.reproduce.experiment import Section
-from muhat.reproduce.pages import page_template, write_whole
 from muhat.reproduce.store import StoreError
 
 Results = dict[str, Any]
@@ -52,7 +52,7 @@ def write_report(folder: Path, results: Results, sections: dict[str, Section]) -
 def render(results: Results, sections: dict[str, Section]) -> str:
     """The page as text."""
     claims, experiments, meta = results["claims"], results["experiments"], results["meta"]
-    return page_template("report.html").render(
+    return page_template("report.html", "muhat.reproduce").render(
         claims=[{**claim, "link": _link(claim, experiments)} for claim in claims],
         counts=[(verdict, sum(claim["verdict"] == verdict for claim in claims)) for verdict in VERDICTS],
         symbols=SYMBOLS,

@@ -86,7 +86,7 @@ def _results(jobs: list[Job], workers: int, dask: str | None) -> Results:
 def _over_dask(jobs: list[Job], address: str) -> Results:
     from distributed import Client
 
-    from muhat.distributed import map_cells
+    from muhat.distributed.cluster import map_cells
 
     with Client(address) as client:
         for _, result in map_cells(_perform, enumerate(jobs), client=client):

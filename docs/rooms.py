@@ -1,0 +1,44 @@
+"""The rooms of muhat in their import order; a test enforces it, and the drawing and the docs are made from it."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+PACKAGE = Path(__file__).parents[1] / "src" / "muhat"
+
+ROOMS = [
+    "types",
+    "parameters",
+    "validation",
+    "linalg",
+    "shrinkage",
+    "measures",
+    "kernels",
+    "elements",
+    "features",
+    "means",
+    "operators",
+    "density",
+    "bags",
+    "inference",
+    "datasets",
+    "plotting",
+    "distributed",
+    "report",
+    "files",
+    "reproduce",
+    "command_line",
+]
+
+
+def modules(room: str) -> list[str]:
+    """The files of a room, without the package's own."""
+    folder = PACKAGE / room
+    return sorted(path.stem for path in folder.glob("*.py") if path.stem != "__init__")
+
+
+def sentence(room: str) -> str:
+    """The sentence that a room or a file opens with."""
+    path = PACKAGE / room / "__init__.py" if (PACKAGE / room).is_dir() else PACKAGE / f"{room}.py"
+    return (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").splitlines()[0]

@@ -1,0 +1,154 @@
+"""Bags of rows: how they come in, how they are checked and stored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from joblib import hash as content_hash
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from sklearn.utils import column_or_1d
+from sklearn.utils.validation import validate_data
+
+from muhat.types import Array
+from muhat.validation import check_rows
+
+BLOCK = 512
+"""Rows and columns of a tile: 2 MB of float64, so that it is still in the cache when it is summed."""
+
+
+class BagTile(NamedTuple):
+    rows: slice
+    bags: slice
+    weights: csr_array  # (bags, rows): maps rows to weighted sums over bags
+
+
+@dataclass(frozen=True, eq=False)
+class Bags:
+    """Bags of rows, one below the other: bag i is ``rows[offsets[i]:offsets[i + 1]]``."""
+
+    rows: Array
+    offsets: NDArray[np.intp]
+
+    @cached_property
+    def key(self) -> str:
+        """A hash of the content."""
+        return content_hash((self.rows, self.offsets))
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def parts(self, values: Array) -> list[Array]:
+        """Cut an array with one entry a row into one part a bag."""
+        return np.split(values, self.offsets[1:-1])
+
+    def tiles(self, weights: Array) -> Iterator[BagTile]:
+        """Blocks of rows, with what sums them over the bags that they meet; a long bag spans several tiles."""
+        for start in range(0, len(self.rows), BLOCK):
+            stop = min(start + BLOCK, len(self.rows))
+            first = int(np.searchsorted(self.offsets, start, "right")) - 1
+            last = int(np.searchsorted(self.offsets, stop, "left"))
+            bounds = self.offsets[first : last + 1].clip(start, stop) - start
+            entries = (weights[start:stop], np.arange(stop - start), bounds)
+            yield BagTile(
+                slice(start, stop), slice(first, last), csr_array(entries, shape=(last - first, stop - start))
+            )
+
+
+def check_bags(bags: Any, estimator: Any, *, reset: bool) -> Bags:
+    """Return bags of finite float64 rows of one width, or raise a ValueError which names the bag."""
+    matrices = check_matrices(bags, estimator, reset=reset)
+    return Bags(np.concatenate(matrices, dtype=np.float64), np.cumsum([0, *map(len, matrices)]))
+
+
+def bags_from_groups(X: Any, groups: Any) -> tuple[list[Array], NDArray[Any]]:
+    """Cut a table into bags, one for each label.
+
+    Parameters
+    ----------
+    X : array of shape (n, d)
+    groups : array of shape (n,)
+        The label of each row.
+
+    Returns
+    -------
+    bags : list of arrays of shape (n_i, d)
+        The rows of each label, in their order in X.
+    labels : array
+        The label of each bag, sorted.
+
+    Examples
+    --------
+    >>> from muhat.bags.data import bags_from_groups
+    >>> bags, labels = bags_from_groups([[1.0], [2.0], [3.0]], ["b", "a", "b"])
+    >>> labels.tolist(), [bag.ravel().tolist() for bag in bags]
+    (['a', 'b'], [[2.0], [1.0, 3.0]])
+    """
+    rows = check_rows(X)
+    if groups is None:
+        raise ValueError("groups=None must be the labels of the rows of X, one a row")
+    groups = column_or_1d(groups)
+    if len(groups) != len(rows):
+        raise ValueError(f"groups has {len(groups)} labels and X has {len(rows)} rows; pass one label a row")
+    labels, inverse, counts = np.unique(groups, return_inverse=True, return_counts=True)
+    order = np.argsort(inverse, kind="stable")
+    return np.split(rows[order], np.cumsum(counts)[:-1]), labels
+
+
+def check_matrices(bags: Any, estimator: Any, *, reset: bool) -> list[Array]:
+    """Return bags as finite matrices of one width, or raise a ValueError which names the bag."""
+    if len(getattr(bags, "shape", ())) == 2:
+        raise ValueError(
+            f"bags must be a list of matrices, one of shape (n_i, d) for each bag, and not one matrix of shape "
+            f"{tuple(bags.shape)}; rows with a column of labels become bags by bags_from_groups(X, groups)"
+        )
+    if isinstance(bags, dict):
+        raise ValueError(
+            "bags is a dict and must be a list of matrices, one of shape (n_i, d) for each bag; pass "
+            "list(bags.values())"
+        )
+    if isinstance(bags, str | bytes) or not hasattr(bags, "__len__") or not hasattr(bags, "__iter__"):
+        raise ValueError(f"bags={bags!r} must be a list of matrices, one of shape (n_i, d) for each bag")
+    given = list(bags)
+    if not given:
+        raise ValueError("bags is empty; pass a list with at least one matrix of shape (n_i, d)")
+    matrices = []
+    for i, bag in enumerate(given):
+        with _naming_bag(i):
+            matrices.append(bag if _is_plain(bag) else check_rows(bag, name=f"bags[{i}]"))
+    _check_widths([matrix.shape[1] for matrix in matrices], None if reset else estimator.n_features_in_)
+    for i, bag in enumerate(given):
+        if i == 0 or not isinstance(bag, np.ndarray):
+            with _naming_bag(i):  # the names of columns, where bags are data frames
+                validate_data(estimator, bag, reset=reset and i == 0, skip_check_array=True)
+    return matrices
+
+
+def _is_plain(bag: Any) -> bool:
+    """A finite matrix that needs no conversion; scikit-learn's check of a small bag takes longer than its use."""
+    matrix = type(bag) is np.ndarray and bag.ndim == 2 and bag.size > 0
+    return matrix and bag.dtype in (np.float64, np.float32) and bool(np.isfinite(bag).all())
+
+
+@contextmanager
+def _naming_bag(i: int) -> Iterator[None]:
+    try:
+        yield
+    except (TypeError, ValueError) as error:
+        message = str(error)
+        named = message.startswith((f"bags[{i}]", f"Input bags[{i}]"))
+        raise ValueError(message if named else f"bags[{i}]: {message}") from error
+
+
+def _check_widths(widths: list[int], fitted: int | None) -> None:
+    expected, source = (widths[0], "bags[0] has") if fitted is None else (fitted, "the bags of fit have")
+    for i, width in enumerate(widths):
+        if width != expected:
+            raise ValueError(
+                f"bags[{i}] has {width} columns and {source} {expected}; all bags must share their columns"
+            )

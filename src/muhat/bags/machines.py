@@ -1,0 +1,393 @@
+"""Support measure machines: support vector machines whose samples are distributions, given as bags of rows."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin, OutlierMixin, RegressorMixin
+from sklearn.utils import assert_all_finite, column_or_1d
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
+
+from muhat.bags.kernel import DistributionKernel, Level2
+from muhat.features.base import BaseFeatures
+from muhat.kernels.base import Kernel
+from muhat.kernels.radial import Gaussian
+from muhat.means.base import BaseKernelMean
+from muhat.parameters import ValueParametersMixin
+from muhat.types import Array
+from muhat.validation import check_number
+
+
+class _SupportMeasureMachine(ValueParametersMixin, BaseEstimator):
+    """Base of the three: a support vector machine of scikit-learn on the Gram matrix of the bags.
+
+    Bags are any sequence of matrices of shape (n_i, d): a list, or an array of shape (n, size, d) where all bags
+    have one size. Gram matrices of bags met before are recalled (see :mod:`muhat.bags.memo`), so that a search over
+    the parameters of the machine alone computes each of them once.
+    """
+
+    kernel: Kernel
+    mean: BaseKernelMean | None
+    level2: Level2
+    whiten: bool | float
+    features: BaseFeatures | None
+
+    def _fit_machine(self, machine: Any, bags: Any, y: Any = None) -> Array:
+        """Fit the machine to the Gram matrix of the bags, and return that."""
+        embedding = DistributionKernel(self.kernel, self.mean, self.level2, self.whiten, self.features)
+        K = embedding._fit(bags)
+        self._machine = machine.fit(K, y)
+        self._embedding = embedding
+        self.kernel_, self.level2_ = embedding.kernel_, embedding.level2_
+        self.n_features_in_ = embedding.n_features_in_
+        self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
+        if hasattr(embedding, "feature_names_in_"):
+            self.feature_names_in_ = embedding.feature_names_in_
+        self.support_ = self._machine.support_
+        return K
+
+    def _gram(self, bags: Any) -> Array:
+        check_is_fitted(self, "kernel_")
+        return self._embedding._transform(bags)
+
+    def predict(self, bags: Any) -> NDArray[Any]:
+        """Predict each bag.
+
+        Parameters
+        ----------
+        bags : sequence of arrays of shape (n_i, d)
+
+        Returns
+        -------
+        array of shape (n,)
+        """
+        K = self._gram(bags)
+        return self._machine.predict(K)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        return tags
+
+
+def _check_target(estimator: Any, bags: Any, y: Any) -> NDArray[Any]:
+    if y is None:
+        raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None")
+    target = column_or_1d(y, warn=True)
+    assert_all_finite(target, input_name="y")
+    if hasattr(bags, "__len__") and len(bags) != len(target):
+        raise ValueError(f"y has {len(target)} entries for {len(bags)} bags; pass one entry a bag")
+    return target
+
+
+def _offers_probabilities(estimator: Any) -> bool:
+    if not estimator.probability:
+        raise AttributeError("predict_proba needs SupportMeasureClassifier(probability=True)")
+    return True
+
+
+class SupportMeasureClassifier(ClassifierMixin, _SupportMeasureMachine):
+    r"""Support measure machine (SMM): a support vector classifier of distributions.
+
+    Each bag stands for its mean element :math:`\hat\mu_i`, and the level-2 kernel compares those; see
+    :class:`DistributionKernel`. Several classes are handled one against one, as ``sklearn.svm.SVC`` does.
+
+    Parameters
+    ----------
+    kernel : Kernel, default Gaussian()
+        The embedding kernel, between rows; "median" is resolved once, on the pooled rows of fit.
+    mean : mean estimator, optional
+        How the mean element of each bag is estimated, for example ``ShrunkKernelMean()``. Default the plain average.
+    level2 : "linear" or Kernel, default Gaussian()
+        The kernel between mean elements; "median" is that of the distances between the bags of fit.
+    C : float > 0, default 1.0
+        The smaller, the stronger the regularisation.
+    probability : bool, default False
+        Whether to offer ``predict_proba``: a sigmoid of the decision values, calibrated by cross-validation on the one
+        Gram matrix of the training bags.
+    whiten : bool or float > 0, default False
+        Whether to whiten mean elements by the covariance of rows within bags; a number is the ridge, to be searched.
+    features : Nystroem or Fourier, optional
+        Features for the mean elements; see :class:`DistributionKernel` for both.
+
+    Attributes
+    ----------
+    classes_ : array of shape (n_classes,)
+    support_ : array
+        Numbers of the bags that are support measures.
+    kernel_, level2_ : Kernel
+        With bandwidths as numbers; ``level2_`` may be "linear".
+    n_features_in_ : int
+        Columns of the bags.
+
+    References
+    ----------
+    K. Muandet, K. Fukumizu, F. Dinuzzo, B. Schölkopf. Learning from distributions via support measure machines.
+    NIPS 2012.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from muhat.bags.machines import SupportMeasureClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.arange(40) % 2
+    >>> bags = [rng.normal(scale=1 + label, size=(rng.integers(5, 30), 3)) for label in y]  # all centred at 0
+    >>> SupportMeasureClassifier().fit(bags[:30], y[:30]).score(bags[30:], y[30:])
+    1.0
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel = Gaussian(),
+        mean: BaseKernelMean | None = None,
+        level2: Level2 = Gaussian(),
+        C: float = 1.0,
+        *,
+        probability: bool = False,
+        whiten: bool | float = False,
+        features: BaseFeatures | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.mean = mean
+        self.level2 = level2
+        self.C = C
+        self.probability = probability
+        self.whiten = whiten
+        self.features = features
+
+    def fit(self, bags: Any, y: Any) -> Self:
+        """Fit the machine.
+
+        Parameters
+        ----------
+        bags : sequence of arrays of shape (n_i, d)
+        y : array of shape (n,)
+            The class of each bag.
+
+        Returns
+        -------
+        self
+        """
+        C = check_number("C", self.C, low=0, open_low=True)
+        y = _check_target(self, bags, y)
+        check_classification_targets(y)
+        self.classes_ = np.unique(y)
+        if len(self.classes_) == 1:
+            raise ValueError(
+                f"y holds one class only, {self.classes_[0]!r}, and a classifier needs two; bags of one class are "
+                f"for OneClassSupportMeasureMachine"
+            )
+        from sklearn.svm import SVC  # takes long to import
+
+        machine = SVC(kernel="precomputed", C=C)
+        K = self._fit_machine(machine, bags, y)
+        if self.probability:
+            from sklearn.calibration import CalibratedClassifierCV
+
+            self._calibrated = CalibratedClassifierCV(machine, ensemble=False).fit(K, y)
+        return self
+
+    @available_if(_offers_probabilities)
+    def predict_proba(self, bags: Any) -> Array:
+        """Probability of each class, with ``probability=True``.
+
+        The class with the largest may differ from ``predict``, which goes by the decision values.
+
+        Parameters
+        ----------
+        bags : sequence of arrays of shape (n_i, d)
+
+        Returns
+        -------
+        array of shape (n, n_classes)
+        """
+        K = self._gram(bags)
+        return self._calibrated.predict_proba(K)
+
+    def decision_function(self, bags: Any) -> Array:
+        """Distance of each bag from the boundary, positive on the side of the second class.
+
+        Parameters
+        ----------
+        bags : sequence of arrays of shape (n_i, d)
+
+        Returns
+        -------
+        array of shape (n,), or (n, n_classes) for three classes and more
+        """
+        K = self._gram(bags)
+        return self._machine.decision_function(K)
+
+
+class SupportMeasureRegressor(RegressorMixin, _SupportMeasureMachine):
+    r"""Support vector regression on distributions: a number for each bag.
+
+    See :class:`SupportMeasureClassifier`; the loss is zero for errors up to ``epsilon``, and linear beyond.
+
+    Parameters
+    ----------
+    kernel, mean, level2, whiten, features
+        See :class:`SupportMeasureClassifier`.
+    C : float > 0, default 1.0
+        The smaller, the stronger the regularisation.
+    epsilon : float >= 0, default 0.1
+        Half-width of the tube without loss, in units of y.
+
+    Attributes
+    ----------
+    support_, kernel_, level2_, n_features_in_
+        See :class:`SupportMeasureClassifier`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from muhat.bags.machines import SupportMeasureRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.uniform(1, 3, size=80)
+    >>> bags = [rng.normal(scale=scale, size=(40, 2)) for scale in y]  # the target is the spread
+    >>> round(SupportMeasureRegressor(C=10.0).fit(bags[:60], y[:60]).score(bags[60:], y[60:]), 2)
+    0.92
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel = Gaussian(),
+        mean: BaseKernelMean | None = None,
+        level2: Level2 = Gaussian(),
+        C: float = 1.0,
+        epsilon: float = 0.1,
+        *,
+        whiten: bool | float = False,
+        features: BaseFeatures | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.mean = mean
+        self.level2 = level2
+        self.C = C
+        self.epsilon = epsilon
+        self.whiten = whiten
+        self.features = features
+
+    def fit(self, bags: Any, y: Any) -> Self:
+        """Fit the machine.
+
+        Parameters
+        ----------
+        bags : sequence of arrays of shape (n_i, d)
+        y : array of shape (n,)
+            The target of each bag.
+
+        Returns
+        -------
+        self
+        """
+        C = check_number("C", self.C, low=0, open_low=True)
+        epsilon = check_number("epsilon", self.epsilon, low=0)
+        y = _check_target(self, bags, y).astype(np.float64)
+        from sklearn.svm import SVR
+
+        self._fit_machine(SVR(kernel="precomputed", C=C, epsilon=epsilon), bags, y)
+        return self
+
+
+class OneClassSupportMeasureMachine(OutlierMixin, _SupportMeasureMachine):
+    r"""One-class support measure machine (OCSMM): finds bags unlike those of ``fit`` (group anomalies).
+
+    With a linear level-2 kernel the scores grow with the norm of a mean element, and so with the concentration of
+    a bag: bags more concentrated than the normal ones then look normal. A Gaussian level-2 kernel has no such bias.
+
+    Parameters
+    ----------
+    kernel, mean, level2, whiten, features
+        See :class:`SupportMeasureClassifier`.
+    nu : float in (0, 1], default 0.1
+        Upper bound on the share of training bags left outside, lower bound on the share of support measures.
+
+    Attributes
+    ----------
+    offset_ : float
+        ``decision_function = score_samples - offset_``.
+    support_, kernel_, level2_, n_features_in_
+        See :class:`SupportMeasureClassifier`.
+
+    References
+    ----------
+    K. Muandet, B. Schölkopf. One-class support measure machines for group anomaly detection. UAI 2013.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from muhat.bags.machines import OneClassSupportMeasureMachine
+    >>> rng = np.random.default_rng(0)
+    >>> normal = [rng.normal(size=(20, 2)) for _ in range(50)]
+    >>> odd = [np.repeat(rng.normal(size=(20, 1)), 2, axis=1) for _ in range(3)]  # normal rows, odd together
+    >>> OneClassSupportMeasureMachine().fit(normal).predict(odd)
+    array([-1, -1, -1])
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel = Gaussian(),
+        mean: BaseKernelMean | None = None,
+        level2: Level2 = Gaussian(),
+        nu: float = 0.1,
+        *,
+        whiten: bool | float = False,
+        features: BaseFeatures | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.mean = mean
+        self.level2 = level2
+        self.nu = nu
+        self.whiten = whiten
+        self.features = features
+
+    def fit(self, bags: Any, y: Any = None) -> Self:
+        """Fit the machine to normal bags.
+
+        Parameters
+        ----------
+        bags : sequence of arrays of shape (n_i, d)
+        y : ignored
+
+        Returns
+        -------
+        self
+        """
+        nu = check_number("nu", self.nu, low=0, high=1, open_low=True)
+        from sklearn.svm import OneClassSVM
+
+        self._fit_machine(OneClassSVM(kernel="precomputed", nu=nu), bags)
+        self.offset_ = float(self._machine.offset_[0])
+        return self
+
+    def score_samples(self, bags: Any) -> Array:
+        """How normal each bag is, the larger the more.
+
+        Parameters
+        ----------
+        bags : sequence of arrays of shape (n_i, d)
+
+        Returns
+        -------
+        array of shape (n,)
+        """
+        K = self._gram(bags)
+        return self._machine.score_samples(K)
+
+    def decision_function(self, bags: Any) -> Array:
+        """``score_samples`` less ``offset_``: negative for anomalous bags.
+
+        Parameters
+        ----------
+        bags : sequence of arrays of shape (n_i, d)
+
+        Returns
+        -------
+        array of shape (n,)
+        """
+        return self.score_samples(bags) - self.offset_

@@ -1,0 +1,132 @@
+"""Bags in explicit features: their means, the covariance of rows within them, and the metric that it gives."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import eigh
+from sklearn.base import clone
+
+from muhat.features.base import BaseFeatures
+from muhat.features.nystroem import Nystroem
+from muhat.kernels.base import Kernel
+from muhat.linalg.distances import power_of_two_near
+from muhat.types import Array
+from muhat.validation import check_number
+
+FEATURES = (500, 1000)
+"""Fewest and most landmarks of the default features; between them 5√N for N rows, so that the work stays that of an
+exact Gram matrix, O(N²). A whitened kernel sees what the features see, and more rows tell more of it from noise."""
+
+
+STRENGTH = 0.05
+"""Ridge of ``whiten=True``, in units of the mean eigenvalue of W. Not derived: accuracy is flat below it and falls
+above in large bags, and neither a search nor an estimate of W's noise did clearly better (figures: docs/bags.md)."""
+
+
+_ROWS = 1024
+
+
+_ROUNDING = 1e-13
+"""Centred means below so much of the means themselves are rounding, and count as 0."""
+
+
+def check_features(features: Any) -> None:
+    """Raise a ValueError unless ``features`` is None or an estimator of features."""
+    if features is not None and not isinstance(features, BaseFeatures):
+        raise ValueError(f"features={features!r} must be None, or features such as Nystroem(500, random_state=0)")
+
+
+def check_strength(whiten: Any) -> float | None:
+    """The ridge that ``whiten`` asks for, None for no whitening."""
+    if isinstance(whiten, bool | np.bool_):
+        return STRENGTH if whiten else None
+    return check_number("whiten", whiten, low=0, open_low=True, or_else="True or False")
+
+
+def fit_features(features: BaseFeatures | None, kernel: Kernel, rows: Array) -> BaseFeatures:
+    """A fitted copy of the features, with the host's kernel; by default landmarks drawn with a fixed seed."""
+    if features is None:
+        landmarks = int(np.clip(5.0 * np.sqrt(len(rows)), *FEATURES))
+        return Nystroem(kernel, min(landmarks, len(rows)), random_state=0).fit(rows)
+    return clone(features).set_params(kernel=kernel).fit(rows)
+
+
+class BagMoments(NamedTuple):
+    """Means of bags in m features, and the pooled covariance of the rows within them."""
+
+    means: Array  # (n, m), by the weights of the rows
+    within: Array  # (m, m)
+    degrees: int  # of freedom of ``within``: rows less bags
+
+
+def bag_moments(
+    features: BaseFeatures, rows: Array, offsets: NDArray[np.intp], weights: Array, *, within: bool
+) -> BagMoments:
+    r"""Weighted means Σ_a β_a z(x_a) of each bag, and :math:`W = \sum_i\sum_a (z_{ia} - \bar z_i)(·)^\top / (N - n)`.
+
+    One pass over blocks of rows. A block is centred about the averages of the pieces of bags in it, and the scatter of
+    the pieces about their bag is added at the end, so that nothing large is subtracted. W is 0 where not asked for.
+    """
+    sizes, m = np.diff(offsets), features._n_features_out
+    owners = np.repeat(np.arange(len(sizes)), sizes)
+    means, averages = np.zeros((2, len(sizes), m))
+    scatter, degrees = np.zeros((m, m) if within else (0, 0)), len(rows) - len(sizes)
+    pieces: list[tuple[NDArray[Any], ...]] = []
+    for start in range(0, len(rows), _ROWS):
+        block = slice(start, start + _ROWS)
+        Z = features._features(rows[block])
+        bags, firsts, counts = np.unique(owners[block], return_index=True, return_counts=True)
+        means[bags] += np.add.reduceat(weights[block, None] * Z, firsts)
+        if not within:
+            continue
+        centres = np.add.reduceat(Z, firsts) / counts[:, None]
+        averages[bags] += centres * (counts / sizes[bags])[:, None]
+        Z -= np.repeat(centres, counts, axis=0)
+        scatter += Z.T @ Z
+        pieces.append((bags, counts, centres))
+    if not within:
+        return BagMoments(means, scatter, degrees)
+    bags, counts, centres = (np.concatenate(parts) for parts in zip(*pieces, strict=True))
+    apart = np.sqrt(counts)[:, None] * (centres - averages[bags])
+    return BagMoments(means, (scatter + apart.T @ apart) / max(degrees, 1), degrees)
+
+
+def regularised_eigenpairs(within: Array, strength: float) -> tuple[Array, Array]:
+    """Eigenvalues of W + ρ tr(W)/m I, and eigenvectors of W."""
+    unit = power_of_two_near(float(np.trace(within)))
+    g, V = eigh(within / unit, driver="evd", check_finite=False)
+    g = g.clip(0.0)
+    return (g + strength * g.mean()) * unit, V
+
+
+class Whitening(NamedTuple):
+    r"""The map :math:`m \mapsto (m - \bar m)(W + \rho \operatorname{tr}(W)/m\, I)^{-1/2}`, up to a rotation."""
+
+    centre: Array
+    map: Array
+
+    @classmethod
+    def of(cls, moments: BagMoments, strength: float) -> Whitening:
+        """Centred at the mean of the bags; where W = 0 nothing but the centre is known, and the map is the identity."""
+        centre = moments.means.mean(axis=0)
+        if not np.trace(moments.within) > 0:
+            warnings.warn(
+                "no bag has two rows that differ, so there is no covariance within bags to whiten by; mean elements "
+                "are only centred. Pass whiten=False, or bags of several rows.",
+                UserWarning,
+                stacklevel=2,
+            )
+            return cls(centre, np.eye(len(centre)))
+        g, V = regularised_eigenpairs(moments.within, strength)
+        return cls(centre, V / np.sqrt(g))
+
+    def __call__(self, means: Array) -> Array:
+        """Whitened means, one a row."""
+        centred = means - self.centre
+        sizes = np.linalg.norm(means, axis=1) + np.linalg.norm(self.centre)
+        centred[np.linalg.norm(centred, axis=1) <= _ROUNDING * sizes] = 0.0
+        return centred @ self.map

@@ -1,0 +1,11 @@
+"""The same over Dask."""
+
+from muhat.distributed.cluster import MMD, bag_gram, map_cells, mmd_distance, sketch_collection
+
+__all__ = [
+    "MMD",
+    "bag_gram",
+    "map_cells",
+    "mmd_distance",
+    "sketch_collection",
+]

@@ -1,0 +1,101 @@
+"""What features are: a map from rows to m numbers whose inner products are kernel values."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any, Self
+from uuid import uuid4
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from muhat.kernels.base import Kernel, Product, Scaled, Sum, check_kernel
+from muhat.kernels.dot import Linear, Polynomial
+from muhat.kernels.radial import Gaussian, Laplace, Matern
+from muhat.linalg.blocks import blocks
+from muhat.parameters import ValueParametersMixin
+from muhat.types import Array
+from muhat.validation import check_overflow, check_rows
+
+ROWS = 512
+
+
+_KINDS: tuple[Any, ...] = (Linear, Polynomial, Gaussian, Laplace, Matern, Sum, Product, Scaled)
+
+
+_DECLARED = {kind.__name__: kind for kind in _KINDS}
+
+
+def encode_kernel(kernel: Kernel) -> dict[str, Any] | None:
+    """A kernel of this library as names and numbers; None for one made of a function."""
+    if type(kernel) is not _DECLARED.get(type(kernel).__name__):
+        return None
+    values = kernel.get_params(deep=False)
+    encoded = {name: encode_kernel(v) if isinstance(v, Kernel) else np.asarray(v).item() for name, v in values.items()}
+    return None if None in encoded.values() else {"kernel": type(kernel).__name__, "parameters": encoded}
+
+
+def decode_kernel(encoded: dict[str, Any]) -> Kernel:
+    """The kernel that ``encode_kernel`` wrote down."""
+    values = {name: decode_kernel(v) if isinstance(v, dict) else v for name, v in encoded["parameters"].items()}
+    return _DECLARED[encoded["kernel"]](**values)
+
+
+class BaseFeatures(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    r"""Base of features: ``transform`` maps rows x to z(x) with :math:`k(x, y) \approx z(x)^\top z(y)`.
+
+    ``fingerprint_`` is a hash of all that determines ``transform``: sketches merge only where it is the same.
+    """
+
+    kernel: Kernel
+    _arrays: tuple[str, ...]  # names of what, besides the kernel, determines transform
+    _n_features_out: int
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Choose the landmarks or draw the frequencies; X also gives a bandwidth "median".
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+        y : ignored
+        """
+        rows = check_rows(X, estimator=self)
+        check_kernel("kernel", self.kernel)
+        self.kernel_ = self.kernel.resolve(rows)
+        with np.errstate(over="ignore"):
+            check_overflow(self.kernel_, self.kernel_.diagonal(rows))
+        self._fit(rows)
+        self.fingerprint_ = self._fingerprint()
+        return self
+
+    def transform(self, X: Any) -> Array:
+        """Features of the rows of X, an array of shape (n, m); in blocks: no memory beyond the result.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+        """
+        check_is_fitted(self, "fingerprint_")
+        return self._features(check_rows(X, estimator=self, reset=False))
+
+    def _features(self, rows: Array) -> Array:
+        raise TypeError(f"{type(self).__name__} must define _features(rows)")
+
+    def _totals(self, rows: Array) -> tuple[Array, float]:
+        """Sums of z and of ‖z‖² over the rows."""
+        total, squares = np.zeros(self._n_features_out), 0.0
+        for block in blocks(len(rows), ROWS):
+            Z = self._features(rows[block])
+            total, squares = total + Z.sum(axis=0), squares + float(np.vdot(Z, Z))
+        return total, squares
+
+    def _fingerprint(self) -> str:
+        encoded = encode_kernel(self.kernel_)  # a function has no content to compare: only copies of this fit are equal
+        content = str(uuid4()) if encoded is None else json.dumps([type(self).__name__, encoded], sort_keys=True)
+        digest = hashlib.sha256(content.encode())
+        for name in self._arrays:
+            array = np.ascontiguousarray(getattr(self, name), dtype=np.float64)
+            digest.update(str(array.shape).encode() + array.tobytes())
+        return digest.hexdigest()[:16]

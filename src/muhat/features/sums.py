@@ -1,0 +1,201 @@
+"""Kernel means from features alone: n, Zᵀ1 and ZᵀZ in place of the Gram matrix ZZᵀ."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.linalg import eigh
+
+from muhat.linalg.distances import power_of_two_near
+from muhat.linalg.spectrum import Spectrum
+from muhat.shrinkage.refits import RefitMeans, TikhonovRefits, plain_refit_means, times
+from muhat.shrinkage.scores import DeletionScore, Lam, Scale, Theorem4Score, given_lam, given_scale
+from muhat.types import Array
+from muhat.validation import check_rows
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureSpectrum(Spectrum):
+    """Spectrum of ZZᵀ / unit from ZᵀZ; ``eigenvectors`` are known on some rows, ``diagonal`` is its mean for each."""
+
+    total_rows: float = field(kw_only=True)
+    projected_ones: Array = field(kw_only=True)
+
+    @property
+    def n(self) -> float:
+        return self.total_rows
+
+    @cached_property
+    def ones(self) -> Array:
+        return self.projected_ones
+
+    @property
+    def mean_diag(self) -> float:
+        return float(self.diagonal[0])
+
+
+class FeatureRefits(TikhonovRefits):
+    """F-KMSE without row i, O(rows·r) for each λ: what of a row lies outside of the r eigenvectors has e = 1.
+
+    All averages but those with t are known over all rows from ZᵀZ and Zᵀ1. Only what t differs by from its mean is
+    averaged over the known rows, so that a sample of them does: all that depends on it is of the order 1/n.
+    """
+
+    spectrum: FeatureSpectrum
+
+    def means(self, lams: Array) -> RefitMeans:
+        sp, n = self.spectrum, self.spectrum.n
+        g, ones = sp.eigenvalues[:, None], sp.ones[:, None]
+        e, s = lams / (g + lams), g / (g + lams)
+        W, V = np.split(times(sp.eigenvectors, np.hstack([e * ones, g * e * s * ones])), 2, axis=1)
+        H, D1, D2 = np.split(times(sp.squared_eigenvectors, np.hstack([e, g * e, g * e**2])), 3, axis=1)
+        W += 1.0 - sp.eigenvectors @ ones
+        H += (1.0 - sp.squared_eigenvectors.sum(axis=1, keepdims=True)).clip(0)
+        Kb_mean, V_mean, W_mean = ((f * ones**2).sum(axis=0) / n for f in (g * s, g * e * s, -s))
+        H_mean, D1_mean, D2_mean = (f.sum(axis=0) / n for f in (-s, g * e, g * e**2))
+        t, t_mean = W / H, (1.0 + W_mean) / (1.0 + H_mean)
+        share = sp.repetitions / sp.repetitions.sum()
+        tD1 = t_mean * D1_mean + share @ ((t - t_mean) * D1)
+        tV = t_mean * V_mean + share @ ((t - t_mean) * V)
+        ttD2 = t_mean**2 * D2_mean + share @ ((t**2 - t_mean**2) * D2)
+        squared_norm = (g * (s * ones) ** 2).sum(axis=0)
+        square = squared_norm + sp.mean_diag + ttD2 - 2 * Kb_mean + 2 * tV - 2 * tD1
+        return RefitMeans((Kb_mean - sp.mean_diag + tD1) / (n - 1), square / (n - 1) ** 2)
+
+
+class MeanChoice(NamedTuple):
+    """How a mean is shrunk: ``scale`` times F-KMSE with ``lam``, and its ``score``, None where it is unknown."""
+
+    lam: float
+    scale: float
+    score: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureSums:
+    """What a mean needs of the rows: n, Zᵀ1, tr ZᵀZ and, for spectral shrinkage, ZᵀZ."""
+
+    n: int
+    total: Array
+    squares: float
+    moment: Array | None = None
+
+    def plus(self, other: FeatureSums, sign: int = 1) -> FeatureSums:
+        """The sums of both, or of the difference; without a row they are exactly 0."""
+        n = self.n + sign * other.n
+        if n == 0:
+            return FeatureSums(0, 0.0 * self.total, 0.0, None if self.moment is None else 0.0 * self.moment)
+        moment = None if self.moment is None or other.moment is None else self.moment + sign * other.moment
+        return FeatureSums(n, self.total + sign * other.total, self.squares + sign * other.squares, moment)
+
+    @cached_property
+    def _eigen(self) -> tuple[float, Array, Array]:
+        """Unit, eigenvalues in that unit and eigenvectors of ZᵀZ, those below rounding left out."""
+        if self.moment is None:
+            raise ValueError("lam needs the matrix ZᵀZ: make the sketch with second_moment=True, or take lam=0.0")
+        unit = power_of_two_near(self.squares / self.n)
+        g, V = eigh(self.moment / unit, driver="evd", check_finite=False)
+        kept = g > len(g) * np.finfo(np.float64).eps * g[-1:]
+        return unit, g[kept], V[:, kept]
+
+    def spectrum(self, Z: Array | None = None, counts: Array | None = None) -> FeatureSpectrum:
+        """Spectrum of the Gram matrix of all rows, whose eigenvectors are known on the rows of Z."""
+        unit, g, V = self._eigen
+        root = V / np.sqrt(unit * g)
+        U = np.empty((1, len(g))) if Z is None else Z @ root
+        diagonal, ones = np.full(len(U), self.squares / self.n / unit), root.T @ self.total
+        return FeatureSpectrum(g, U, diagonal, unit, counts, total_rows=float(self.n), projected_ones=ones)
+
+    def choose(self, lam: Lam, scale: Scale, Z: Array | None = None, counts: Array | None = None) -> MeanChoice:
+        """Find λ and the scale; deletion is scored on the rows of Z."""
+        value, c = given_lam(lam), given_scale(scale, lam)
+        if self.n < 2 and (value is None or c is None):
+            raise ValueError(f"lam={lam!r}, scale={scale!r}: a choice by the data needs 2 rows, and there are {self.n}")
+        if value == 0.0 or value == np.inf or self.squares == 0.0:
+            return self._limit(value or 0.0, c)
+        if lam == "theorem4":
+            found = Theorem4Score(self.spectrum()).search()
+            return MeanChoice(found.lam, 1.0, found.score)
+        if Z is not None and self.n >= 2:
+            return _by_deletion(self.spectrum(Z, counts), value, c)
+        if value is None or c is None:
+            raise ValueError('"loo" scores single rows: make the sketch with reservoir=1000, or take lam="theorem4"')
+        return MeanChoice(value, c, None)
+
+    def _limit(self, lam: float, scale: float | None) -> MeanChoice:
+        """The plain average, simple shrinkage or zero: no spectrum is needed."""
+        mean_diag = self.squares / self.n
+        if lam == np.inf or self.n < 2:
+            return MeanChoice(lam, 1.0 if scale is None else scale, None if self.n < 2 else mean_diag)
+        means = plain_refit_means(self.n, mean_diag, float(self.total @ self.total) / self.n**2)
+        scale = float(means.best_scale()) if scale is None else scale
+        return MeanChoice(lam, scale, float(means.scores(mean_diag, scale)))
+
+    def coefficients(self, choice: MeanChoice) -> Array:
+        """The mean in features: w = c·ZᵀZ(ZᵀZ + λI)⁻¹ z̄."""
+        mean = choice.scale * self.total / self.n
+        if choice.lam == 0 or choice.lam == np.inf:
+            return mean if choice.lam == 0 else 0.0 * mean
+        unit, g, V = self._eigen
+        return V @ (g / (g + choice.lam / unit) * (V.T @ mean))
+
+
+def _by_deletion(spectrum: FeatureSpectrum, lam: float | None, scale: float | None) -> MeanChoice:
+    """What of λ and scale is not given, and the score, on rows that are left out."""
+    score = DeletionScore(spectrum, FeatureRefits(spectrum), scale)
+    lam, best, _ = score.search() if lam is None else (lam, float(score.at(lam)[0]), None)
+    return MeanChoice(lam, score.best_scale(lam) if scale is None else scale, best)
+
+
+class FeatureMean(NamedTuple):
+    """A mean of rows of features: weights β of the rows, w = Zᵀβ, and how it was shrunk."""
+
+    weights: Array
+    coefficients: Array
+    lam: float
+    scale: float
+    score: float | None
+
+
+def feature_mean(Z: Any, lam: Lam = "loo", scale: Scale = 1.0) -> FeatureMean:
+    r"""Shrunken mean of the rows of a feature matrix, as from the Gram matrix ZZᵀ, in O(n r²).
+
+    :math:`w = c\, Z^\top Z (Z^\top Z + \lambda I)^{-1} \bar z`, with row weights
+    :math:`\beta = c\, Z (Z^\top Z + \lambda I)^{-1} \bar z`.
+
+    Parameters
+    ----------
+    Z : array of shape (n, r)
+    lam : "loo", "theorem4" or float in [0, inf], default "loo"
+        As in :class:`SpectralKernelMean`; 0 is the plain average.
+    scale : float >= 0 or "loo", default 1.0
+        The constant c; ``lam=0.0, scale="loo"`` is simple shrinkage (S-KMSE) by 1 − c.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from muhat.features.sums import feature_mean
+    >>> Z = np.random.default_rng(0).normal(size=(1000, 3)) + [1.0, 0.1, 0.0]
+    >>> feature_mean(Z, lam=0.0, scale="loo").coefficients.round(3)
+    array([ 0.895,  0.128, -0.029])
+    """
+    Z = check_rows(Z, name="Z", min_rows=2)
+    with np.errstate(over="ignore", invalid="ignore"):
+        sums = check_sums(FeatureSums(len(Z), Z.sum(axis=0), float(np.vdot(Z, Z)), Z.T @ Z))
+    choice = sums.choose(lam, scale, Z)
+    weights = np.full(len(Z), choice.scale / len(Z) if choice.lam == 0 else 0.0)
+    if 0 < choice.lam < np.inf:
+        spectrum = sums.spectrum(Z)
+        g = spectrum.eigenvalues
+        weights = choice.scale * spectrum.weights(g / (g + choice.lam / spectrum.unit))
+    return FeatureMean(weights, sums.coefficients(choice), *choice)
+
+
+def check_sums(sums: FeatureSums) -> FeatureSums:
+    """Return the sums, or raise a ValueError where they overflow."""
+    if not np.isfinite(sums.squares * max(sums.n, 1)):
+        raise ValueError("the features overflow on these rows; rescale them first")
+    return sums

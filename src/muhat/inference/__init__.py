@@ -1,0 +1,22 @@
+"""Questions to a mean: tests, balls, bands, intervals."""
+
+from muhat.inference.error_bars import Bands, ConfidenceBall, confidence_ball, mean_bands, mean_error
+from muhat.inference.independence import HSICResult, hsic_test
+from muhat.inference.mmd_intervals import MMDDifferenceInterval, MMDInterval, mmd_difference_interval, mmd_interval
+from muhat.inference.two_sample import MMDResult, mmd_test
+
+__all__ = [
+    "Bands",
+    "ConfidenceBall",
+    "HSICResult",
+    "MMDDifferenceInterval",
+    "MMDInterval",
+    "MMDResult",
+    "confidence_ball",
+    "hsic_test",
+    "mean_bands",
+    "mean_error",
+    "mmd_difference_interval",
+    "mmd_interval",
+    "mmd_test",
+]

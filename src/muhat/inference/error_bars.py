@@ -1,0 +1,368 @@
+"""Error bars: how far an estimated mean is from the true one, as an element, as a function, and in MMDs.
+
+Everything reads one Gram matrix: the jackknife through its row sums, the bootstrap through products with counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from scipy.stats import t as student
+from sklearn.base import clone
+from sklearn.utils.validation import check_is_fitted
+
+from muhat.elements import Element, embed
+from muhat.kernels.base import Kernel
+from muhat.linalg import gram
+from muhat.means.base import BaseKernelMean, multiplicities_or_ones
+from muhat.means.recipes import mean_weights
+from muhat.means.simple import KernelMean
+from muhat.measures import Atoms
+from muhat.types import Array, RandomState
+from muhat.validation import check_count, check_number, check_overflow, check_rng
+
+COUNT_BYTES = 2**25
+"""Size of a block of bootstrap counts; each column is one resample."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ConfidenceBall:
+    """A ball around an estimated mean that holds the true one with probability ``level``.
+
+    ``center`` is the estimate, ``radius`` a distance in the space, ``method`` what "auto" took.
+    """
+
+    center: Element
+    radius: float
+    level: float
+    method: str
+
+    def contains(self, f: Element) -> bool:
+        """Whether an element lies in the ball."""
+        return self.center.distance(f) <= self.radius
+
+    def __repr__(self) -> str:
+        return f"ConfidenceBall(radius={self.radius:.4g}, level={self.level:g}, method={self.method!r})"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Bands:
+    """Values of an estimated mean at ``points``, each within ``low`` and ``high``."""
+
+    points: Array
+    values: Array
+    low: Array
+    high: Array
+    level: float
+    method: str
+
+    def __repr__(self) -> str:
+        width = float(np.mean(self.high - self.low))
+        found = f"n_points={len(self.values):,}, mean_width={width:.4g}"
+        return f"Bands({found}, level={self.level:g}, method={self.method!r})"
+
+
+# ---------------------------------------------------------------- the sample behind a mean
+
+
+class _Sample(NamedTuple):
+    """Rows with their repetitions, the estimate from them, and the recipe that made it (None: the plain average)."""
+
+    kernel: Kernel
+    points: Array
+    repetitions: Array
+    mean: Element
+    recipe: BaseKernelMean | None
+
+    @property
+    def n(self) -> float:
+        return float(self.repetitions.sum())
+
+    def plain(self) -> Element:
+        return Element(self.kernel, Atoms.trusted(self.points, self.repetitions / self.n))
+
+    def copies(self) -> Array:
+        """Numbers of the rows, each as often as it repeats."""
+        if (self.repetitions != np.rint(self.repetitions)).any():
+            raise ValueError("sample_weight must be whole numbers for resampling, which draws whole rows")
+        return np.repeat(np.arange(len(self.points)), self.repetitions.astype(int))
+
+
+def _sample_of(mean: Any) -> _Sample:
+    if isinstance(mean, BaseKernelMean):
+        check_is_fitted(mean, "mean_")
+        if mean.solver_ == "features":
+            raise ValueError("a mean of features has lost its rows; fit it with features=None for error bars")
+        points = mean.mean_.measures[0].points[: len(mean.weights_)]  # atoms of a target come after the rows
+        repetitions = multiplicities_or_ones(points, mean._multiplicities)
+        recipe = None if type(mean) is KernelMean else mean
+        return _Sample(mean.kernel_, points, repetitions, mean.mean_, recipe)
+    one_sample = isinstance(mean, Element) and len(mean.measures) == 1 and isinstance(mean.measures[0], Atoms)
+    if not one_sample or np.ptp(mean.measures[0].weights) > 0 or len(mean.measures[0]) < 2:
+        raise ValueError(
+            f"mean={mean!r} must be a fitted mean estimator, or the plain average of at least two rows: "
+            f"muhat.embed(kernel, X)"
+        )
+    points = mean.measures[0].points
+    return _Sample(mean.kernel, points, np.ones(len(points)), embed(mean.kernel, points), None)
+
+
+def check_level(level: Any) -> float:
+    level = check_number("level", level, low=0, high=1, open_low=True)
+    if level == 1.0:
+        raise ValueError("level=1 must lie below 1; only the whole space is certain")
+    return level
+
+
+def _squared_error(sample: _Sample) -> float:
+    """(ϱ − m)/n, the unbiased estimate of E‖μ̂ − μ‖² of the plain average, as (ϱ − ρ)/(n − 1)."""
+    share = sample.repetitions / sample.n
+    spread = float(share @ sample.kernel.diagonal(sample.points))
+    spread -= gram.quadratic_form(sample.kernel.evaluate_fast, sample.points, share)
+    return max(spread, 0.0) / (sample.n - 1.0)
+
+
+def mean_error(mean: BaseKernelMean | Element) -> float:
+    r"""Root mean squared error of the plain average, :math:`\sqrt{\Delta}` with :math:`\Delta = (\varrho - m)/n`.
+
+    Δ is an unbiased estimate of :math:`E\|\hat\mu - \mu\|^2`: ϱ is the mean of k(x, x), m that of k(x, x') over pairs.
+    It needs O(n²) time and no n × n memory.
+
+    Parameters
+    ----------
+    mean : fitted mean estimator, or Element
+        The error is that of the plain average of its rows, whatever the estimator; ``muhat.embed(kernel, X)`` will do.
+
+    Returns
+    -------
+    float
+
+    Examples
+    --------
+    >>> import muhat as mh
+    >>> from muhat.inference.error_bars import mean_error
+    >>> P = mh.paper_mixture(5, random_state=0)
+    >>> mean = mh.KernelMean(mh.Gaussian(20.0)).fit(P.sample(50, random_state=0))
+    >>> round(mean_error(mean), 3), round(mean.mean_.distance(mh.embed(mean.kernel_, P)), 3)
+    (0.09, 0.101)
+    """
+    return float(np.sqrt(_squared_error(_sample_of(mean))))
+
+
+# ---------------------------------------------------------------- balls
+
+
+def confidence_ball(
+    mean: BaseKernelMean | Element,
+    level: float = 0.95,
+    method: Literal["auto", "bernstein", "bootstrap"] = "auto",
+    *,
+    bound: float | None = None,
+    n_resamples: int = 999,
+    random_state: RandomState = None,
+) -> ConfidenceBall:
+    r"""A ball around an estimated mean that holds the true one.
+
+    "bernstein" holds at every n for rows drawn independently and a kernel fixed beforehand. With L = log(4/δ) and
+    δ = 1 − ``level``, D a bound of ‖φ(x) − φ(x')‖, and V = ϱ − m the variance in the sample,
+
+    .. math:: \|\hat\mu - \mu\| \le \frac{DL}{3n} + \sqrt{\frac{D^2L^2}{9n^2} + \frac{2\sigma_+^2L}{n}}, \qquad
+              \sigma_+ = \sqrt{V + \frac{D^2 \log(2/\delta)}n} + D\sqrt{\frac{\log(2/\delta)}n}.
+
+    It is never larger than D. "bootstrap" takes the quantile of the distance between the average and its resamples,
+    times √(n/(n−1)): close to the level for large n, and too small for few rows or heavy tails.
+
+    Parameters
+    ----------
+    mean : fitted mean estimator, or Element ``muhat.embed(kernel, X)``
+        The ball is found about the plain average. About another estimate it is wider by the distance of the two, which
+        keeps the level, but gives nothing for the better estimate.
+    level : float in (0, 1), default 0.95
+    method : "auto", "bernstein" or "bootstrap", default "auto"
+        "auto" is "bernstein" where k(x, x) is known to be bounded, else "bootstrap".
+    bound : float, optional
+        A number that k(x, x) never exceeds, for kernels of which the library does not know it.
+    n_resamples : int, default 999
+    random_state : None, int, Generator, SeedSequence or RandomState
+
+    Returns
+    -------
+    ConfidenceBall
+
+    References
+    ----------
+    Pinelis (1994). Optimum bounds for the distributions of martingales in Banach spaces. Annals of Probability 22.
+    Maurer, Pontil (2009). Empirical Bernstein bounds and sample variance penalization. COLT.
+
+    Examples
+    --------
+    >>> import muhat as mh
+    >>> from muhat.inference.error_bars import confidence_ball
+    >>> P = mh.paper_mixture(5, random_state=0)
+    >>> kernel = mh.Gaussian(20.0)
+    >>> ball = confidence_ball(mh.embed(kernel, P.sample(200, random_state=0)))
+    >>> ball
+    ConfidenceBall(radius=0.181..., level=0.95, method='bernstein')
+    >>> ball.contains(mh.embed(kernel, P))
+    True
+    """
+    level, sample = check_level(level), _sample_of(mean)
+    diameter = _squared_diameter(sample.kernel, bound)
+    if method not in ("auto", "bernstein", "bootstrap"):
+        raise ValueError(f'method={method!r} must be "auto", "bernstein" or "bootstrap"')
+    if method == "auto":
+        method = "bernstein" if np.isfinite(diameter) else "bootstrap"
+    if method == "bootstrap":
+        radius = _bootstrap_radius(sample, level, check_count("n_resamples", n_resamples), check_rng(random_state))
+    elif not np.isfinite(diameter):
+        raise ValueError(f"method='bernstein' needs a bounded kernel; give {sample.kernel!r} a bound, or resample")
+    else:
+        radius = _bernstein_radius(sample.n, sample.n * _squared_error(sample), diameter, 1.0 - level)
+    offset = 0.0 if sample.recipe is None else sample.mean.distance(sample.plain())
+    return ConfidenceBall(sample.mean, radius + offset, level, method)
+
+
+def _squared_diameter(kernel: Kernel, bound: Any) -> float:
+    """An upper bound of ‖φ(x) − φ(x')‖²: 2 sup k for kernels without negative values, 4 sup k for others."""
+    if bound is not None:
+        return 4.0 * check_number("bound", bound, low=0, open_low=True)
+    return 2.0 * kernel.upper_bound
+
+
+def _bernstein_radius(n: float, variance: float, diameter: float, delta: float) -> float:
+    """The radius of the docstring above, for D² and V; both means lie in the hull of the φ(x), so that D is enough."""
+    slack = diameter * np.log(2.0 / delta) / n
+    sigma = np.sqrt(variance + slack) + np.sqrt(slack)
+    linear = np.sqrt(diameter) * np.log(4.0 / delta) / (3.0 * n)
+    radius = linear + np.sqrt(linear**2 + 2.0 * sigma**2 * np.log(4.0 / delta) / n)
+    return float(min(radius, np.sqrt(diameter)))
+
+
+def _bootstrap_radius(sample: _Sample, level: float, n_resamples: int, rng: np.random.Generator) -> float:
+    n, share = len(sample.copies()), sample.repetitions / sample.n
+    K = checked_gram(sample.kernel, sample.points)
+    draws = []
+    for counts in bootstrap_counts(rng, n, share, n_resamples):
+        W = counts / n - share[:, None]
+        draws.append(np.einsum("ib,ib->b", W, K @ W).clip(0))
+    distances = np.sqrt(np.concatenate(draws) * n / (n - 1))
+    return float(_upper_quantile(distances, level))
+
+
+def checked_gram(kernel: Kernel, points: Array) -> Array:
+    check_overflow(kernel, kernel.diagonal(points))
+    return gram.dense(kernel.evaluate, points)
+
+
+def bootstrap_counts(
+    rng: np.random.Generator, n: int, share: Array, n_resamples: int, width: int = 0
+) -> Iterator[Array]:
+    """Blocks of columns, each of which says how often a resample of n rows holds every row."""
+    block = max(1, COUNT_BYTES // (8 * max(width, len(share))))
+    for start in range(0, n_resamples, block):
+        yield rng.multinomial(n, share, size=min(block, n_resamples - start)).T.astype(np.float64)
+
+
+def _upper_quantile(draws: Array, level: float) -> Any:
+    """The ⌈level·(B + 1)⌉-th smallest of B draws along the first axis, at most the largest."""
+    ordered = np.sort(draws, axis=0)
+    return ordered[min(int(np.ceil(level * (len(draws) + 1))), len(draws)) - 1]
+
+
+def tails(draws: Array, level: float) -> tuple[Any, Any]:
+    outer = 0.5 + 0.5 * level
+    return -_upper_quantile(-draws, outer), _upper_quantile(draws, outer)
+
+
+# ---------------------------------------------------------------- bands
+
+
+def mean_bands(
+    mean: BaseKernelMean | Element,
+    X_eval: Any,
+    level: float = 0.95,
+    method: Literal["jackknife", "bootstrap"] = "jackknife",
+    n_resamples: int = 999,
+    random_state: RandomState = None,
+) -> Bands:
+    r"""Bands of an estimated mean as a function, at each point by itself.
+
+    The plain mean at x is an average of the n numbers k(xᵢ, x). Its jackknife interval is that of Student's t,
+
+    .. math:: \hat\mu(x) \pm t_{n-1} \, s(x) / \sqrt n,
+
+    s the standard deviation of those numbers. Another estimator is fitted anew without each row, at a fixed kernel:
+    its bands are about the mean of its estimates, which shrinkage moves away from μ.
+
+    Parameters
+    ----------
+    mean : fitted mean estimator, or Element ``muhat.embed(kernel, X)``
+    X_eval : array of shape (m, d)
+        Where; for ``kernel="precomputed"`` the kernel values with the training rows, (m, n).
+    level : float in (0, 1), default 0.95
+        That of each point. All points at once are covered less often.
+    method : "jackknife" or "bootstrap", default "jackknife"
+        "bootstrap" takes quantiles of the resampled values; other estimators are fitted ``n_resamples`` times.
+    n_resamples : int, default 999
+    random_state : None, int, Generator, SeedSequence or RandomState
+
+    Returns
+    -------
+    Bands
+
+    Examples
+    --------
+    >>> import numpy as np, muhat as mh
+    >>> from muhat.inference.error_bars import mean_bands
+    >>> X = np.random.default_rng(0).normal(size=(40, 1))
+    >>> mean_bands(mh.KernelMean(mh.Gaussian(1.0)).fit(X), np.linspace(-3, 3, 50)[:, None])
+    Bands(n_points=50, mean_width=0.153..., level=0.95, method='jackknife')
+    """
+    level, sample = check_level(level), _sample_of(mean)
+    n_resamples, rng = check_count("n_resamples", n_resamples), check_rng(random_state)
+    points = sample.kernel.points(X_eval, sample.mean.n_features)
+    values = sample.mean.values(points)
+    rows = sample.copies()
+    V = sample.kernel.evaluate(points, sample.points)[:, rows]
+    if method == "jackknife":
+        left_out = _left_out_values(sample, rows, points, V)
+        n = len(rows)
+        errors = np.sqrt((n - 1) / n * ((left_out - left_out.mean(axis=1, keepdims=True)) ** 2).sum(axis=1))
+        half = student.ppf(0.5 + 0.5 * level, n - 1) * errors
+        low, high = values - half, values + half
+    elif method == "bootstrap":
+        low, high = tails(_resampled_values(sample, rows, points, V, n_resamples, rng), level)
+    else:
+        raise ValueError(f'method={method!r} must be "jackknife" or "bootstrap"')
+    return Bands(points, values, low, high, level, method)
+
+
+def _left_out_values(sample: _Sample, rows: Any, points: Array, V: Array) -> Array:
+    """Column i holds the values of the estimate without row i."""
+    n = len(rows)
+    if sample.recipe is None:
+        return (V.sum(axis=1, keepdims=True) - V) / (n - 1)
+    refitted = _refitting(sample, sample.recipe, rows, points, V)
+    return np.stack([refitted(np.delete(np.arange(n), i)) for i in range(n)], axis=1)
+
+
+def _resampled_values(
+    sample: _Sample, rows: Any, points: Array, V: Array, n_resamples: int, rng: np.random.Generator
+) -> Array:
+    n = len(rows)
+    if sample.recipe is None:
+        blocks = bootstrap_counts(rng, n, np.full(n, 1.0 / n), n_resamples)
+        return np.concatenate([(V @ counts).T / n for counts in blocks])
+    refitted = _refitting(sample, sample.recipe, rows, points, V)
+    return np.stack([refitted(part) for part in rng.integers(n, size=(n_resamples, n))])
+
+
+def _refitting(sample: _Sample, recipe: BaseKernelMean, rows: Any, points: Array, V: Array) -> Callable[[Any], Array]:
+    """The function from numbers of rows to the values, at the points, of the recipe fitted to those rows."""
+    if any(isinstance(getattr(recipe, name, None), Element) for name in ("target", "target_")):  # not weights alone
+        return lambda part: clone(recipe)._fit_points(sample.kernel, sample.points[rows[part]]).mean_.values(points)
+    K = checked_gram(sample.kernel, sample.points[rows])
+    return lambda part: V[:, part] @ mean_weights(recipe, K[np.ix_(part, part)])

@@ -1,0 +1,171 @@
+"""Distances between rows, to the last digits, and the median of all pairs."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.spatial.distance import cdist, pdist
+
+from muhat.types import Array
+
+Metric = Literal["sqeuclidean", "cityblock"]
+
+
+MEDIAN_ROWS = 2000
+"""Up to so many rows the median of pairwise distances is exact."""
+
+
+EXPANDABLE = 40.0
+"""Half squared norms, in units of the scale, up to which ‖x − y‖² may be expanded: exp(−½‖x − y‖²) keeps 1e-13."""
+
+
+_DIRECT_WIDTH = 4
+
+
+_CHUNK = 256
+
+
+_CLOSE = 1e-4
+
+
+_MANY_CLOSE = 0.05
+
+
+def power_of_two_near(scale: float) -> float:
+    """The power of two next to ``scale``: dividing by it rounds nothing."""
+    if not (np.isfinite(scale) and scale > 0):
+        return 1.0
+    exponent = int(np.clip(np.frexp(scale)[1], -1000, 1000))
+    return float(np.ldexp(1.0, exponent))
+
+
+def squared_distances(X: Array, Y: Array, scale: float = 1.0) -> Array:
+    r"""Squared distances :math:`\|x - y\|^2 / scale^2`: exactly 0 for equal rows, symmetric, inf where too large.
+
+    The expanded form |x|² + |y|² − 2xᵀy runs at the speed of a matrix product but loses the digits of rows that
+    lie close together far from the origin; such pairs are computed again from their differences.
+    """
+    same = X is Y
+    centre = X.mean(axis=0)
+    A = X - centre
+    B = A if same else Y - centre
+    spread = max(np.abs(A).max(initial=0.0), np.abs(B).max(initial=0.0))
+    unit = power_of_two_near(max(scale, float(spread)))
+    X = X / unit
+    Y = X if same else Y / unit
+    if X.shape[1] <= _DIRECT_WIDTH:
+        distances = cdist(X, Y, "sqeuclidean")
+    else:
+        A /= unit
+        distances = _expanded(X, Y, A, A if same else B / unit)
+    with np.errstate(over="ignore"):
+        distances *= unit / scale
+        distances *= unit / scale  # not by the square, which may be infinite where a distance is 0
+    return distances
+
+
+def _expanded(X: Array, Y: Array, A: Array, B: Array) -> Array:
+    """Squared distances of the rows of X and Y by way of the same rows about a centre, A and B."""
+    a, b = np.einsum("ij,ij->i", A, A), np.einsum("ij,ij->i", B, B)
+    distances = A @ B.T
+    threshold = _CLOSE * max(a.max(initial=0.0), b.max(initial=0.0))
+    chunks = [slice(start, start + _CHUNK) for start in range(0, len(A), _CHUNK)]
+    counts = []
+    for rows in chunks:
+        part = distances[rows]
+        part *= -2.0
+        part += np.add.outer(a[rows], b)
+        counts.append(np.count_nonzero(part <= threshold))
+    if sum(counts) > _MANY_CLOSE * distances.size:
+        return cdist(X, Y, "sqeuclidean")
+    for rows, count in zip(chunks, counts, strict=True):
+        if count:
+            i, j = np.nonzero(distances[rows] <= threshold)
+            difference = X[rows][i] - Y[j]
+            distances[rows][i, j] = np.einsum("ij,ij->i", difference, difference)
+    return distances
+
+
+def negative_half_squares(X: Array, Y: Array, scale: float) -> Array | None:
+    """−‖x − y‖² / 2scale² by one matrix product, or None where that would lose more than 1e-13."""
+    centre = X.mean(axis=0)
+    A, B = np.empty((len(X), X.shape[1] + 2)), np.empty((len(Y), Y.shape[1] + 2))
+    a, b = A[:, :-2], B[:, :-2]
+    with np.errstate(over="ignore"):
+        for rows, part in ((X, a), (Y, b)):
+            np.subtract(rows, centre, out=part)
+            part /= scale
+        A[:, -2], A[:, -1] = -0.5 * np.einsum("ij,ij->i", a, a), 1.0
+        B[:, -2], B[:, -1] = 1.0, -0.5 * np.einsum("ij,ij->i", b, b)
+    if min(A[:, -2].min(), B[:, -1].min()) < -EXPANDABLE:
+        return None
+    return A @ B.T
+
+
+def median_distance(X: Array, metric: Metric, sample_weight: Array | None = None) -> float:
+    """Median over all pairs i < j of the distance (for "sqeuclidean": root of the median squared distance).
+
+    Exact up to 2,000 rows. Beyond, the rows are put in lexicographic order and cut into 2,000 steps, and from each
+    step one row is taken at a place that a fixed seed chose: the order of the rows does not matter.
+    ``sample_weight`` counts repetitions of rows.
+    """
+    X, weights = _thinned(X, sample_weight)
+    unit = power_of_two_near(float(np.abs(X - X[0]).max()))
+    distances = pdist(X / unit, metric)
+    multiplicity = None
+    if weights is not None:
+        i, j = np.triu_indices(len(X), 1)
+        distances = np.append(distances, 0.0)
+        multiplicity = np.append(weights[i] * weights[j], (weights * (weights - 1)).clip(0).sum() / 2)
+    median = _positive_median(distances, multiplicity)
+    return unit * float(np.sqrt(median) if metric == "sqeuclidean" else median)
+
+
+def _thinned(X: Array, weights: Array | None) -> tuple[Array, Array | None]:
+    """Up to 2,000 rows as they are; beyond, one row at a fixed random place of each of 2,000 steps in their order."""
+    total = len(X) if weights is None else float(weights.sum())
+    if total <= MEDIAN_ROWS:
+        return (X, None) if weights is None else (X[weights > 0], weights[weights > 0])
+    order = _lexicographic_order(X)
+    places = (np.arange(MEDIAN_ROWS) + np.random.default_rng(0).random(MEDIAN_ROWS)) * (total / MEDIAN_ROWS)
+    ends = np.arange(1.0, len(X) + 1) if weights is None else np.cumsum(weights[order])
+    return X[order[np.searchsorted(ends, places, side="right").clip(max=len(X) - 1)]], None
+
+
+def _lexicographic_order(X: Array) -> NDArray[np.intp]:
+    """The order of the rows by their columns; the first alone tells it, in less time, where no two are equal there."""
+    order = np.argsort(X[:, 0], kind="stable")
+    first = X[order, 0]
+    return order if (first[1:] > first[:-1]).all() else np.lexsort(X.T[::-1])
+
+
+def _positive_median(distances: Array, multiplicity: Array | None) -> float:
+    median = _median(distances, multiplicity)
+    if median > 0:
+        return median
+    positive = distances > 0
+    if not positive.any():
+        raise ValueError(
+            'bandwidth="median" needs two rows that differ, and all rows of X are equal; '
+            "pass the bandwidth as a number, for example Gaussian(bandwidth=1.0)"
+        )
+    warnings.warn(
+        'bandwidth="median": more than half of the pairs of rows coincide, so the median distance is 0; '
+        "the median of the non-zero distances is used instead. Pass a number to choose the bandwidth yourself.",
+        UserWarning,
+        stacklevel=2,
+    )
+    return _median(distances[positive], None if multiplicity is None else multiplicity[positive])
+
+
+def _median(values: Array, multiplicity: Array | None) -> float:
+    if multiplicity is None:
+        return float(np.median(values))
+    order = np.argsort(values)
+    cumulative = np.cumsum(multiplicity[order])
+    half = cumulative[-1] / 2
+    lower, upper = np.searchsorted(cumulative, half, "left"), np.searchsorted(cumulative, half, "right")
+    return float(values[order[[lower, min(upper, len(values) - 1)]]].mean())

@@ -1,0 +1,293 @@
+"""Gram products in bounded memory: the n x m matrix is visited a tile at a time, by several threads.
+
+``kernel`` is a kernel object, and then rows may be anything that can be sliced: arrays, ``np.memmap``, HDF5 data sets,
+Dask arrays. Each block is read when its turn comes, checked, and converted to float64. Or ``kernel`` is a function of
+two blocks of rows, and then rows are arrays that were checked before.
+
+Results do not depend on the number of threads: each thread owns rows, and sums are added in the order of the rows.
+Large sums of a Gaussian kernel are compiled where numba is installed (``muhat.linalg.compiled``); they agree to 1e-13
+of the magnitude of their terms. Kernels with few exact features (linear, polynomial) are summed through those, in
+O(n), where that costs less than tiles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import copy_context
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from joblib import effective_n_jobs
+from scipy.sparse import issparse
+
+from muhat.linalg import compiled
+from muhat.linalg.blocks import blocks
+from muhat.linalg.resources import check_memory, one_blas_thread
+from muhat.types import Array
+from muhat.validation import check_count
+
+KernelFunction = Callable[[Array, Array], Array]
+
+
+TileProduct = Callable[[Array, Array, Array], "Array | None"]
+
+
+Item = TypeVar("Item")
+
+
+Result = TypeVar("Result")
+
+
+BLOCK = 512
+"""Rows and columns of a tile: 2 MB of float64, which stay in the cache."""
+
+
+THREADED = 2**22
+"""Matrices with fewer entries are not worth a second thread."""
+
+
+LARGE = 4096
+"""Gram matrices of so many rows are checked against the free memory."""
+
+
+_REMEDY = "use muhat.Nystroem features, a random part of the rows, or ShrunkKernelMean, which works in tiles"
+
+
+COMPILED = 2**24
+"""Sums over fewer entries are not worth importing numba. What was imported before does not matter: equal calls give
+equal results."""
+
+
+_OVERHEAD = 16  # what a number costs beside its part of a matrix product, in multiplications
+
+
+_CELLS = 2**20  # numbers of a block of features
+
+
+class _Rows:
+    """Rows that are read, checked and converted to float64 a block at a time."""
+
+    def __init__(self, name: str, X: Any, points: Callable[[Any, int], Array], width: int | None) -> None:
+        X = X if hasattr(X, "shape") and hasattr(X, "__getitem__") else np.asarray(X)
+        if len(X.shape) != 2:
+            raise ValueError(f"{name} has shape {X.shape} and must have two dimensions, rows and columns")
+        if any(size != size for size in X.shape):  # NaN
+            raise ValueError(f"{name} has chunks of unknown sizes; {name}.compute_chunk_sizes() finds them")
+        self.shape = tuple(map(int, X.shape))
+        self._X, self._points, self._width = X, points, self.shape[1] if width is None else width
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, rows: slice) -> Array:
+        part = self._X[rows]
+        return self._points(part if issparse(part) else np.asarray(part), self._width)
+
+
+def _opened(kernel: Any, name: str, X: Any, width: int | None = None) -> Any:
+    """Rows as they are for a function, and a block at a time for a kernel object."""
+    return _Rows(name, X, kernel.points, width) if hasattr(kernel, "points") else X
+
+
+def _tiles_of(kernel: Any) -> tuple[KernelFunction, Any]:
+    """The function of tiles, and the kernel object that it belongs to, if any."""
+    if hasattr(kernel, "evaluate_fast"):
+        return kernel.evaluate_fast, kernel
+    owner = getattr(kernel, "__self__", None)
+    return kernel, owner if kernel == getattr(owner, "evaluate_fast", None) else None
+
+
+def _check_weights(name: str, weights: Any, X: Any) -> Array:
+    weights = np.asarray(weights, dtype=np.float64)
+    if len(weights) != len(X):
+        raise ValueError(f"{name} has {len(weights)} entries and must have one for each of the {len(X)} rows")
+    return weights
+
+
+@contextmanager
+def mapping(entries: int) -> Iterator[Callable[[Callable[[Item], Result], Iterable[Item]], Iterable[Result]]]:
+    """A ``map``: over threads, with BLAS held to one thread each, if there is enough to do.
+
+    Threads see what their caller set for warnings of numpy's.
+    """
+    workers = effective_n_jobs(-1)
+    if workers == 1 or entries < THREADED:
+        yield map
+        return
+    context = copy_context()
+    with one_blas_thread(), ThreadPoolExecutor(workers) as pool:
+        yield lambda function, items: pool.map(lambda item: context.copy().run(function, item), items)
+
+
+def compiled_product(kernel: KernelFunction, entries: int, columns: int) -> TileProduct | None:
+    """The compiled (X, Y, W) -> k(X, Y) @ W of a tile, where the kernel offers it and there is much to do.
+
+    It returns None for tiles that it cannot sum to the last digits.
+    """
+    owner = _tiles_of(kernel)[1]
+    offered = entries >= COMPILED and columns <= compiled.FEW
+    width = getattr(owner, "_gaussian_width", None) if offered else None
+    sums = compiled.gaussian_sums() if width is not None else None
+    if sums is None or width is None:
+        return None
+    return lambda X, Y, W: sums(X, Y, W, width)
+
+
+def _tile_product(kernel: KernelFunction, entries: int, columns: int) -> tuple[Callable[..., Array], int]:
+    """The function (X, Y, W) -> k(X, Y) @ W of a tile, and the rows of a tile that suit it."""
+    tile, fast = _tiles_of(kernel)[0], compiled_product(kernel, entries, columns)
+
+    def times(X: Array, Y: Array, W: Array) -> Array:
+        values = None if fast is None else fast(X, Y, W)
+        return tile(X, Y) @ W if values is None else values
+
+    return times, BLOCK if fast is None else compiled.BLOCK
+
+
+class _Features(NamedTuple):
+    """Exact features of a kernel, φ with k(x, y) = φ(x)ᵀφ(y), and how many there are."""
+
+    of: Callable[[Array], Array]
+    size: int
+
+    def blocks(self, X: Any, block: int | None) -> Iterator[slice]:
+        """Blocks of rows whose features fit the cache."""
+        return blocks(len(X), min(BLOCK if block is None else block, max(_CELLS // self.size, 1)))
+
+    def moments(self, X: Any, W: Array, block: int | None) -> Array:
+        """φ(X)ᵀ W, added in the order of the rows."""
+        with mapping(len(X) * self.size) as mapped:
+            return sum(mapped(lambda rows: self.of(X[rows]).T @ W[rows], self.blocks(X, block)), start=np.zeros(()))
+
+    def product(self, X: Any, moments: Array, block: int | None) -> Array:
+        """φ(X) @ moments."""
+        with mapping(len(X) * self.size) as mapped:
+            return np.concatenate(list(mapped(lambda rows: self.of(X[rows]) @ moments, self.blocks(X, block))))
+
+
+def _cheap_features(kernel: Any, width: int, rows: int, entries: float, columns: int) -> _Features | None:
+    """The features of the kernel, where those of so many rows cost less than so many entries of tiles."""
+    owner = _tiles_of(kernel)[1]
+    if owner is None:
+        return None
+    count = owner.exact_feature_count(width)
+    if rows * count * (_OVERHEAD + columns) >= entries * (_OVERHEAD + width):
+        return None
+    return _Features(owner.exact_features, count)
+
+
+def dense(kernel: KernelFunction, X: Array, *, arrays: int = 2) -> Array:
+    """The symmetric matrix k(X, X), each pair computed once; ``kernel`` is a function.
+
+    The caller needs as many ``arrays`` of that size in all; where they do not fit the memory, a MemoryError says so
+    before anything is allocated.
+    """
+    n = len(X)
+    if n <= BLOCK:
+        return kernel(X, X)
+    if n >= LARGE:
+        check_memory(arrays * 8 * n**2, None, f"{arrays} Gram matrices of {n:,} rows", _REMEDY)
+    K = np.empty((n, n))
+
+    def fill(rows: slice) -> None:
+        part = X[rows]
+        K[rows, rows] = kernel(part, part)
+        for columns in blocks(n, BLOCK, rows.stop):
+            K[rows, columns] = kernel(part, X[columns])
+            K[columns, rows] = K[rows, columns].T
+
+    with mapping(n * n) as mapped:
+        list(mapped(fill, blocks(n, BLOCK)))
+    return K
+
+
+def product(kernel: Any, X: Any, Y: Any, W: Any, *, block: int | None = None) -> Array:
+    """k(X, Y) @ W for a vector or a matrix W.
+
+    Parameters
+    ----------
+    kernel : Kernel, or function of two blocks of rows
+    X, Y : arrays of shape (n, d) and (m, d)
+        For a kernel object anything that can be sliced, and is read a block at a time.
+    W : array of shape (m,) or (m, c)
+    block : int, optional
+        Rows and columns of a tile, by default 512, or 1024 where it is compiled.
+
+    Returns
+    -------
+    array of shape (n,) or (n, c)
+
+    Examples
+    --------
+    >>> import muhat as mh
+    >>> from muhat.linalg import gram
+    >>> gram.product(mh.Linear(), [[1.0], [2.0]], [[1.0], [3.0]], [1.0, 1.0])
+    array([4., 8.])
+    """
+    X = _opened(kernel, "X", X)
+    Y = _opened(kernel, "Y", Y, X.shape[1])
+    block = None if block is None else check_count("block", block)
+    W = _check_weights("W", W, Y)
+    entries, columns = len(X) * len(Y), int(np.prod(W.shape[1:]))
+    features = _cheap_features(kernel, X.shape[1], len(X) + len(Y), entries, columns)
+    if features is not None:
+        return features.product(X, features.moments(Y, W, block), block)
+    out = np.zeros((len(X), *W.shape[1:]))
+    times, size = _tile_product(kernel, entries, columns)
+    size = size if block is None else block
+
+    def fill(rows: slice) -> None:
+        part = X[rows]
+        for columns in blocks(len(Y), size):
+            out[rows] += times(part, Y[columns], W[columns])
+
+    with mapping(entries) as mapped:
+        list(mapped(fill, blocks(len(X), size)))
+    return out
+
+
+def quadratic_form(kernel: Any, X: Any, beta: Any, *, block: int | None = None) -> float:
+    """The form βᵀ k(X, X) β, each pair computed once; parameters as those of :func:`product`.
+
+    Examples
+    --------
+    >>> import muhat as mh
+    >>> from muhat.linalg import gram
+    >>> gram.quadratic_form(mh.Linear(), [[1.0], [2.0]], [1.0, 1.0])
+    9.0
+    """
+    X = _opened(kernel, "X", X)
+    block = None if block is None else check_count("block", block)
+    beta, n = _check_weights("beta", beta, X), len(X)
+    features = _cheap_features(kernel, X.shape[1], n, 0.5 * n * n, 1)
+    if features is not None:
+        moments = features.moments(X, beta, block)
+        return float(moments @ moments)
+    times, size = _tile_product(kernel, n * n, 1)
+    size = size if block is None else block
+
+    def strip(rows: slice) -> float:
+        part, left = X[rows], beta[rows]
+        total = float(left @ times(part, part, left))
+        for columns in blocks(n, size, rows.stop):
+            total += 2.0 * float(left @ times(part, X[columns], beta[columns]))
+        return total
+
+    with mapping(n * n) as mapped:
+        return float(sum(mapped(strip, blocks(n, size))))
+
+
+def bilinear_form(kernel: Any, X: Any, Y: Any, beta: Any, gamma: Any, *, block: int | None = None) -> float:
+    """The form βᵀ k(X, Y) γ; parameters as those of :func:`product`.
+
+    Examples
+    --------
+    >>> import muhat as mh
+    >>> from muhat.linalg import gram
+    >>> gram.bilinear_form(mh.Linear(), [[1.0], [2.0]], [[3.0]], [1.0, 1.0], [1.0])
+    9.0
+    """
+    values = product(kernel, X, Y, gamma, block=block)
+    return float(_check_weights("beta", beta, values) @ values)

@@ -1,0 +1,98 @@
+"""Memory and threads: what fits, what is refused with its bytes, and BLAS on one thread."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from threadpoolctl import ThreadpoolController
+
+from muhat.validation import check_number
+
+SHARE = 0.6
+"""The share of the free memory that a fit may take by default."""
+
+
+def free_memory() -> float:
+    """Bytes that this process may still take, as far as the system tells: of the machine's, and below a set limit."""
+    if sys.platform == "win32":
+        return float("inf")
+    import resource
+
+    page = os.sysconf("SC_PAGE_SIZE")
+    available = _first_number("/proc/meminfo", "MemAvailable:")
+    free = float(os.sysconf("SC_PHYS_PAGES") * page) if available is None else 1024 * available
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    used = _first_number("/proc/self/statm", "")
+    if limit != resource.RLIM_INFINITY and used is not None:
+        free = min(free, max(limit - page * used, 0.0))
+    return free
+
+
+def _first_number(path: str, start: str) -> float | None:
+    """The first number of the first line that starts so, in a file of the system's."""
+    if not Path(path).exists():
+        return None
+    lines = [line for line in Path(path).read_text().splitlines() if line.startswith(start)]
+    return float(lines[0].removeprefix(start).split()[0]) if lines else None
+
+
+def memory_budget(memory_limit: float | None) -> float:
+    """The limit, or a share of what is free."""
+    if memory_limit is None:
+        return SHARE * free_memory()
+    return check_number("memory_limit", memory_limit, low=0, open_low=True)
+
+
+def check_memory(needed: float, memory_limit: float | None, what: str, remedy: str) -> None:
+    """Raise a MemoryError, before anything is allocated, where more bytes are needed than there are."""
+    budget = memory_budget(memory_limit)
+    if needed > budget:
+        raise MemoryError(f"{what} would need {_readable(needed)} and {_readable(budget)} may be used; {remedy}")
+
+
+def _readable(size: float) -> str:
+    for unit in ("bytes", "kB", "MB", "GB"):
+        if size < 1000:
+            return f"{size:.3g} {unit}"
+        size /= 1000
+    return f"{size:.3g} TB"
+
+
+_lock = Lock()
+
+
+_users = 0
+
+
+_limit: Any = None
+
+
+_controller: ThreadpoolController | None = None
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Hold BLAS to one thread, in the whole process, until the last of those who asked for it is done.
+
+    The setting is the process's and not the thread's: were each user to put back what it found, two that overlap
+    could leave it at one for good.
+    """
+    global _users, _limit, _controller
+    with _lock:
+        if _users == 0:
+            _controller = _controller or ThreadpoolController()  # looking for the libraries takes milliseconds
+            _limit = _controller.limit(limits=1, user_api="blas")
+        _users += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _users -= 1
+            if _users == 0:
+                _limit.restore_original_limits()

@@ -1,0 +1,24 @@
+"""The estimators."""
+
+from muhat.means.adaptive import AdaptiveKernelMean
+from muhat.means.base import BaseKernelMean
+from muhat.means.constrained import ConstrainedKernelMean
+from muhat.means.robust import MedianOfMeans, RobustKernelMean
+from muhat.means.simple import KernelMean, ShrunkKernelMean
+from muhat.means.spectral import SpectralKernelMean
+from muhat.means.stein import OracleShrinkage, james_stein, james_stein_risk, oracle_shrinkage
+
+__all__ = [
+    "AdaptiveKernelMean",
+    "BaseKernelMean",
+    "ConstrainedKernelMean",
+    "KernelMean",
+    "MedianOfMeans",
+    "OracleShrinkage",
+    "RobustKernelMean",
+    "ShrunkKernelMean",
+    "SpectralKernelMean",
+    "james_stein",
+    "james_stein_risk",
+    "oracle_shrinkage",
+]

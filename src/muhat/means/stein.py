@@ -1,0 +1,127 @@
+"""Stein's effect in closed form: the oracle of Theorem 1, and the James–Stein estimator."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.special import hyp1f1
+
+from muhat.elements import Element, embed
+from muhat.kernels.base import Kernel, Measure
+from muhat.measures import Atoms, Gaussians
+from muhat.types import Array
+from muhat.validation import check_count, check_number, check_rows, check_weights
+
+
+class OracleShrinkage(NamedTuple):
+    """The best amount of simple shrinkage, and the risk that it attains."""
+
+    shrinkage: float
+    risk: float
+
+
+def oracle_shrinkage(kernel: Kernel, P: Measure, n: int, target: Element | None = None) -> OracleShrinkage:
+    r"""The best shrinkage of the average of n draws from P toward a target (Theorem 1).
+
+    With Δ = (E k(x, x) − ‖μ‖²)/n the risk of the plain average, α* = Δ / (Δ + ‖f* − μ‖²), and its risk is
+    Δ − Δ²/(Δ + ‖f* − μ‖²) = (1 − α*)Δ. It needs P, so it is a yardstick and no estimator.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        With a numeric bandwidth, and closed-form expectations under P.
+    P : GaussianMixture or Atoms
+    n : int
+        Sample size.
+    target : Element, optional
+        f*; default zero.
+
+    Returns
+    -------
+    OracleShrinkage
+        A pair (shrinkage, risk).
+
+    Examples
+    --------
+    >>> import muhat as mh
+    >>> P = mh.GaussianMixture([1.0], [[1.0, 0.0, 0.0]], [1.0])
+    >>> mh.oracle_shrinkage(mh.Linear(), P, n=3)
+    OracleShrinkage(shrinkage=0.5, risk=0.5)
+    """
+    n = check_count("n", n)
+    if not isinstance(P, Atoms | Gaussians):
+        raise ValueError(
+            f"P is {type(P).__name__} and must be a GaussianMixture, or Atoms(points) for a finite population"
+        )
+    if target is not None and not isinstance(target, Element):
+        raise ValueError(f"target={target!r} must be an Element of the space; make one by muhat.embed(kernel, ...)")
+    mean = embed(kernel, P)
+    plain_risk = max(mean.kernel.expect_diag(P) - mean.norm() ** 2, 0.0) / n
+    bias = mean.norm() ** 2 if target is None else target.distance(mean) ** 2
+    if plain_risk == 0:
+        return OracleShrinkage(0.0, 0.0)
+    shrinkage = plain_risk / (plain_risk + bias)
+    return OracleShrinkage(shrinkage, (1.0 - shrinkage) * plain_risk)
+
+
+def james_stein(X: Any, variance: float, target: Any = 0.0, positive_part: bool = True) -> Array:
+    r"""The James–Stein estimate of the mean θ of N(θ, v·I) from rows of X, in three dimensions or more.
+
+    f* + (1 − (d−2)v / (n‖x̄ − f*‖²)) (x̄ − f*), which has lower risk than x̄ whatever θ is.
+
+    Parameters
+    ----------
+    X : array of shape (n, d), d >= 3
+    variance : float
+        v, known.
+    target : float or array of shape (d,), default 0.0
+        f*, the point toward which the mean is shrunk.
+    positive_part : bool, default True
+        Clip the factor at 0: never worse, and never past the target.
+
+    Returns
+    -------
+    array of shape (d,)
+
+    Examples
+    --------
+    >>> import muhat as mh
+    >>> mh.james_stein([[2.0, 0.0, 0.0, 0.0]], variance=1.0)
+    array([1., 0., 0., 0.])
+    """
+    X = check_rows(X)
+    n, d = X.shape
+    if d < 3:
+        raise ValueError(f"X has {d} columns; the James-Stein estimator needs 3 or more (below, x̄ cannot be beaten)")
+    variance = check_number("variance", variance, low=0)
+    try:
+        centre = check_weights("target", np.full(d, target) if np.ndim(target) == 0 else target, d)
+    except ValueError as error:
+        raise ValueError(f"target={target!r} must be a finite number or have one entry a column: ({d},)") from error
+    offset = X.mean(axis=0) - centre
+    squared_length = offset @ offset
+    if squared_length == 0:
+        return offset + centre
+    factor = 1.0 - (d - 2) * variance / (n * squared_length)
+    return centre + (max(factor, 0.0) if positive_part else factor) * offset
+
+
+def james_stein_risk(theta: Any, variance: float, n: int) -> float:
+    r"""Exact risk E‖δ − θ‖² of the James–Stein estimate toward 0 without the positive part.
+
+    V[d − (d−2)² E 1/(d−2+2N)], V = v/n, N Poisson with mean r = ‖θ‖²/2V; the expectation is M(1, d/2, −r)/(d−2) with
+    Kummer's function M.
+
+    Examples
+    --------
+    >>> from muhat.means.stein import james_stein_risk
+    >>> round(james_stein_risk([0.0, 0.0, 0.0, 0.0, 0.0], variance=1.0, n=1), 12)
+    2.0
+    """
+    theta = check_weights("theta", theta, np.size(theta))
+    d = len(theta)
+    if d < 3:
+        raise ValueError(f"theta has {d} entries; the James-Stein estimator needs 3 or more")
+    V = check_number("variance", variance, low=0, open_low=True) / check_count("n", n)
+    return float(V * (d - (d - 2) * hyp1f1(1.0, d / 2, -(theta @ theta) / (2 * V))))

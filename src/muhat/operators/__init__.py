@@ -1,0 +1,14 @@
+"""Centring, covariance operators, kernel PCA."""
+
+from muhat.operators.centering import Centered, ShrunkKernelCenterer
+from muhat.operators.covariance import KernelCovariance
+from muhat.operators.operator import CovarianceOperator
+from muhat.operators.pca import KernelPCA
+
+__all__ = [
+    "Centered",
+    "CovarianceOperator",
+    "KernelCovariance",
+    "KernelPCA",
+    "ShrunkKernelCenterer",
+]

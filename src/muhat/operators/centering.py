@@ -1,0 +1,167 @@
+"""Centring is a kernel; and centring of Gram matrices for pipelines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from muhat.elements import Element
+from muhat.kernels.base import Kernel, Measure
+from muhat.means.base import BaseKernelMean
+from muhat.means.recipes import RecipeHostMixin, check_recipe, fitted_weights
+from muhat.measures import Atoms, Gaussians
+from muhat.parameters import ValueParametersMixin
+from muhat.types import Array
+from muhat.validation import check_gram, check_rows
+
+
+@dataclass(frozen=True)
+class Centered(Kernel):
+    r"""k̃(x, y) = ⟨φ(x) − μ, φ(y) − μ⟩: a kernel about a mean element, whatever estimator it came from.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        With a numeric bandwidth.
+    mean : Element
+        μ, an element of the space of ``kernel``.
+
+    Examples
+    --------
+    >>> import numpy as np, muhat as mh
+    >>> X = np.array([[0.0], [1.0], [5.0]])
+    >>> mean = mh.KernelMean(mh.Linear()).fit(X)
+    >>> mh.Centered(mean.kernel_, mean.mean_)(X)
+    array([[ 4.,  2., -6.],
+           [ 2.,  1., -3.],
+           [-6., -3.,  9.]])
+    """
+
+    kernel: Kernel
+    mean: Element
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.mean, Element) or self.mean.kernel != self.kernel:
+            raise ValueError(
+                f"mean={self.mean!r} must be an Element of the space of {self.kernel!r}; use the kernel_ and mean_ of "
+                f"one fitted estimator"
+            )
+
+    def points(self, X: Any, n_features: int | None = None) -> Array:
+        return self.kernel.points(X, n_features)
+
+    def evaluate(self, X: Array, Y: Array) -> Array:
+        K = self.kernel.evaluate(X, Y)
+        at_x = self._mean_at(_atoms(X))
+        at_y = at_x if X is Y else self._mean_at(_atoms(Y))
+        K -= np.add.outer(at_x, at_y)
+        K += self.mean.norm() ** 2
+        return K
+
+    def diagonal(self, X: Array) -> Array:
+        return self.kernel.diagonal(X) - 2.0 * self._mean_at(_atoms(X)) + self.mean.norm() ** 2
+
+    def gaussian_expectations(self, P: Gaussians, Q: Measure) -> Array:
+        crossed = np.add.outer(self._mean_at(P), self._mean_at(Q))
+        return self.kernel.gaussian_expectations(P, Q) - crossed + self.mean.norm() ** 2
+
+    def gaussian_diagonal(self, P: Gaussians) -> Array:
+        return self.kernel.gaussian_diagonal(P) - 2.0 * self._mean_at(P) + self.mean.norm() ** 2
+
+    def _mean_at(self, P: Measure) -> Array:
+        """E μ(x) for each component of P."""
+        if isinstance(P, Atoms):
+            return self.mean.values(P.points)
+        return np.sum([self.kernel.expectations(P, Q) @ Q.weights for Q in self.mean.measures], axis=0)
+
+
+def _atoms(points: Array) -> Atoms:
+    return Atoms.trusted(points, np.ones(len(points)))
+
+
+class ShrunkKernelCenterer(
+    RecipeHostMixin, ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
+    r"""Centre a precomputed Gram matrix about any estimate of the mean.
+
+    With ``mean=None`` this is scikit-learn's ``KernelCenterer``; with a shrinkage estimator the rows are centred
+    about the shrunken mean, K − 1βᵀK − Kβ1ᵀ + (βᵀKβ)11ᵀ.
+
+    Parameters
+    ----------
+    mean : mean estimator, optional
+        A recipe; its kernel is not used. Default the plain average.
+
+    Attributes
+    ----------
+    weights_ : array of shape (n,)
+        β, the weights of the mean.
+    mean_recipe_ : mean estimator
+        ``mean`` as it was fitted, with what it chose, but without ``kernel_`` and ``mean_``. None: the plain average.
+
+    Examples
+    --------
+    >>> import numpy as np, muhat as mh
+    >>> K = np.array([[2.0, 1.0], [1.0, 2.0]])
+    >>> mh.ShrunkKernelCenterer().fit_transform(K)
+    array([[ 0.5, -0.5],
+           [-0.5,  0.5]])
+    >>> centerer = mh.ShrunkKernelCenterer(mh.ShrunkKernelMean())
+    >>> centerer.fit_transform(K)
+    array([[ 0.875, -0.125],
+           [-0.125,  0.875]])
+    >>> centerer.mean_recipe_.shrinkage_
+    0.5
+    """
+
+    def __init__(self, mean: BaseKernelMean | None = None) -> None:
+        self.mean = mean
+
+    def fit(self, K: Any, y: Any = None, **metadata: Any) -> Self:
+        """Estimate the mean.
+
+        Parameters
+        ----------
+        K : array of shape (n, n)
+            Gram matrix of the training rows.
+        y : ignored
+        **metadata
+            ``sample_weight`` for a recipe that requests it; see :class:`muhat.means.recipes.RecipeHostMixin`.
+
+        Returns
+        -------
+        self
+        """
+        check_recipe("mean", self.mean)
+        K = check_gram(check_rows(K, estimator=self), definite=False)
+        self.weights_, self.mean_recipe_ = fitted_weights(self.mean, K, self._sample_weights(metadata)["mean"])
+        self._offsets = K @ self.weights_
+        self._squared_norm = self.weights_ @ self._offsets
+        self._n_features_out = len(K)
+        return self
+
+    def transform(self, K: Any) -> Array:
+        """Centre kernel values of any rows with the training rows.
+
+        Parameters
+        ----------
+        K : array of shape (m, n)
+
+        Returns
+        -------
+        array of shape (m, n)
+        """
+        check_is_fitted(self, "weights_")
+        K = check_rows(K, estimator=self, reset=False, copy=True)
+        K -= np.add.outer(K @ self.weights_, self._offsets)
+        K += self._squared_norm
+        return K
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = True
+        return tags

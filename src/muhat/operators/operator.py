@@ -1,0 +1,215 @@
+"""Operators between two spaces, known by their action on centred features."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from scipy.linalg import eigh, svd
+
+from muhat.elements import Element
+from muhat.kernels.base import Kernel
+from muhat.linalg import gram
+from muhat.measures import Atoms
+from muhat.types import Array
+from muhat.validation import check_count
+
+
+class SingularSystem(NamedTuple):
+    """Singular values, descending, with orthonormal functions: operator(right[k]) = values[k] · left[k]."""
+
+    values: Array
+    left: list[Element]
+    right: list[Element]
+
+
+class EigenSystem(NamedTuple):
+    """Eigenvalues, descending, with orthonormal eigenfunctions."""
+
+    values: Array
+    functions: list[Element]
+
+
+@dataclass(frozen=True)
+class PairKernel(Kernel):
+    r"""k((x, y), (x', y')) = k_x(x, x')·k_y(y, y'), for rows that are x and y side by side.
+
+    With centred kernels, its space is that of the operators :math:`\Sigma_{YX}`, and their norm Hilbert–Schmidt's.
+
+    Parameters
+    ----------
+    kernel_x, kernel_y : Kernel
+        With numeric bandwidths.
+    columns : int
+        How many columns belong to x; the others are y.
+
+    Examples
+    --------
+    >>> import muhat as mh
+    >>> from muhat.operators.operator import PairKernel
+    >>> PairKernel(mh.Linear(), mh.Polynomial(degree=2), columns=1)([[2.0, 1.0], [3.0, 0.0]])
+    array([[16.,  6.],
+           [ 6.,  9.]])
+    """
+
+    kernel_x: Kernel
+    kernel_y: Kernel
+    columns: int
+
+    def evaluate(self, X: Array, Y: Array) -> Array:
+        d = self.columns
+        return self.kernel_x.evaluate(X[:, :d], Y[:, :d]) * self.kernel_y.evaluate(X[:, d:], Y[:, d:])
+
+    def diagonal(self, X: Array) -> Array:
+        return self.kernel_x.diagonal(X[:, : self.columns]) * self.kernel_y.diagonal(X[:, self.columns :])
+
+
+@dataclass(frozen=True, eq=False)
+class CovarianceOperator:
+    r"""The operator :math:`\Sigma_{YX} = \sum_i \beta_i\, (\varphi(y_i) - \mu_Y) \otimes (\phi(x_i) - \mu_X)`.
+
+    ``operator(f)`` is an element of the space of Y, ``operator.covariance(f, g)`` the number ⟨g, Σf⟩, and inner
+    products, norms and distances are Hilbert–Schmidt's; operators of different samples meet if their kernels are
+    equal, however each was centred.
+
+    Parameters
+    ----------
+    x, y : arrays of shape (n, d) and (n, e)
+    mean_x, mean_y : Element
+        The centres, each in its space.
+    weights : array of shape (n,)
+    """
+
+    x: Array
+    y: Array
+    mean_x: Element
+    mean_y: Element
+    weights: Array
+
+    @property
+    def kernel_x(self) -> Kernel:
+        """Kernel of the space that the operator acts on."""
+        return self.mean_x.kernel
+
+    @property
+    def kernel_y(self) -> Kernel:
+        """Kernel of the space that the operator maps into."""
+        return self.mean_y.kernel
+
+    def __call__(self, f: Element) -> Element:
+        """The image Σf of an element of the space of X."""
+        moved = self.weights * _centred_values(f, self.mean_x, self.x)
+        return _centred_combination(self.mean_y, self.y, moved)
+
+    def covariance(self, f: Element, g: Element) -> float:
+        """⟨g, Σf⟩: the estimated covariance of f(X) and g(Y)."""
+        at_x, at_y = _centred_values(f, self.mean_x, self.x), _centred_values(g, self.mean_y, self.y)
+        return float((self.weights * at_x) @ at_y)
+
+    def inner(self, other: CovarianceOperator) -> float:
+        """Hilbert–Schmidt inner product, a tile of pairs at a time."""
+        on_x = _CentredTiles(self.mean_x, other.mean_x)
+        on_y = _CentredTiles(self.mean_y, other.mean_y)
+        mine = np.hstack([on_x.left(self.x), on_y.left(self.y)])
+        d = self.x.shape[1] + 1
+
+        def tile(A: Array, B: Array) -> Array:
+            return on_x(A[:, :d], B[:, :d]) * on_y(A[:, d:], B[:, d:])
+
+        if other is self:
+            return gram.quadratic_form(tile, mine, self.weights)
+        theirs = np.hstack([on_x.right(other.x), on_y.right(other.y)])
+        return gram.bilinear_form(tile, mine, theirs, self.weights, other.weights)
+
+    def norm(self) -> float:
+        """Hilbert–Schmidt norm."""
+        return float(np.sqrt(max(self.inner(self), 0.0)))
+
+    def hsic(self) -> float:
+        """The squared norm: the Hilbert–Schmidt independence criterion."""
+        return self.norm() ** 2
+
+    def distance(self, other: CovarianceOperator) -> float:
+        """Hilbert–Schmidt norm of the difference."""
+        squared = self.inner(self) - 2.0 * self.inner(other) + other.inner(other)
+        return float(np.sqrt(max(squared, 0.0)))
+
+    def singular_system(self, n_components: int = 5) -> SingularSystem:
+        """The leading singular values and functions; fewer where the operator has lower rank."""
+        k = check_count("n_components", n_components)
+        x_basis, y_basis = self._basis(self.x, self.mean_x), self._basis(self.y, self.mean_y)
+        P, values, Rt = svd((y_basis.roots.T * self.weights) @ x_basis.roots, full_matrices=False)
+        k = min(k, int(np.count_nonzero(values > len(self.x) * np.finfo(float).eps * values.max(initial=0.0))))
+        left = [_centred_combination(self.mean_y, self.y, y_basis.coefficients @ P[:, j]) for j in range(k)]
+        right = [_centred_combination(self.mean_x, self.x, x_basis.coefficients @ Rt[j]) for j in range(k)]
+        return SingularSystem(values[:k], left, right)
+
+    def eigen_system(self, n_components: int = 5) -> EigenSystem:
+        """The largest eigenvalues and their functions, for a covariance operator of X with itself."""
+        if self.mean_x is not self.mean_y or self.x is not self.y:
+            raise ValueError("only a covariance operator of X with itself has eigenvalues; use singular_system()")
+        k = check_count("n_components", n_components)
+        basis = self._basis(self.x, self.mean_x)
+        values, vectors = eigh((basis.roots.T * self.weights) @ basis.roots)
+        top = np.argsort(-values)[:k]
+        functions = [_centred_combination(self.mean_x, self.x, basis.coefficients @ vectors[:, j]) for j in top]
+        return EigenSystem(values[top], functions)
+
+    def _basis(self, points: Array, mean: Element) -> _Basis:
+        g, U = eigh(_centred_gram(points, mean).T, driver="evd", overwrite_a=True, check_finite=False)
+        kept = g > len(g) * np.finfo(float).eps * g[-1]
+        return _Basis(U[:, kept] * np.sqrt(g[kept]), U[:, kept] / np.sqrt(g[kept]))
+
+    def __repr__(self) -> str:
+        return f"CovarianceOperator({self.kernel_x!r} -> {self.kernel_y!r}, {len(self.x):,} pairs)"
+
+
+class _Basis(NamedTuple):
+    """An orthonormal basis of the span of the centred features."""
+
+    roots: Array
+    """L with K̃ = LLᵀ: the features in the basis."""
+    coefficients: Array
+    """The basis in the features."""
+
+
+def _centred_values(f: Element, mean: Element, points: Array) -> Array:
+    """⟨f, φ(x) − μ⟩ at each row."""
+    return f.values(points) - f.inner(mean)
+
+
+def _centred_combination(mean: Element, points: Array, coefficients: Array) -> Element:
+    """Σ c_i (φ(x_i) − μ)."""
+    combination = Element(mean.kernel, Atoms.trusted(points, coefficients))
+    return combination - float(coefficients.sum()) * mean
+
+
+def _centred_gram(points: Array, mean: Element) -> Array:
+    """⟨φ(x) − μ, φ(y) − μ⟩ for all pairs of rows; two bases are five arrays of that size."""
+    K = gram.dense(mean.kernel.evaluate, points, arrays=5)
+    values = mean.values(points)
+    K -= values
+    K -= values[:, None]
+    K += mean.norm() ** 2
+    return K
+
+
+class _CentredTiles:
+    """⟨φ(x) − μ, φ(y) − ν⟩ for blocks of rows that have what the other mean is there, ν(x) or μ(y), for last column."""
+
+    def __init__(self, mean: Element, other_mean: Element) -> None:
+        self._mean, self._other_mean = mean, other_mean
+        self._shared = mean.inner(other_mean)  # raises where the spaces differ
+
+    def left(self, X: Array) -> Array:
+        return np.column_stack([X, self._other_mean.values(X)])
+
+    def right(self, Y: Array) -> Array:
+        return np.column_stack([Y, self._mean.values(Y)])
+
+    def __call__(self, A: Array, B: Array) -> Array:
+        K = self._mean.kernel.evaluate_fast(A[:, :-1], B[:, :-1])
+        K -= np.add.outer(A[:, -1], B[:, -1])
+        K += self._shared
+        return K

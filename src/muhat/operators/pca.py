@@ -1,0 +1,307 @@
+"""Kernel principal component analysis about any mean, of any covariance operator."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from muhat.features.nystroem import Nystroem
+from muhat.features.plan import SketchPlan, fitted_features
+from muhat.kernels.base import Kernel, check_kernel
+from muhat.kernels.foreign import Precomputed, check_precomputed, is_precomputed
+from muhat.kernels.radial import Gaussian
+from muhat.linalg import gram
+from muhat.linalg.centering import centre_gram
+from muhat.linalg.components import principal_components
+from muhat.means.base import BaseKernelMean
+from muhat.means.recipes import FittedWeights, RecipeHostMixin, check_recipe, check_unweighted, fitted_weights
+from muhat.operators.preimages import fixed_point_preimages, ridge_preimages
+from muhat.parameters import ValueParametersMixin
+from muhat.types import Array
+from muhat.validation import check_count, check_gram, check_number, check_rows
+
+
+class KernelPCA(
+    RecipeHostMixin, ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
+    r"""Kernel PCA whose mean and covariance operator may be shrunken: the paper's five scenarios.
+
+    The directions are eigenfunctions of :math:`\sum_i \beta_i\, \tilde\phi(x_i) \otimes \tilde\phi(x_i)`, orthonormal
+    in the space, with :math:`\tilde\phi(x) = \phi(x) - \mu`. ``mean`` chooses μ (shrinkage centring), ``covariance``
+    the weights β (COSE). With both left out this is scikit-learn's ``KernelPCA``.
+
+    Differs from the paper: negative weights are handled by the symmetric form LᵀBL with K^c = LLᵀ. Simple shrinkage
+    of the covariance (S-COSE) only rescales the eigenvalues: directions and errors are those of plain kernel PCA.
+
+    Parameters
+    ----------
+    n_components : int, optional
+        Default: all with a positive eigenvalue.
+    kernel : Kernel or "precomputed", default Gaussian()
+    mean : mean estimator, optional
+        A recipe for the centre. Default the plain average.
+    covariance : mean estimator, optional
+        A recipe for the weights of the covariance operator. Default 1/n each.
+    pre_image : "ridge" or "fixed-point", default "ridge"
+        How ``inverse_transform`` finds rows: by kernel ridge regression from scores to rows, as scikit-learn does, or
+        by the fixed-point iteration of Mika et al. for the Gaussian kernel.
+    alpha : float, default 1.0
+        Ridge of the pre-images.
+    features : Nystroem, optional
+        Work in the span of landmarks, O(nr²) time and O(r²) memory beyond X, for many rows: ``coefficients_`` and
+        ``mean_weights_`` are then those of the landmarks. Not with ``covariance``.
+
+    Attributes
+    ----------
+    eigenvalues_ : array of shape (n_components,)
+        In Gram units, n times those of the covariance operator, descending.
+    explained_variance_ratio_ : array of shape (n_components,)
+    kernel_ : Kernel
+    mean_weights_, covariance_weights_ : arrays of shape (n,)
+    mean_recipe_, covariance_recipe_ : mean estimators
+        ``mean`` and ``covariance`` as they were fitted, with what they chose, but without ``kernel_`` and ``mean_``.
+        None for the plain average, and with ``features``.
+    coefficients_ : array of shape (n, n_components)
+        A direction is the sum of coefficients times φ(x_j), the centring written out.
+
+    References
+    ----------
+    Schölkopf, Smola, Müller: Nonlinear component analysis as a kernel eigenvalue problem (1998).
+    Mika et al.: Kernel PCA and de-noising in feature spaces (1998).
+
+    Examples
+    --------
+    >>> import numpy as np, muhat as mh
+    >>> X = mh.paper_mixture(5, random_state=0).sample(40, random_state=0)
+    >>> pca = mh.KernelPCA(2, mean=mh.ShrunkKernelMean()).fit(X)
+    >>> pca.transform(X).shape
+    (40, 2)
+    >>> round(float(pca.reconstruction_error(X)), 3)
+    0.147
+    >>> round(pca.mean_recipe_.shrinkage_, 3)
+    0.016
+    """
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        kernel: Kernel | Literal["precomputed"] = Gaussian(),
+        mean: BaseKernelMean | None = None,
+        covariance: BaseKernelMean | None = None,
+        *,
+        pre_image: Literal["ridge", "fixed-point"] = "ridge",
+        alpha: float = 1.0,
+        features: Nystroem | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.kernel = kernel
+        self.mean = mean
+        self.covariance = covariance
+        self.pre_image = pre_image
+        self.alpha = alpha
+        self.features = features
+
+    _recipes = ("mean", "covariance")
+
+    def fit(self, X: Any, y: Any = None, **metadata: Any) -> Self:
+        """Find the directions.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            Or the Gram matrix (n, n) for ``kernel="precomputed"``.
+        y : ignored
+        **metadata
+            ``sample_weight`` for the recipes that request it; see :class:`muhat.means.recipes.RecipeHostMixin`.
+
+        Returns
+        -------
+        self
+        """
+        self._fit(X, metadata)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None, **metadata: Any) -> Array:
+        """Find the directions and return the scores of the training rows, from one Gram matrix.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            Or the Gram matrix (n, n) for ``kernel="precomputed"``.
+        y : ignored
+        **metadata
+            As in ``fit``.
+
+        Returns
+        -------
+        array of shape (n, n_components)
+        """
+        K = self._fit(X, metadata)
+        return self.transform(X) if K is None else K @ self.coefficients_ - self._shift
+
+    def _fit(self, X: Any, metadata: dict[str, Any]) -> Array | None:
+        """Fit, and return the Gram matrix of the rows where it was computed."""
+        check_recipe("mean", self.mean)
+        check_recipe("covariance", self.covariance)
+        if self.pre_image not in ("ridge", "fixed-point"):
+            raise ValueError(f'pre_image={self.pre_image!r} must be "ridge" or "fixed-point"')
+        rows = check_rows(X, estimator=self, min_rows=2, copy=isinstance(self.kernel, Kernel))
+        n_components, sample_weights = self._checked_n_components(len(rows)), self._sample_weights(metadata)
+        if self.features is not None:
+            self._fit_features(rows, n_components, sample_weights)
+            return None
+        if isinstance(self.kernel, Kernel):
+            self.kernel_, self._points = self.kernel.resolve(rows), rows
+            K = gram.dense(self.kernel_.evaluate, rows, arrays=2 if self.covariance is None else 5)
+        else:
+            check_precomputed(self.kernel)
+            K = check_gram(rows, name="X", definite=False)
+            self.kernel_ = Precomputed(K)
+            self._points = self.kernel_.training_points()
+        self.mean_weights_, self.mean_recipe_ = fitted_weights(self.mean, K, sample_weights["mean"])
+        fitted = self._fitted_covariance_weights(K, sample_weights["covariance"])
+        self.covariance_weights_, self.covariance_recipe_ = fitted
+        self._decompose(K, n_components)
+        return K
+
+    def _checked_n_components(self, n: int) -> int | None:
+        if self.n_components is None:
+            return None
+        if check_count("n_components", self.n_components) > n:
+            raise ValueError(f"n_components={self.n_components} must not exceed the {n} rows of X")
+        return self.n_components
+
+    def _decompose(self, K: Array, n_components: int | None) -> None:
+        beta = self.mean_weights_
+        B = len(K) * self.covariance_weights_
+        self.eigenvalues_, c = principal_components(K, beta, B, n_components)
+        self.coefficients_ = c - np.outer(beta, c.sum(axis=0))
+        offsets = K @ beta
+        self._squared_norm = float(beta @ offsets)
+        self._shift = offsets @ self.coefficients_
+        total = B @ (np.diag(K) - 2.0 * offsets + self._squared_norm)
+        self.explained_variance_ratio_ = self.eigenvalues_ / total if total > 0 else np.zeros_like(self.eigenvalues_)
+        self._n_features_out = len(self.eigenvalues_)
+
+    def _fit_features(self, rows: Array, n_components: int | None, sample_weights: dict[str, Any]) -> None:
+        """The same in features: directions and mean are elements on the landmarks, and C = Σ (z − m)(z − m)ᵀ."""
+        check_kernel("kernel", self.kernel)
+        if self.covariance is not None:
+            raise ValueError("covariance= weighs every row and cannot be used with features; leave one of them out")
+        check_unweighted(sample_weights)
+        plan = SketchPlan() if self.mean is None else self.mean._sketch_plan()
+        features, n = fitted_features(self.features, self.kernel, rows), len(rows)
+        if n_components is not None and n_components > features._map.shape[1]:
+            raise ValueError(f"n_components={n_components} must not exceed the {features._map.shape[1]} features")
+        sketch = plan.empty(features, second_moment=True).update(rows)
+        mean, average = sketch.mean_features(*plan), sketch.mean_features()
+        C = sketch.moment_ - n * (np.outer(average, mean) + np.outer(mean, average) - np.outer(mean, mean))
+        components = principal_components(C, np.zeros(len(C)), np.ones(len(C)), n_components)
+        directions = components.coefficients * np.sqrt(components.eigenvalues)
+        self.kernel_, self._points = features.kernel_, features.landmarks_
+        self.eigenvalues_ = components.eigenvalues
+        self.coefficients_, self.mean_weights_ = features._map @ directions, features._map @ mean
+        self.covariance_weights_ = np.full(n, 1.0 / n)
+        self.mean_recipe_ = self.covariance_recipe_ = None
+        self._squared_norm, self._shift = float(mean @ mean), mean @ directions
+        total = self.kernel_.diagonal(rows).sum() + n * (self._squared_norm - 2.0 * average @ mean)
+        self.explained_variance_ratio_ = self.eigenvalues_ / total if total > 0 else np.zeros_like(self.eigenvalues_)
+        self._n_features_out = len(self.eigenvalues_)
+
+    def _fitted_covariance_weights(self, K: Array, sample_weight: Any) -> FittedWeights:
+        if self.covariance is None:
+            return fitted_weights(None, K)
+        centred = K.copy()
+        centre_gram(centred, self.mean_weights_)
+        centred *= centred
+        return fitted_weights(self.covariance, centred, sample_weight)
+
+    def transform(self, X: Any) -> Array:
+        r"""Scores: the inner products of :math:`\phi(x) - \mu` with the directions.
+
+        Parameters
+        ----------
+        X : array of shape (m, d)
+            For ``kernel="precomputed"`` the values k(X, training rows), of shape (m, n).
+
+        Returns
+        -------
+        array of shape (m, n_components)
+        """
+        check_is_fitted(self, "coefficients_")
+        rows = check_rows(X, estimator=self, reset=False)
+        return self._feature_scores(rows) - self._shift
+
+    def _feature_scores(self, rows: Array) -> Array:
+        """Inner products of φ(x), not centred, with the directions."""
+        return gram.product(self.kernel_.evaluate_fast, rows, self._points, self.coefficients_)
+
+    def inverse_transform(self, X: Any) -> Array:
+        """Rows whose scores are near the given ones.
+
+        Parameters
+        ----------
+        X : array of shape (m, n_components)
+            Scores.
+
+        Returns
+        -------
+        array of shape (m, d)
+        """
+        check_is_fitted(self, "coefficients_")
+        if isinstance(self.kernel_, Precomputed):
+            raise ValueError("kernel='precomputed' has no rows to return; fit on the data with a kernel object")
+        scores = check_rows(X)
+        if scores.shape[1] != self._n_features_out:
+            raise ValueError(f"X has {scores.shape[1]} columns and must have one a component: {self._n_features_out}")
+        if self.pre_image == "ridge":
+            alpha = check_number("alpha", self.alpha, low=0, open_low=True)
+            own_scores = self._feature_scores(self._points) - self._shift
+            kernel: Any = self.kernel
+            return ridge_preimages(kernel, own_scores, self._points, scores, alpha)
+        if not isinstance(self.kernel_, Gaussian):
+            raise ValueError(f'pre_image="fixed-point" needs a Gaussian kernel; with {self.kernel_!r} use "ridge"')
+        weighted = np.column_stack([scores, np.ones(len(scores))])
+        functions = np.column_stack([self.coefficients_, self.mean_weights_])
+        return fixed_point_preimages(self.kernel_, self._points, weighted, functions)
+
+    def reconstruction_error(
+        self, X: Any, of: Literal["centred", "feature"] = "centred", *, per_row: bool = False
+    ) -> Any:
+        r"""Squared distance between features and their projection on the directions.
+
+        Parameters
+        ----------
+        X : array of shape (m, d)
+        of : "centred" or "feature", default "centred"
+            "centred": :math:`\|\tilde\phi(z) - P\tilde\phi(z)\|^2`, of the centred feature. "feature":
+            :math:`\|\phi(z) - P\phi(z)\|^2`, as the paper writes it.
+        per_row : bool, default False
+            Return the error of each row in place of their mean.
+
+        Returns
+        -------
+        float, or array of shape (m,)
+        """
+        check_is_fitted(self, "coefficients_")
+        if of not in ("centred", "feature"):
+            raise ValueError(f'of={of!r} must be "centred" or "feature"')
+        if isinstance(self.kernel_, Precomputed):
+            raise ValueError("kernel='precomputed' knows no k(z, z) of new rows; fit on the data with a kernel object")
+        rows = check_rows(X, estimator=self, reset=False)
+        projections = self._feature_scores(rows)
+        squared_length = self.kernel_.diagonal(rows)
+        if of == "centred":
+            at_mean = gram.product(self.kernel_.evaluate_fast, rows, self._points, self.mean_weights_)
+            squared_length = squared_length - 2.0 * at_mean + self._squared_norm
+            projections = projections - self._shift
+        errors = np.maximum(squared_length - (projections**2).sum(axis=1), 0.0)
+        return errors if per_row else errors.mean()
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = is_precomputed(self.kernel)
+        return tags

@@ -1,0 +1,59 @@
+"""Pre-images: rows whose features lie near an element of the space."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import solve
+
+from muhat.kernels.base import Kernel
+from muhat.kernels.radial import Gaussian
+from muhat.linalg import gram
+from muhat.types import Array
+
+_CELLS = 2**20  # numbers of a block: 8 MB
+
+
+def ridge_preimages(kernel: Kernel, scores: Array, points: Array, new_scores: Array, alpha: float) -> Array:
+    """Kernel ridge regression from the scores of the training rows to the rows themselves."""
+    resolved = kernel.resolve(scores)
+    K = gram.dense(resolved.evaluate, scores)
+    K[np.diag_indices_from(K)] += alpha
+    coefficients = solve(K, points, assume_a="pos", overwrite_a=True)
+    return gram.product(resolved.evaluate, new_scores, scores, coefficients)
+
+
+def fixed_point_preimages(kernel: Gaussian, points: Array, scores: Array, functions: Array) -> Array:
+    """Rows z that maximise f(z) for f = Σ scoreⱼ fⱼ, a row for each row of ``scores``.
+
+    Column j of ``functions`` holds the coefficients of fⱼ at φ(xᵢ). The iteration starts at the training row where f is
+    largest; scores are taken a block at a time, to bound the memory.
+    """
+    values = gram.product(kernel.evaluate, points, points, functions)
+    size = max(_CELLS // len(points), 1)
+    blocks = [scores[first : first + size] for first in range(0, len(scores), size)]
+    starts = (points[np.argmax(block @ values.T, axis=1)] for block in blocks)
+    found = [_climb(kernel, points, block @ functions.T, rows) for block, rows in zip(blocks, starts, strict=True)]
+    return np.concatenate(found)
+
+
+def _climb(
+    kernel: Gaussian, points: Array, targets: Array, rows: Array, max_iter: int = 100, tol: float = 1e-8
+) -> Array:
+    """Iterate z ← Σ γᵢ k(z, xᵢ) xᵢ / Σ γᵢ k(z, xᵢ) on the given rows z, in place, γ the rows of ``targets``.
+
+    A step that leads nowhere (a vanishing or negative denominator) leaves the row where it was.
+    """
+    moving = np.arange(len(rows))
+    tolerance = tol * kernel._width
+    for _ in range(max_iter):
+        pull = kernel.evaluate(rows[moving], points) * targets[moving]
+        total = pull.sum(axis=1)
+        usable = total > np.finfo(float).eps * np.abs(pull).sum(axis=1)
+        moving, pull, total = moving[usable], pull[usable], total[usable]
+        moved = pull @ points / total[:, None]
+        far = np.abs(moved - rows[moving]).max(axis=1, initial=0.0) > tolerance
+        rows[moving] = moved
+        moving = moving[far]
+        if not len(moving):
+            break
+    return rows

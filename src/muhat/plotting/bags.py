@@ -1,0 +1,146 @@
+"""Displays of bags: their Gram matrix, and a map of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+import numpy as np
+from sklearn.decomposition import KernelPCA
+
+from muhat.bags.kernel import DistributionKernel
+from muhat.kernels.base import Kernel
+from muhat.kernels.radial import Gaussian
+from muhat.means.base import BaseKernelMean
+from muhat.plotting.display import Display, styled
+from muhat.types import Array
+
+
+@dataclass
+class BagGramDisplay(Display):
+    """The Gram matrix of bags, sorted by class, as a picture."""
+
+    gram: Array
+    classes: Any = None
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, bags: Any, *, y: Any = None, ax: Any = None, **style: Any) -> Self:
+        """Draw the Gram matrix of the training bags of a ``DistributionKernel`` that is fitted here."""
+        gram = np.asarray(estimator.fit_transform(bags))
+        if y is None:
+            return cls(gram).plot(ax, **style)
+        order = np.argsort(np.asarray(y), kind="stable")
+        return cls(gram[np.ix_(order, order)], np.asarray(y)[order]).plot(ax, **style)
+
+    def _draw(self, ax: Any, style: dict[str, Any]) -> None:
+        image = ax.imshow(self.gram, **styled({"cmap": "viridis", "interpolation": "nearest"}, style))
+        ax.figure.colorbar(image, ax=ax)
+        if self.classes is not None:
+            names, starts, counts = np.unique(self.classes, return_index=True, return_counts=True)
+            for start in starts[1:]:
+                ax.axhline(start - 0.5, color="w", linewidth=0.8)
+                ax.axvline(start - 0.5, color="w", linewidth=0.8)
+            middles = starts + counts / 2 - 0.5
+            ax.set_xticks(middles, names)
+            ax.set_yticks(middles, names)
+        ax.set(xlabel="bag", ylabel="bag")
+
+
+@dataclass
+class WhitenedBagsDisplay:
+    """Bags as points, by kernel PCA of their mean elements: plain on the left, whitened on the right.
+
+    Parameters
+    ----------
+    plain, whitened : arrays of shape (n, 2)
+        Positions of the bags.
+    classes : array of shape (n,), optional
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from muhat.plotting.bags import WhitenedBagsDisplay
+    >>> rng = np.random.default_rng(0)
+    >>> bags = [rng.normal(size=(10, 2)) * [9, 1] for _ in range(30)]
+    >>> display = WhitenedBagsDisplay.from_bags(bags)
+    >>> display.whitened.shape
+    (30, 2)
+    """
+
+    plain: Array
+    whitened: Array
+    classes: Any = None
+    axes_: Any = field(default=None, init=False, repr=False)
+    figure_: Any = field(default=None, init=False, repr=False)
+
+    @classmethod
+    def from_bags(
+        cls,
+        bags: Any,
+        y: Any = None,
+        *,
+        kernel: Kernel = Gaussian(),
+        mean: BaseKernelMean | None = None,
+        whiten: bool | float = True,
+        axes: Any = None,
+        **style: Any,
+    ) -> Self:
+        """Compute both maps of the bags, and draw them.
+
+        Parameters
+        ----------
+        bags : sequence of arrays of shape (n_i, d)
+        y : array of shape (n,), optional
+            Classes, for the colours alone: neither map learns from them.
+        kernel, mean, whiten
+            See :class:`muhat.DistributionKernel`.
+        axes : two matplotlib axes, optional
+        **style
+            Options of ``scatter``.
+
+        Returns
+        -------
+        WhitenedBagsDisplay
+        """
+        plain, whitened = (
+            KernelPCA(2, kernel="precomputed").fit_transform(
+                DistributionKernel(kernel, mean, whiten=w).fit_transform(bags)
+            )
+            for w in (False, whiten)
+        )
+        return cls(plain, whitened, None if y is None else np.asarray(y)).plot(axes, **style)
+
+    def plot(self, axes: Any = None, **style: Any) -> Self:
+        """Draw.
+
+        Parameters
+        ----------
+        axes : two matplotlib axes, optional
+            Default: those of a new figure.
+        **style
+            Options of ``scatter``.
+
+        Returns
+        -------
+        self
+        """
+        self.axes_ = _two_axes() if axes is None else axes
+        self.figure_ = self.axes_[0].figure
+        groups = [None] if self.classes is None else list(np.unique(self.classes))
+        for ax, positions, title in zip(self.axes_, (self.plain, self.whitened), ("plain", "whitened"), strict=True):
+            for group in groups:
+                chosen = slice(None) if group is None else self.classes == group
+                options = {"s": 18, "alpha": 0.85, "linewidths": 0, "label": group, **style}
+                ax.scatter(*positions[chosen].T, **options)
+            ax.set(title=title, xlabel="first component", ylabel="second component", xticks=[], yticks=[])
+        if self.classes is not None:
+            self.axes_[-1].legend()
+        return self
+
+
+def _two_axes() -> Any:
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError("pictures need matplotlib: pip install 'muhat[plot]'") from error
+    return plt.subplots(1, 2, figsize=(9, 4.2), layout="constrained")[1]

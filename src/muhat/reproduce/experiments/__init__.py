@@ -1,0 +1,1 @@
+"""Figures, tables and theorems: each computes its cells and draws its section."""

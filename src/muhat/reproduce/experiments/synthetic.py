@@ -1,0 +1,69 @@
+"""The paper's synthetic data: mixtures whose kernel means are known, so that losses are exact."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from sklearn.base import clone
+
+from muhat.datasets import paper_mixture
+from muhat.elements import embed
+from muhat.kernels.base import Kernel, Measure
+from muhat.kernels.dot import Linear, Polynomial
+from muhat.kernels.radial import Gaussian
+from muhat.means.simple import KernelMean, ShrunkKernelMean
+from muhat.means.spectral import SpectralKernelMean
+from muhat.means.stein import oracle_shrinkage
+from muhat.measures import GaussianMixture
+from muhat.types import Array
+
+KERNELS: dict[str, Kernel] = {
+    "LIN": Linear(),
+    "POLY2": Polynomial(degree=2),
+    "POLY3": Polynomial(degree=3),
+    "RBF": Gaussian(),
+}
+
+
+ESTIMATORS = {
+    "KME": KernelMean(),
+    "S": ShrunkKernelMean(),
+    "F_theorem4": SpectralKernelMean(lam="theorem4"),
+    "F_deletion": SpectralKernelMean(),
+}
+
+
+SHRUNKEN = ("S", "F_theorem4", "F_deletion", "oracle")
+"""What is compared with KME."""
+
+
+def population_and_sample(n: int, d: int, rng: np.random.Generator) -> tuple[GaussianMixture, Array]:
+    """A distribution of the paper's kind, and n draws from it."""
+    P = paper_mixture(d, random_state=rng)
+    return P, P.sample(n, random_state=rng)
+
+
+def exact_loss(kernel: Kernel, P: Measure, X: Array) -> Callable[[Array], float]:
+    """The function β -> ‖Σ βᵢ k(xᵢ, ·) − μ_P‖²."""
+    truth = embed(kernel, P)
+    K, values, squared_norm = kernel(X, X), truth(X), truth.norm() ** 2
+
+    def loss(beta: Array) -> float:
+        return float(beta @ K @ beta - 2.0 * beta @ values + squared_norm)
+
+    return loss
+
+
+def selected_weights(kernel: Kernel, X: Array) -> dict[str, Array]:
+    """Weights of each estimator, with λ by leave-one-out."""
+    return {name: clone(mean).set_params(kernel=kernel).fit(X).weights_ for name, mean in ESTIMATORS.items()}
+
+
+def selected_losses(kernel: Kernel, P: Measure, X: Array) -> dict[str, float]:
+    """Losses with λ by leave-one-out, and of the oracle. ``kernel`` may have a median bandwidth."""
+    kernel = kernel.resolve(X)
+    loss = exact_loss(kernel, P, X)
+    weights = selected_weights(kernel, X)
+    weights["oracle"] = (1.0 - oracle_shrinkage(kernel, P, len(X)).shrinkage) * weights["KME"]
+    return {name: loss(beta) for name, beta in weights.items()}

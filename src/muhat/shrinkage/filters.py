@@ -1,0 +1,177 @@
+"""Spectral filters: how much of each eigen-direction of the mean is kept.
+
+A filter is a function ``filter(eigenvalues, lam)`` from the eigenvalues g of the Gram matrix to shrink factors
+h(g); the estimate has weights β = U(h ∘ Uᵀ1ₙ). ``lam`` is always in Gram units: λ = 0 keeps everything, λ = ∞
+nothing, and an iterative filter does as many steps as shrink like the ridge λ.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+
+from muhat.linalg.spectrum import Spectrum
+from muhat.parameters import Value
+from muhat.shrinkage.refits import (
+    DowndatedRefits,
+    IterativeRefits,
+    Refits,
+    SteppedRefits,
+    TikhonovRefits,
+    landweber_steps,
+    nu_steps,
+)
+from muhat.types import Array
+from muhat.validation import check_count, check_number
+
+
+class Filter(Value, ABC):
+    """Base of all filters."""
+
+    takes_multiplicities = False
+
+    @abstractmethod
+    def __call__(self, eigenvalues: Array, lam: float) -> Array:
+        """Shrink factors of the eigen-directions, for 0 < lam < inf; eigenvalues ascend."""
+
+    @abstractmethod
+    def refits(self, spectrum: Spectrum) -> Refits:
+        """Leave-one-out refits of the mean with this filter."""
+
+
+@dataclass(frozen=True)
+class Tikhonov(Filter):
+    """h(g) = g / (g + λ): the paper's F-KMSE. One leave-one-out score costs O(n²).
+
+    Examples
+    --------
+    >>> import numpy as np, muhat as mh
+    >>> mh.Tikhonov()(np.array([0.0, 1.0, 3.0]), lam=1.0)
+    array([0.  , 0.5 , 0.75])
+    """
+
+    takes_multiplicities = True
+
+    def __call__(self, eigenvalues: Array, lam: float) -> Array:
+        return eigenvalues / (eigenvalues + lam)
+
+    def refits(self, spectrum: Spectrum) -> Refits:
+        return TikhonovRefits(spectrum)
+
+
+@dataclass(frozen=True)
+class IteratedTikhonov(Filter):
+    """h(g) = 1 − (λ / (g + λ))^``n_iter``. One leave-one-out score costs O(n_iter · n³).
+
+    Examples
+    --------
+    >>> import numpy as np, muhat as mh
+    >>> mh.IteratedTikhonov(n_iter=2)(np.array([0.0, 1.0, 3.0]), lam=1.0)
+    array([0.    , 0.75  , 0.9375])
+    """
+
+    n_iter: int = 2
+
+    def __post_init__(self) -> None:
+        check_count("n_iter", self.n_iter)
+
+    def __call__(self, eigenvalues: Array, lam: float) -> Array:
+        return 1.0 - (lam / (eigenvalues + lam)) ** self.n_iter
+
+    def refits(self, spectrum: Spectrum) -> Refits:
+        return DowndatedRefits(spectrum, self.n_iter)
+
+
+@dataclass(frozen=True)
+class TruncatedSVD(Filter):
+    """h(g) = 1 where g ≥ λ, else 0. Leave-one-out decomposes n matrices, O(n⁴): for a few hundred rows.
+
+    Examples
+    --------
+    >>> import numpy as np, muhat as mh
+    >>> mh.TruncatedSVD()(np.array([0.0, 1.0, 3.0]), lam=1.0)
+    array([0., 1., 1.])
+    """
+
+    def __call__(self, eigenvalues: Array, lam: float) -> Array:
+        return (eigenvalues >= lam).astype(np.float64)
+
+    def refits(self, spectrum: Spectrum) -> Refits:
+        return SteppedRefits(spectrum.gram())
+
+
+def _checked_steps(steps: float, lam: float, max_iter: int) -> int:
+    if steps > max_iter + 0.5:
+        raise ValueError(
+            f"lam={lam:.3g} asks for {steps:.3g} steps, more than max_iter={max_iter}; raise max_iter, or take lam=0, "
+            f"the plain average"
+        )
+    return round(float(steps))
+
+
+@dataclass(frozen=True)
+class Landweber(Filter):
+    """h(g) = 1 − (1 − g/g_max)^t with t = round(g_max/λ) steps of gradient descent.
+
+    Leave-one-out runs all refits at once, O(n³) a step, ``max_iter`` steps.
+
+    Examples
+    --------
+    >>> import numpy as np, muhat as mh
+    >>> mh.Landweber()(np.array([0.0, 1.0, 2.0]), lam=1.0)
+    array([0.  , 0.75, 1.  ])
+    """
+
+    max_iter: int = 300
+
+    def __post_init__(self) -> None:
+        check_count("max_iter", self.max_iter)
+
+    def steps(self, eigenvalues: Array, lam: float) -> int:
+        """Number of steps that stand for λ."""
+        return _checked_steps(eigenvalues[-1] / lam, lam, self.max_iter)
+
+    def __call__(self, eigenvalues: Array, lam: float) -> Array:
+        relative = eigenvalues / max(eigenvalues[-1], np.finfo(float).tiny)
+        return 1.0 - (1.0 - relative) ** self.steps(eigenvalues, lam)
+
+    def refits(self, spectrum: Spectrum) -> Refits:
+        return IterativeRefits(spectrum, landweber_steps(), self.max_iter, power=1)
+
+
+@dataclass(frozen=True)
+class NuMethod(Filter):
+    """The accelerated ν-method, with t = round(√(g_max/λ)) steps on K/g_max.
+
+    1 − h is the Jacobi polynomial P_t^(2ν−½, −½)(1 − 2g/g_max), divided by its value at g = 0.
+    Leave-one-out runs all refits at once, O(n³) a step, ``max_iter`` steps.
+
+    Examples
+    --------
+    >>> import numpy as np, muhat as mh
+    >>> mh.NuMethod()(np.array([0.0, 1.0, 2.0]), lam=1.0).round(3)
+    array([0. , 0.6, 1.2])
+    """
+
+    nu: float = 1.0
+    max_iter: int = 50
+
+    def __post_init__(self) -> None:
+        check_number("nu", self.nu, low=0, open_low=True)
+        check_count("max_iter", self.max_iter)
+
+    def steps(self, eigenvalues: Array, lam: float) -> int:
+        """Number of steps that stand for λ."""
+        return _checked_steps(np.sqrt(eigenvalues[-1] / lam), lam, self.max_iter)
+
+    def __call__(self, eigenvalues: Array, lam: float) -> Array:
+        relative = eigenvalues / max(eigenvalues[-1], np.finfo(float).tiny)
+        kept, before = np.zeros_like(relative), np.zeros_like(relative)
+        for _, (momentum, step) in zip(range(self.steps(eigenvalues, lam)), nu_steps(self.nu), strict=False):
+            kept, before = kept + momentum * (kept - before) + step * relative * (1.0 - kept), kept
+        return kept
+
+    def refits(self, spectrum: Spectrum) -> Refits:
+        return IterativeRefits(spectrum, nu_steps(self.nu), self.max_iter, power=2)

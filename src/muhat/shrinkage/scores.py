@@ -1,0 +1,314 @@
+"""Kernel means from features alone: n, Zᵀ1 and ZᵀZ in place of the Gram matrix ZZᵀ."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.polynomial import Chebyshev
+from scipy.optimize import minimize_scalar
+
+from muhat.linalg.spectrum import Spectrum, whole_spectrum
+from muhat.shrinkage.refits import RefitMeans, Refits, TikhonovRefits, plain_refit_means
+from muhat.types import Array
+from muhat.validation import check_number
+
+Lam = float | Literal["loo", "theorem4"]
+
+
+Scale = float | Literal["loo"]
+
+
+def given_lam(lam: Lam) -> float | None:
+    """A λ that is given as a number, None where it is to be found."""
+    if isinstance(lam, str) and lam in ("loo", "theorem4"):
+        return None
+    return check_number("lam", lam, low=0, finite=False, or_else='"loo" or "theorem4"')
+
+
+def given_scale(scale: Scale, lam: Lam) -> float | None:
+    """A scale that is given as a number and goes with λ, None where it is to be found."""
+    c = None if isinstance(scale, str) and scale == "loo" else check_number("scale", scale, low=0, or_else='"loo"')
+    if isinstance(lam, str) and lam == "theorem4" and c != 1.0:
+        raise ValueError(
+            f'scale={scale!r}: lam="theorem4" scores the estimate as it is; use scale=1.0, lam="loo" or a number'
+        )
+    return c
+
+
+GRID = np.logspace(-8, 4, 33)
+"""The λ, relative to the largest eigenvalue, between which minima are bracketed."""
+
+
+TIE = 1e-13
+"""Scores that differ by less, relative to ϱ, are equal; a limit of λ then wins."""
+
+
+_NODES = 16
+
+
+_NEAR = 1e-3
+
+
+class ScorePath(NamedTuple):
+    """A leave-one-out score as a curve: ``values`` of the parameter, ascending, and their ``scores``."""
+
+    values: Array
+    scores: Array
+
+
+class Choice(NamedTuple):
+    """What the search found."""
+
+    lam: float
+    score: float
+    path: ScorePath
+
+
+def simple_shrinkage(n: float, mean_diag: float, mean_gram: float) -> float:
+    """The α in [0, 1] with the lowest leave-one-out score of (1−α)·average (Theorem 3, clipped)."""
+    if not mean_diag > 0:
+        return 0.0
+    mean_offdiag = (n * mean_gram / mean_diag - 1.0) / (n - 1.0)
+    return float(np.clip((1.0 - mean_offdiag) / (1.0 + (n - 2.0) * mean_offdiag), 0.0, 1.0))
+
+
+def simple_score(n: float, mean_diag: float, mean_gram: float, alpha: Any) -> Any:
+    """Leave-one-out score of (1−α)·average, from the sums of the Gram matrix."""
+    means = plain_refit_means(n, mean_diag, mean_gram)
+    return means.scores(mean_diag, 1.0 - alpha)
+
+
+def simple_scores(K: Any, alphas: Any) -> Array:
+    """Leave-one-out scores of simple shrinkage (S-KMSE).
+
+    Parameters
+    ----------
+    K : array of shape (n, n)
+        Gram matrix.
+    alphas : array of shape (m,)
+        Amounts of shrinkage; 0 is the plain average.
+
+    Returns
+    -------
+    array of shape (m,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from muhat.shrinkage.scores import simple_scores
+    >>> simple_scores(np.eye(2), [0.0, 0.5, 1.0])
+    array([2.  , 1.25, 1.  ])
+    """
+    K = _gram_matrix(K)
+    return simple_score(len(K), np.trace(K) / len(K), K.mean(), np.atleast_1d(np.asarray(alphas, dtype=float)))
+
+
+def deletion_scores(K: Any, lams: Any) -> Array:
+    """Leave-one-out scores of flexible shrinkage (F-KMSE) by true deletion: row i leaves the data and the span.
+
+    Parameters
+    ----------
+    K : array of shape (n, n)
+        Gram matrix, singular or not.
+    lams : array of shape (m,)
+        Ridges in [0, inf]; 0 is the plain average and inf the zero element.
+
+    Returns
+    -------
+    array of shape (m,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from muhat.shrinkage.scores import deletion_scores
+    >>> deletion_scores(np.eye(2), [0.0, 1.0, np.inf])
+    array([2.  , 1.25, 1.  ])
+    """
+    spectrum = whole_spectrum(_gram_matrix(K))
+    return DeletionScore(spectrum, TikhonovRefits(spectrum)).at(lams)
+
+
+def theorem4_scores(K: Any, lams: Any) -> Array:
+    """The paper's scores of flexible shrinkage (Theorem 4), without an inverse of K.
+
+    Differs from the paper: valid for singular K. The score drops the loss of row i but leaves φ(xᵢ) in the span,
+    so it is no leave-one-out score and shrinks too much; see :func:`deletion_scores`.
+
+    Parameters
+    ----------
+    K : array of shape (n, n)
+        Gram matrix, singular or not.
+    lams : array of shape (m,)
+        Ridges in [0, inf].
+
+    Returns
+    -------
+    array of shape (m,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from muhat.shrinkage.scores import theorem4_scores
+    >>> theorem4_scores(np.eye(2), [0.0, 1.0, np.inf]).round(4)
+    array([2.    , 1.1111, 1.    ])
+    """
+    return Theorem4Score(whole_spectrum(_gram_matrix(K))).at(lams)
+
+
+def _gram_matrix(K: Any) -> Array:
+    K = np.array(K, dtype=np.float64)
+    if K.ndim != 2 or K.shape[0] != K.shape[1] or len(K) < 2:
+        raise ValueError(f"K has shape {K.shape} and must be a square Gram matrix of at least 2 rows")
+    if not np.isfinite(K).all():
+        raise ValueError("K must be finite; it holds NaN or infinite values")
+    return K
+
+
+class SpectralScore(ABC):
+    """A score of a filtered mean as a function of λ in [0, inf].
+
+    ``values`` are all λ at which the score can differ, or None for a continuum. An ``analytic`` score takes
+    complex λ too; it is ``smooth`` if it is analytic all along, in one piece.
+    """
+
+    values: Array | None = None
+    analytic = True
+    smooth = True
+
+    def __init__(self, spectrum: Spectrum) -> None:
+        self.spectrum = spectrum
+
+    @abstractmethod
+    def inside(self, lams: Array) -> Array:
+        """Scores at λ in (0, inf), both in the units of the spectrum."""
+
+    def limits(self) -> tuple[float, float]:
+        """Scores at λ = 0 (the plain average) and λ = inf (the zero element), in the units of the spectrum."""
+        sp = self.spectrum
+        return float(simple_score(sp.n, sp.mean_diag, sp.mean_gram, 0.0)), sp.mean_diag
+
+    def at(self, lams: Any) -> Array:
+        """Scores at any λ in [0, inf], in the units of the data."""
+        lams = np.atleast_1d(np.asarray(lams, dtype=float))
+        if np.isnan(lams).any() or (lams < 0).any():
+            raise ValueError(f"lams={lams} must lie in [0, inf]")
+        at_zero, at_infinity = self.limits()
+        with np.errstate(over="ignore"):
+            lams = lams / self.spectrum.unit
+        inside = (lams > 0) & np.isfinite(lams)
+        scores = np.where(lams > 0, at_infinity, at_zero)
+        if inside.any():
+            scores[inside] = self.inside(lams[inside])
+        return self._in_data_units(scores)
+
+    def search(self) -> Choice:
+        """The λ in [0, inf] with the lowest score, and the curve that was seen, in the units of the data.
+
+        A continuum is searched on a grid, then in the bracket of every local minimum: on the derivative where the
+        score is analytic, else by Brent's method. ``values`` are searched one by one. Scores can have several minima,
+        and minima at either end. A limit wins ties.
+        """
+        path = self._path()
+        at_zero, at_infinity = self.limits()
+        lam, score = (0.0, at_zero) if at_zero <= at_infinity else (np.inf, at_infinity)
+        if path.scores.min(initial=np.inf) < score - TIE * self.spectrum.mean_diag:
+            best = int(np.argmin(path.scores))
+            lam, score = path.values[best], path.scores[best]
+        in_data_units = ScorePath(path.values * self.spectrum.unit, self._in_data_units(path.scores))
+        return Choice(float(lam * self.spectrum.unit), float(self._in_data_units(score)), in_data_units)
+
+    def _in_data_units(self, scores: Any) -> Any:
+        return (scores + self.spectrum.left_out) * self.spectrum.unit
+
+    def _path(self) -> ScorePath:
+        if self.spectrum.top <= 0:
+            return ScorePath(np.empty(0), np.empty(0))
+        if self.values is None:
+            return self._refined(GRID * self.spectrum.top)
+        lams: Array = np.unique(self.values[self.values > 0])
+        return ScorePath(lams, self.inside(lams))
+
+    def _refined(self, grid: Array) -> ScorePath:
+        scores = self.inside(grid)
+        padded = np.concatenate([[np.inf], scores, [np.inf]])
+        lowest = np.flatnonzero((scores < padded[:-2]) & (scores <= padded[2:])).tolist()  # a plateau counts once
+        brackets = [(np.log(grid[max(j - 1, 0)]), np.log(grid[min(j + 1, len(grid) - 1)])) for j in lowest]
+        found = np.exp(np.concatenate([self._minima(*bracket) for bracket in brackets]))
+        lams, scores = np.append(grid, found), np.append(scores, self.inside(found) if len(found) else found)
+        order = np.argsort(lams)
+        return ScorePath(lams[order], scores[order])
+
+    def _minima(self, low: float, high: float) -> Array:
+        """Logarithms of λ at the minima in a bracket; none where the score falls all the way."""
+        if self.smooth:
+            return _rising_zeros(self._slopes, low, high)
+        found = minimize_scalar(
+            lambda log_lam: self.inside(np.exp([log_lam]))[0],
+            bounds=(low, high),
+            method="bounded",
+            options={"xatol": 1e-6},
+        ).x
+        polished = _rising_zeros(self._slopes, found - _NEAR, found + _NEAR) if self.analytic else np.empty(0)
+        return polished if len(polished) else np.array([found])
+
+    def _slopes(self, log_lams: Array) -> Array:
+        """Derivatives by log λ, exact to rounding: the imaginary part of a step in the complex plane."""
+        step = 1e-100
+        return self.inside(np.exp(log_lams + 1j * step)).imag / step
+
+
+def _rising_zeros(function: Callable[[Array], Array], low: float, high: float) -> Array:
+    """Zeros in [low, high] at which an analytic function rises, from one batch of values at Chebyshev's nodes.
+
+    The scores are analytic in log λ in a strip of half-width π, so the interpolation error on the bracket of a
+    grid point is of the order of 1e-14.
+    """
+    nodes = low + (high - low) * (1 + np.cos(np.pi * (np.arange(_NODES) + 0.5) / _NODES)) / 2
+    interpolant = Chebyshev.fit(nodes, function(nodes), _NODES - 1, domain=[low, high])
+    zeros = interpolant.roots()
+    zeros = zeros[np.abs(zeros.imag) < 1e-9].real
+    return zeros[(zeros >= low) & (zeros <= high) & (interpolant.deriv()(zeros) > 0)]
+
+
+class DeletionScore(SpectralScore):
+    """True leave-one-out of ``scale`` times the filtered mean; ``scale=None`` is the best scale for each λ."""
+
+    def __init__(self, spectrum: Spectrum, refits: Refits, scale: float | None = 1.0) -> None:
+        super().__init__(spectrum)
+        self.refits, self.scale = refits, scale
+        self.values, self.analytic = refits.values, refits.analytic
+        self.smooth = refits.analytic and scale is not None  # the best scale is clipped, which breaks the curve
+
+    def inside(self, lams: Array) -> Array:
+        return self._scored(self.refits.means(lams))
+
+    def limits(self) -> tuple[float, float]:
+        return float(self._scored(self._plain_means())), self.spectrum.mean_diag
+
+    def best_scale(self, lam: float) -> float:
+        """The constant c in [0, 1] with the lowest score at λ, in the units of the data."""
+        if np.isinf(lam):
+            return 1.0
+        inside = lam > 0
+        means = self.refits.means(np.array([lam / self.spectrum.unit])) if inside else self._plain_means()
+        return float(np.squeeze(means.best_scale()))
+
+    def _plain_means(self) -> RefitMeans:
+        return plain_refit_means(self.spectrum.n, self.spectrum.mean_diag, self.spectrum.mean_gram)
+
+    def _scored(self, means: RefitMeans) -> Array:
+        scale = means.best_scale() if self.scale is None else self.scale
+        return means.scores(self.spectrum.mean_diag, scale)
+
+
+class Theorem4Score(SpectralScore):
+    """The paper's score of F-KMSE: O(n) for each λ, from the eigenvalues and â alone."""
+
+    def inside(self, lams: Array) -> Array:
+        n, g = self.spectrum.n, self.spectrum.eigenvalues[:, None]
+        a2 = (self.spectrum.ones[:, None] / n) ** 2
+        s = g / (g + lams)
+        return (g * (1.0 / n - a2 + a2 * (1.0 - s) ** 2) / (1.0 - s / n) ** 2).sum(axis=0)

@@ -1,0 +1,251 @@
+"""Pooled means of bags: against the formula written out, and where they must help or do nothing."""
+
+import numpy as np
+import pytest
+from bag_samples import random_bags
+from numpy.testing import assert_allclose
+
+import muhat as mh
+from muhat.bags import pooling
+from muhat.bags.kernel import memo
+from muhat.bags.pooling import pooled_means
+from muhat.bags.whitening import regularised_eigenpairs
+
+
+@pytest.fixture(autouse=True)
+def _empty_memo():
+    memo.clear()
+
+
+def written_out(bags, ridge, blend, population=np.inf):
+    """The rule in the space of the rows, where the kernel is linear, a bag at a time."""
+    inverse_population = np.broadcast_to(1 / np.asarray(population, dtype=float), len(bags))
+    sizes = np.array([len(bag) for bag in bags])
+    means = np.array([bag.mean(axis=0) for bag in bags])
+    deviations = np.concatenate([bag - bag.mean(axis=0) for bag in bags])
+    W = deviations.T @ deviations / (sizes - 1).sum()
+    share = 1 / sizes - inverse_population  # of W in the noise of a mean
+    ratio = max(np.trace(np.cov(means.T)) / np.trace(W) - share.mean(), 0)
+    w = 1 / (ratio + share)
+    w /= w.sum()
+    centre = np.average(means, axis=0, weights=w)
+    spread = sum(wi * np.outer(mean - centre, mean - centre) for wi, mean in zip(w, means, strict=True))
+    noise = sum(wi * (1 - wi) * W * part for wi, part in zip(w, share, strict=True))
+    g, V = np.linalg.eigh((spread - noise) / (1 - (w**2).sum()))
+    B = V @ np.diag(np.maximum(g, 0)) @ V.T
+    regular = W + ridge * np.trace(W) / len(W) * np.eye(len(W))
+    B = (1 - blend) * B + blend * np.trace(B) / np.trace(regular) * regular
+    return np.array(
+        [
+            centre + B @ np.linalg.solve(B + part * regular, mean - centre)
+            for part, mean in zip(share, means, strict=True)
+        ]
+    )
+
+
+def as_rows(elements):
+    """Elements of a linear kernel as the vectors that they are."""
+    return np.array([element(np.eye(element.n_features)) for element in elements])
+
+
+@pytest.mark.parametrize("sizes", [(4,) * 12, (1, 4, 9, 2, 30, 1, 3, 17)])
+@pytest.mark.parametrize(("ridge", "blend"), [(0.01, 0.0), (1.0, 0.0), (0.3, 0.2), (0.3, 1.0)])
+@pytest.mark.parametrize("population", [np.inf, 31, "a half", "all but one"])
+def test_the_rule_in_the_space_of_the_rows(sizes, ridge, blend, population):
+    bags = random_bags(sizes)
+    known = {"a half": 2 * np.array(sizes), "all but one": [n + 1 for n in sizes]}.get(population, population)
+    got = as_rows(pooled_means(bags, mh.Linear(), ridge=ridge, blend=blend, population=known))
+    assert_allclose(got, written_out(bags, ridge, blend, known), rtol=1e-7, atol=1e-9)
+
+
+def finite_loss(n, of, **told):
+    """Loss of pooled means over that of averages, of n rows without replacement out of so many."""
+    rng = np.random.default_rng(0)
+    whole = [rng.normal(size=(of, 3)) + 0.3 * rng.normal(size=3) for _ in range(60)]
+    bags = [rng.choice(rows, n, replace=False) for rows in whole]
+    pooled = pooled_means(bags, **told)
+    space = pooled[0].kernel
+    truth = [mh.embed(space, rows) for rows in whole]
+    plain = [mh.embed(space, bag) for bag in bags]
+    losses = [sum(f.distance(g) ** 2 for f, g in zip(each, truth, strict=True)) for each in (pooled, plain)]
+    return losses[0] / losses[1]
+
+
+def test_a_population_that_is_almost_seen_is_left_alone_when_told():
+    blind, told = finite_loss(15, 20), finite_loss(15, 20, population=20)
+    assert blind > 1.2  # shrunk as if the rest of the population were unknown
+    assert told < 1.0
+
+
+def test_a_large_population_is_one_without_end():
+    bags = random_bags()
+    want = as_rows(pooled_means(bags, mh.Linear()))
+    assert_allclose(as_rows(pooled_means(bags, mh.Linear(), population=1e12)), want, rtol=1e-8)
+
+
+def test_the_covariance_of_bags_of_any_size_is_unbiased():
+    """Where B and W are known: the mean of many estimates, before the positive part, is B."""
+    rng = np.random.default_rng(0)
+    sizes = np.tile([1, 2, 5, 40], 5)
+    B, W = np.diag([4.0, 2.0]), np.array([[1.0, 0.3], [0.3, 0.5]])
+    estimates = []
+    for _ in range(500):
+        truth = rng.multivariate_normal(np.zeros(2), B, size=20)
+        noise = rng.multivariate_normal(np.zeros(2), W, size=20) / np.sqrt(sizes)[:, None]
+        estimates.append(pooling._estimate_prior(truth + noise, sizes, W).between)
+    errors = np.std(estimates, axis=0) / np.sqrt(500)
+    assert (np.abs(np.mean(estimates, axis=0) - B) < 4 * errors).all()
+
+
+@pytest.mark.parametrize("blend", [0.0, 0.3, 1.0])
+def test_the_estimate_of_the_risk_is_that_of_the_loss(blend):
+    rng = np.random.default_rng(0)
+    B, W, sizes = np.diag([1.0, 0.2, 0.0]), np.diag([0.5, 2.0, 1.0]), np.array([3, 8])
+    shrinker = pooling._Shrinker(0.7 * B + 0.1, regularised_eigenpairs(W, 0.5))
+    gaps = []
+    for _ in range(1000):
+        truth = rng.normal(size=(2, 3)) * np.sqrt(np.diag(B))
+        X = truth + rng.normal(size=(2, 3)) * np.sqrt(np.diag(W)) / np.sqrt(sizes)[:, None]
+        gaps.append(shrinker.risk(X, sizes, W, blend) - np.square(shrinker(X, sizes, blend) - truth).sum())
+    assert abs(np.mean(gaps)) < 4 * np.std(gaps) / np.sqrt(1000)
+
+
+@pytest.mark.parametrize("kernel", [mh.Gaussian(), mh.Laplace(), mh.Polynomial(2)])
+@pytest.mark.parametrize("n", [3, 6])
+def test_risk_is_below_that_of_the_plain_average(kernel, n):
+    rng = np.random.default_rng(0)
+    population = [rng.normal(size=(60, 3)) + 0.3 * rng.normal(size=3) for _ in range(30)]
+    bags = [rng.choice(rows, n) for rows in population]
+    pooled = pooled_means(bags, kernel)
+    space = pooled[0].kernel
+    losses = np.array(
+        [
+            [
+                pooled[i].distance(mh.embed(space, rows)) ** 2,
+                mh.embed(space, bags[i]).distance(mh.embed(space, rows)) ** 2,
+            ]
+            for i, rows in enumerate(population)
+        ]
+    ).mean(axis=0)
+    assert losses[0] < 0.6 * losses[1]
+
+
+def relative_loss(centres, sizes, **options):
+    """Loss of pooled means over that of the plain averages, of normal bags with given centres."""
+    rng = np.random.default_rng(0)
+    bags = [rng.normal(centre, size=(n, len(centre))) for centre, n in zip(centres, sizes, strict=True)]
+    pooled = pooled_means(bags, **options)
+    space = pooled[0].kernel
+    truth = [mh.embed(space, mh.GaussianMixture([1.0], [centre], [1.0])) for centre in centres]
+    plain = [mh.embed(space, bag) for bag in bags]
+    losses = [sum(f.distance(g) ** 2 for f, g in zip(each, truth, strict=True)) for each in (pooled, plain)]
+    return losses[0] / losses[1]
+
+
+@pytest.mark.parametrize(("scale", "bound"), [(3.0, 0.97), (20.0, 1.001)])
+@pytest.mark.parametrize("n", [3, 8])
+def test_bags_with_little_in_common_lose_nothing(scale, bound, n):
+    """Centres in more directions than 40 bags can tell: by the covariance of their means alone 0.98 to 1.002."""
+    centres = scale * np.random.default_rng(1).normal(size=(40, 10))
+    assert relative_loss(centres, [n] * 40) < bound
+
+
+def test_bags_of_very_unequal_sizes():
+    centres = 0.3 * np.random.default_rng(1).normal(size=(12, 2))
+    sizes = [1, 2000, 1, 1, 2, 1, 300, 1, 1, 3, 1, 1]
+    assert relative_loss(centres, sizes) < 0.3
+
+
+def test_large_bags_keep_averages_that_too_few_landmarks_would_spoil():
+    centres = 0.3 * np.random.default_rng(1).normal(size=(20, 2))
+    few, narrow = mh.Nystroem(n_components=20, random_state=0), mh.Gaussian(0.3)
+    assert relative_loss(centres, [100] * 20, kernel=narrow, features=few) == 1.0  # 1.75 in their span
+    mixed = relative_loss(centres, [3] * 10 + [100] * 10, kernel=narrow, features=few)
+    assert mixed < 0.12  # 0.13 in their span; small bags gain more than they lose
+
+
+def test_one_direction_is_found_where_one_factor_would_not_do():
+    """Four centres, shared by many bags: three directions of 5 matter, and the others are noise."""
+    centres = np.repeat(4.0 * np.eye(4, 5), 10, axis=0)
+    assert relative_loss(centres, [6] * 40) < 0.5
+
+
+def test_large_bags_keep_their_means():
+    rng = np.random.default_rng(0)
+    bags = [rng.normal(size=(2000, 1)) + 3 * i for i in range(4)]
+    pooled = as_rows(pooled_means(bags, mh.Linear()))
+    assert_allclose(pooled, [bag.mean(axis=0) for bag in bags], atol=2e-3)
+    small = as_rows(pooled_means([*bags[:3], bags[3][:1]], mh.Linear()))
+    assert_allclose(small[:3], pooled[:3], atol=2e-2)
+
+
+def test_bags_of_one_distribution_share_a_mean():
+    rng = np.random.default_rng(0)
+    pooled = pooled_means([rng.normal(size=(8, 2)) for _ in range(60)])
+    plain = [mh.embed(pooled[0].kernel, rng.normal(size=(8, 2))) for _ in range(60)]
+    apart = [np.mean([f.distance(each[0]) for f in each[1:]]) for each in (pooled, plain)]
+    assert apart[0] < 0.3 * apart[1]
+
+
+HARD = {
+    "one bag": random_bags((5,)),
+    "one bag of one row": random_bags((1,)),
+    "two bags": random_bags((5, 2)),
+    "one row in a bag": random_bags((1, 4, 3)),
+    "equal bags": random_bags((5,)) * 4,
+    "no noise": [np.ones((3, 2)), np.zeros((2, 2))],
+    "equal rows": [np.ones((3, 2))] * 3,
+    "duplicates": [np.repeat(bag, 3, axis=0) for bag in random_bags((2, 3, 4))],
+    "float32": [bag.astype(np.float32) for bag in random_bags((3, 4, 5))],
+}
+
+
+@pytest.mark.parametrize("case", HARD)
+def test_hard_bags(case):
+    bags = HARD[case]
+    pooled = pooled_means(bags, mh.Gaussian(1.0))
+    assert len(pooled) == len(bags)
+    assert all(np.isfinite(f.norm()) for f in pooled)
+    if case in ("one bag", "one bag of one row", "equal bags", "no noise", "equal rows"):
+        for f, bag in zip(pooled, bags, strict=True):
+            assert_allclose(f.distance(mh.embed(f.kernel, bag)), 0, atol=1e-7)
+
+
+@pytest.mark.parametrize("scale", [1e-100, 1e100])
+def test_units_do_not_matter(scale):
+    bags = random_bags()
+    want = as_rows(pooled_means(bags, mh.Linear()))
+    assert_allclose(as_rows(pooled_means([scale * bag for bag in bags], mh.Linear())) / scale**1, want, rtol=1e-6)
+
+
+def test_elements_meet_others_of_the_space():
+    bags = random_bags()
+    f, g = pooled_means(bags)[:2]
+    assert f.measures[0].points is g.measures[0].points
+    assert f.kernel == mh.Gaussian().resolve(np.concatenate(bags))
+    assert f.distance(g) > 0
+    assert f.distance(mh.embed(f.kernel, bags[0])) > 0
+
+
+def test_fewer_landmarks_on_request():
+    pooled = pooled_means(random_bags(), features=mh.Nystroem(n_components=10, random_state=0))
+    assert len(pooled[0].measures[0]) == 10
+
+
+def test_what_cannot_be():
+    with pytest.raises(ValueError, match="all bags have one row"):
+        pooled_means(random_bags((1, 1, 1)))
+    with pytest.raises(ValueError, match=r"features=.* no elements of the space"):
+        pooled_means(random_bags(), features=mh.Fourier())
+    with pytest.raises(ValueError, match=r"ridge=0 must be a number in \(0, inf\)"):
+        pooled_means(random_bags(), ridge=0)
+    with pytest.raises(ValueError, match=r'blend=2 must be a number in \[0, 1\] or be "cv"'):
+        pooled_means(random_bags(), blend=2)
+    with pytest.raises(ValueError, match=r"population=5 must be larger than .* bag 2 has 9 rows"):
+        pooled_means(random_bags(), population=5)
+    with pytest.raises(ValueError, match=r"population=nan must be larger than"):
+        pooled_means(random_bags(), population=np.nan)
+    with pytest.raises(ValueError, match=r"population=\[40, 50\] must be a number of rows, or one for each of 8 bags"):
+        pooled_means(random_bags(), population=[40, 50])
+    with pytest.raises(ValueError, match="kernel='precomputed' must be a kernel object"):
+        pooled_means(random_bags(), "precomputed")

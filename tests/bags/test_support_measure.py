@@ -1,0 +1,210 @@
+"""The support measure machines: what they learn, and what a search over them computes."""
+
+import numpy as np
+import pytest
+from bag_samples import Counting, labelled_bags
+from joblib import parallel_config
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.metrics import roc_auc_score
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
+from sklearn.svm import SVC, SVR, OneClassSVM
+
+import muhat as mh
+from muhat.bags.kernel import DistributionKernel, memo
+from muhat.bags.machines import OneClassSupportMeasureMachine, SupportMeasureClassifier, SupportMeasureRegressor
+from muhat.datasets import draw_bags
+
+
+@pytest.fixture(autouse=True)
+def _empty_memo():
+    memo.clear()
+
+
+# ---------------------------------------------------------------- the machines are scikit-learn's, on bags
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("level2", ["linear", mh.Gaussian(), mh.Matern()])
+def test_classifier_is_svc_on_the_gram_matrix(level2, n_classes):
+    (train, y), (test, _) = labelled_bags(n_classes=n_classes), labelled_bags(seed=1)
+    kernel = DistributionKernel(level2=level2)
+    svc = SVC(kernel="precomputed", C=3.0).fit(kernel.fit_transform(train), y)
+    machine = SupportMeasureClassifier(level2=level2, C=3.0).fit(train, y)
+    assert_array_equal(machine.predict(test), svc.predict(kernel.transform(test)))
+    assert_array_equal(machine.decision_function(test), svc.decision_function(kernel.transform(test)))
+    assert_array_equal(machine.support_, svc.support_)
+    assert (machine.kernel_, machine.level2_) == (kernel.kernel_, kernel.level2_)
+
+
+def test_regressor_is_svr_on_the_gram_matrix():
+    (train, y), (test, _) = labelled_bags(), labelled_bags(seed=1)
+    kernel = DistributionKernel(level2=mh.Gaussian())
+    svr = SVR(kernel="precomputed", C=3.0, epsilon=0.2).fit(kernel.fit_transform(train), y)
+    machine = SupportMeasureRegressor(C=3.0, epsilon=0.2).fit(train, y)
+    assert_array_equal(machine.predict(test), svr.predict(kernel.transform(test)))
+
+
+def test_one_class_machine_is_one_class_svm_on_the_gram_matrix():
+    (train, _), (test, _) = labelled_bags(), labelled_bags(seed=1)
+    kernel = DistributionKernel(level2=mh.Gaussian())
+    svm = OneClassSVM(kernel="precomputed", nu=0.3).fit(kernel.fit_transform(train))
+    machine = OneClassSupportMeasureMachine(nu=0.3).fit(train)
+    K = kernel.transform(test)
+    assert_array_equal(machine.score_samples(test), svm.score_samples(K))
+    # scikit-learn subtracts the offset before it rounds.
+    assert_allclose(machine.decision_function(test), svm.decision_function(K), rtol=0, atol=1e-14)
+    assert_array_equal(machine.predict(test), svm.predict(K))
+    assert set(machine.predict(test)) == {-1, 1}
+    assert_array_equal(machine.fit_predict(train), machine.fit(train).predict(train))
+
+
+def test_classes_that_differ_in_covariance_alone():
+    """All bags have mean zero, so that their averages say nothing of the class; their mean elements do."""
+    rng = np.random.default_rng(0)
+    y = np.arange(120) % 2
+    rotations = [np.array([[1.0, 0.8], [0.8, 1.0]]), np.array([[1.0, -0.8], [-0.8, 1.0]])]
+    bags = [rng.multivariate_normal(np.zeros(2), rotations[label], size=20) for label in y]
+    assert cross_val_score(SupportMeasureClassifier(), bags, y, cv=4).mean() > 0.95
+    assert cross_val_score(SupportMeasureClassifier(kernel=mh.Linear(), level2="linear"), bags, y, cv=4).mean() < 0.65
+
+
+def test_regression_on_the_spread():
+    rng = np.random.default_rng(0)
+    y = rng.uniform(1, 3, size=90)
+    bags = [rng.normal(scale=scale, size=(rng.integers(30, 60), 2)) for scale in y]
+    assert cross_val_score(SupportMeasureRegressor(C=10.0), bags, y, cv=3).min() > 0.85
+
+
+def test_group_anomalies():
+    rng = np.random.default_rng(0)
+    normal = np.concatenate([rng.normal(-2, 1, size=(400, 2)), rng.normal(2, 1, size=(400, 2))])
+    odd = normal[:400]  # every row of an odd bag is a normal one
+    train, _ = draw_bags(normal, odd, n_normal=60, n_anomalous=0, size=15, random_state=1)
+    test, labels = draw_bags(normal, odd, n_normal=30, n_anomalous=30, size=15, share=1.0, random_state=2)
+    machine = OneClassSupportMeasureMachine(nu=0.1).fit(train)
+    assert roc_auc_score(labels, machine.score_samples(test)) > 0.95
+    assert (machine.predict(train) < 0).mean() <= 0.15
+
+
+def test_labels_of_any_kind():
+    bags, y = labelled_bags(n_classes=3)
+    numbers = SupportMeasureClassifier(C=100.0).fit(bags, y)
+    names = np.array(["small", "tall", "wide"])
+    words = SupportMeasureClassifier(C=100.0).fit(bags, names[y])
+    assert words.classes_.tolist() == ["small", "tall", "wide"]
+    assert_array_equal(words.predict(bags), names[numbers.predict(bags)])
+    assert words.decision_function(bags).shape == (len(bags), 3)
+    assert words.score(bags, names[y]) > 0.8
+
+
+def test_probabilities_by_calibration():
+    bags, y = labelled_bags(60, n_classes=3)
+    calibrated = CalibratedClassifierCV(SupportMeasureClassifier(), cv=3).fit(bags, y)
+    probabilities = calibrated.predict_proba(bags)
+    assert_allclose(probabilities.sum(axis=1), 1)
+    assert (probabilities.argmax(axis=1) == y).mean() > 0.8
+
+
+# ---------------------------------------------------------------- searches
+
+
+def counted_search(grid, kernel, **options):
+    """Kernel values that a search computes, and its scores."""
+    memo.clear()
+    Counting.values = 0
+    bags, y = labelled_bags(low=2)
+    machine = SupportMeasureClassifier(kernel=kernel, **options)
+    search = GridSearchCV(machine, grid, cv=3, refit=False, return_train_score=True).fit(bags, y)
+    return Counting.values, search.cv_results_
+
+
+@pytest.mark.parametrize("mean", [None, mh.ShrunkKernelMean()], ids=["plain", "shrunk"])
+@pytest.mark.parametrize("bandwidth", ["median", 2.0])
+def test_a_search_over_c_computes_each_gram_matrix_once(bandwidth, mean):
+    once, _ = counted_search({"C": [1.0]}, Counting(bandwidth), mean=mean)
+    many, _ = counted_search({"C": [0.1, 1.0, 10.0, 100.0]}, Counting(bandwidth), mean=mean)
+    assert many == once > 0
+    level2 = {"level2": ["linear", mh.Gaussian(), mh.Gaussian(0.2)], "C": [1.0, 10.0]}
+    assert counted_search(level2, Counting(bandwidth), mean=mean)[0] == once
+
+
+def test_a_kernel_function_is_recalled_too():
+    calls = []
+
+    def function(X, Y):
+        calls.append(1)
+        return X @ Y.T
+
+    bags, y = labelled_bags()
+    for C in (1.0, 10.0):
+        SupportMeasureClassifier(kernel=mh.as_kernel(function), C=C).fit(bags, y)
+        assert len(calls) == 1
+
+
+def test_what_is_recalled_changes_no_result():
+    grid = {"kernel__bandwidth": [0.5, 3.0], "level2__bandwidth": [0.1, "median"], "C": [0.1, 10.0]}
+    _, results = counted_search(grid, Counting())
+    for params, *scores in zip(results["params"], *(results[f"split{k}_test_score"] for k in range(3)), strict=True):
+        alone = counted_search({name: [value] for name, value in params.items()}, Counting())[1]
+        assert [alone[f"split{k}_test_score"][0] for k in range(3)] == scores
+
+
+def test_parameters_of_kernels_and_mean_in_a_grid():
+    bags, y = labelled_bags(30)
+    grid = {
+        "mean__shrinkage": [0.1, "loo"],
+        "kernel__bandwidth": [1.0, "median"],
+        "level2__bandwidth": [0.3, "median"],
+        "C": [1.0, 10.0],
+    }
+    machine = SupportMeasureClassifier(mean=mh.ShrunkKernelMean())
+    search = GridSearchCV(machine, grid, cv=3).fit(bags, y)
+    assert len(search.cv_results_["params"]) == 16
+    assert search.best_score_ > 0.8
+    assert machine.get_params()["kernel__bandwidth"] == "median"
+    assert search.score(bags, y) > 0.8
+
+
+def test_a_whole_kernel_or_mean_in_a_grid():
+    bags, y = labelled_bags(30)
+    grid = {
+        "kernel": [mh.Gaussian(), mh.Laplace(), mh.Linear()],
+        "mean": [None, mh.SpectralKernelMean(lam=0.1)],
+        "level2": ["linear", mh.Matern()],
+    }
+    search = GridSearchCV(SupportMeasureClassifier(), grid, cv=2).fit(bags, y)
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+
+
+def test_searches_of_the_other_machines():
+    bags, y = labelled_bags(30)
+    assert GridSearchCV(SupportMeasureRegressor(), {"C": [1.0], "epsilon": [0.1, 0.5]}, cv=2).fit(bags, y).best_score_
+    search = GridSearchCV(OneClassSupportMeasureMachine(), {"nu": [0.1, 0.5]}, cv=2, scoring="accuracy")
+    assert search.fit(bags, np.ones(30)).best_params_["nu"] == 0.1
+
+
+def test_threads_and_pipelines():
+    bags, y = labelled_bags(30)
+    scaled = FunctionTransformer(lambda bags: [bag / 10 for bag in bags])
+    plain = cross_val_score(SupportMeasureClassifier(), bags, y, cv=3)
+    assert_array_equal(cross_val_score(make_pipeline(scaled, SupportMeasureClassifier()), bags, y, cv=3), plain)
+    memo.clear()
+    with parallel_config("threading", n_jobs=2):
+        assert_array_equal(cross_val_score(SupportMeasureClassifier(), bags, y, cv=3), plain)
+
+
+def test_probabilities_on_request():
+    rng = np.random.default_rng(0)
+    y = np.array(["a", "b", "c"])[np.arange(60) % 3]
+    bags = [rng.normal(scale=1.0 + 2 * (label == "b") + 5 * (label == "c"), size=(12, 2)) for label in y]
+    machine = SupportMeasureClassifier(C=10.0, probability=True).fit(bags, y)
+    chances = machine.predict_proba(bags)
+    assert_allclose(chances.sum(axis=1), 1.0)
+    assert (machine.classes_[chances.argmax(axis=1)] == y).mean() > 0.8
+    assert not hasattr(SupportMeasureClassifier(), "predict_proba")
+    with pytest.raises(AttributeError, match="predict_proba") as refused:
+        SupportMeasureClassifier().fit(bags, y).predict_proba(bags)
+    assert "probability=True" in str(refused.value.__cause__)

@@ -1,0 +1,145 @@
+"""Over workers: one that is killed changes nothing; cells that fail are run again, and their error is told."""
+
+import functools
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from workers import BAGS, CELLS, FEATURES, X, Y, chunked, processes, shrinkage_of_cell, squared_mmd
+
+import muhat as mh
+from muhat.distributed import cluster as over_workers
+from muhat.distributed.cluster import bag_gram, map_cells, mmd_distance, sketch_collection
+
+PAUSE = 120.0
+
+
+@pytest.fixture(scope="module")
+def client():
+    """One worker more than are killed; that Dask starts new ones is not relied on."""
+    with processes(len(OPERATIONS) + 1, set_as_default=False) as made:
+        yield made
+
+
+def pause_once(marker, place, file):
+    """The first task that comes to this place leaves its process number, and waits for what comes."""
+    if place:
+        try:
+            handle = os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY)
+        except FileExistsError:
+            return
+        os.close(handle)
+        Path(marker).write_text(str(os.getpid()), encoding="utf-8")
+        time.sleep(PAUSE)
+
+
+def paused_block(rows, number, folder):
+    pause_once(f"{folder}/pid", number == 6, f"{folder}/paused")
+    return rows
+
+
+def paused_gaussian(A, B, folder):
+    pause_once(f"{folder}/pid", len(os.listdir(f"{folder}/calls")) >= 15, f"{folder}/paused")
+    Path(f"{folder}/calls/{time.monotonic_ns()}").touch()
+    return mh.Gaussian(1.0)(A, B)
+
+
+def paused_cell(cell, folder):
+    pause_once(f"{folder}/pid", cell == CELLS[5], f"{folder}/paused")
+    return shrinkage_of_cell(cell)
+
+
+def paused_sketch(client, folder):
+    import dask
+
+    blocks = [dask.delayed(paused_block)(part, i, folder) for i, part in enumerate(np.array_split(X, 12))]
+    return sketch_collection(FEATURES["nystroem"], blocks, client=client).mean_features()
+
+
+def paused_cells(client, folder):
+    found = dict(map_cells(functools.partial(paused_cell, folder=folder), CELLS, client))
+    return [found[i] for i in range(len(CELLS))]
+
+
+def paused_kernel(folder):
+    return mh.as_kernel(functools.partial(paused_gaussian, folder=folder))
+
+
+# With a pause in the middle, over workers; and what comes out on one machine.
+OPERATIONS = {
+    "sketch": (paused_sketch, lambda: FEATURES["nystroem"].transform(X).mean(axis=0)),
+    "mmd": (
+        lambda client, folder: mmd_distance(chunked(X), chunked(Y), paused_kernel(folder), client=client).squared,
+        lambda: squared_mmd(mh.Gaussian(1.0), X, Y, False),
+    ),
+    "bags": (
+        lambda client, folder: bag_gram(BAGS, paused_kernel(folder), mh.ShrunkKernelMean(), client=client),
+        lambda: mh.DistributionKernel(mh.Gaussian(1.0), mh.ShrunkKernelMean()).fit_transform(BAGS),
+    ),
+    "cells": (paused_cells, lambda: [shrinkage_of_cell(cell) for cell in CELLS]),
+}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL")
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_a_killed_worker_changes_nothing(client, monkeypatch, operation, tmp_path):
+    monkeypatch.setattr(over_workers, "GROUP_ROWS", 20)
+    (tmp_path / "calls").mkdir()
+    killed = []
+
+    def kill():
+        deadline = time.monotonic() + PAUSE
+        while not killed and time.monotonic() < deadline:
+            time.sleep(0.02)
+            written = (tmp_path / "pid").read_text(encoding="utf-8") if (tmp_path / "pid").exists() else ""
+            if written:
+                os.kill(int(written), signal.SIGKILL)
+                killed.append(int(written))
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    paused, expected = OPERATIONS[operation]
+    found = paused(client, str(tmp_path))
+    killer.join()
+    assert len(killed) == 1
+    assert killed[0] != os.getpid()
+    assert_allclose(found, expected(), rtol=1e-10, atol=1e-10)
+
+
+def fails_at_first(cell):
+    number, folder = cell
+    marker = Path(folder) / f"{number}-{time.monotonic_ns()}"
+    marker.touch()
+    tries = len(list(Path(folder).glob(f"{number}-*")))
+    if tries <= number:
+        raise RuntimeError(f"try {tries}")
+    return tries
+
+
+def test_cells_are_tried_again(client, tmp_path):
+    cells = [(number, str(tmp_path)) for number in range(3)]
+    assert dict(map_cells(fails_at_first, cells, client, retries=2)) == {0: 1, 1: 2, 2: 3}
+
+
+def test_an_error_names_its_cell(client, tmp_path):
+    with pytest.raises(RuntimeError, match="try 2") as caught:
+        list(map_cells(fails_at_first, [(9, str(tmp_path))], client, retries=1))
+    assert caught.value.__notes__ == [f"in cell 0: {(9, str(tmp_path))!r}"]
+
+
+def test_closing_calls_the_other_cells_off(client, tmp_path):
+    def mark(number, folder=str(tmp_path)):
+        Path(folder, str(number)).touch()
+        time.sleep(0.1)
+
+    results = map_cells(mark, range(400), client)
+    next(results)
+    results.close()
+    client.submit(time.sleep, 0, pure=False, priority=-1).result()  # it comes after all cells that are left
+    assert len(list(tmp_path.iterdir())) < 200

@@ -1,0 +1,245 @@
+"""Sketches: against the estimators on the Gram matrix, and the laws of merging."""
+
+import itertools
+import tracemalloc
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sketches import FEATURES, FULL, X, assert_equal_sketches
+from tables import data_sets, sample
+
+import muhat as mh
+from muhat.features.fourier import Fourier
+from muhat.features.nystroem import Nystroem
+from muhat.features.reservoir import row_keys
+from muhat.features.sketch import MeanSketch
+from muhat.features.sums import feature_mean
+
+ESTIMATES = {
+    "simple": ({"lam": 0.0, "scale": "loo"}, mh.ShrunkKernelMean("precomputed")),
+    "plain": ({"lam": 0.0}, mh.KernelMean("precomputed")),
+    "deletion": ({}, mh.SpectralKernelMean("precomputed")),
+    "theorem4": ({"lam": "theorem4"}, mh.SpectralKernelMean("precomputed", lam="theorem4")),
+    "nested": ({"scale": "loo"}, mh.SpectralKernelMean("precomputed", scale="loo")),
+    "fixed": ({"lam": 0.7}, mh.SpectralKernelMean("precomputed", lam=0.7)),
+    "fixed, scaled": ({"lam": 0.7, "scale": 0.5}, mh.SpectralKernelMean("precomputed", lam=0.7, scale=0.5)),
+    "zero": ({"lam": np.inf}, mh.SpectralKernelMean("precomputed", lam=np.inf)),
+}
+
+
+def feature_matrices():
+    """Names and matrices with few and many columns, ties, zeros and no mean."""
+    matrices = {f"linear, {name}": rows for name, rows in data_sets().items()}
+    matrices |= {f"nystroem, {name}": f.transform(X[:40]) for name, f in FEATURES.items()}
+    return matrices | {"wide": sample(6, 15, seed=8), "zero": np.zeros((4, 2)), "one column": sample(9, 1, seed=9)}
+
+
+@pytest.mark.parametrize("estimate", ESTIMATES)
+@pytest.mark.parametrize("name", feature_matrices())
+def test_feature_means_are_those_of_the_gram_matrix(name, estimate):
+    settings, estimator = ESTIMATES[estimate]
+    Z = feature_matrices()[name]
+    K = Z @ Z.T
+    mean = feature_mean(Z, **settings)
+    fitted = estimator.fit(K)
+    rho = max(np.trace(K) / len(K), 1e-300)
+    assert_allclose(mean.weights * len(Z), fitted.weights_ * len(Z), atol=1e-9)
+    assert_allclose(mean.score / rho, fitted.loo_score_ / rho, atol=1e-9)
+    assert_allclose(mean.coefficients, Z.T @ mean.weights, atol=1e-9 * np.sqrt(rho))
+    if hasattr(fitted, "lam_") and estimate != "nested":  # not analytic: λ to half of the digits
+        assert_allclose(mean.lam, fitted.lam_, rtol=1e-9)
+    if hasattr(fitted, "shrinkage_"):
+        assert_allclose(1 - mean.scale, fitted.shrinkage_, atol=1e-12)
+
+
+@pytest.mark.parametrize("scale", [1e-140, 1e-5, 1e5, 1e140])
+def test_units_do_not_matter(scale):
+    Z = FEATURES["nystroem"].transform(X[:40])
+    for settings, _ in (ESTIMATES[name] for name in ("simple", "deletion", "theorem4")):
+        assert_allclose(feature_mean(scale * Z, **settings).weights, feature_mean(Z, **settings).weights, rtol=1e-9)
+
+
+# ---------------------------------------------------------------- sketches against all rows at once
+
+
+@pytest.mark.parametrize("second_moment", [False, True])
+@pytest.mark.parametrize("name", FEATURES)
+def test_the_plain_mean_is_the_average_of_the_features(name, second_moment):
+    features = FEATURES[name]
+    sketch = MeanSketch(features, second_moment).update(X[:100]).update(X[100:])
+    Z = features.transform(X)
+    assert sketch.n_ == 300
+    assert_allclose(sketch.mean_features(), Z.mean(axis=0), atol=1e-12)
+    assert_allclose(sketch(X[:9]), Z[:9] @ Z.mean(axis=0), atol=1e-12)
+    other = MeanSketch(features, second_moment).update(X[:50])
+    assert_allclose(sketch.distance(other), np.linalg.norm(Z.mean(axis=0) - Z[:50].mean(axis=0)), atol=1e-12)
+    assert sketch.distance(sketch) == 0.0
+
+
+@pytest.mark.parametrize("name", FEATURES)
+def test_shrinkage_from_sums_alone(name):
+    Z = FEATURES[name].transform(X)
+    sketch = MeanSketch(FEATURES[name]).update(X)
+    fitted = mh.ShrunkKernelMean("precomputed").fit(Z @ Z.T)
+    assert_allclose(sketch.shrinkage(), fitted.shrinkage_, atol=1e-12)
+    assert_allclose(sketch.mean_features(scale="loo"), Z.T @ fitted.weights_, atol=1e-12)
+    assert_allclose(sketch.choose(0.0, "loo").score, fitted.loo_score_, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", FEATURES)
+@pytest.mark.parametrize("estimate", ["theorem4", "deletion", "nested", "fixed"])
+def test_spectral_shrinkage_with_all_rows_in_the_reservoir(name, estimate):
+    """All rows kept, some of them several times: then deletion is exact."""
+    settings = {"lam": "loo", **ESTIMATES[estimate][0]}
+    rows = np.concatenate([X[:60], X[:20], X[:5]])
+    Z = FEATURES[name].transform(rows)
+    sketch = MeanSketch(FEATURES[name], second_moment=True, reservoir=100).update(rows)
+    want = feature_mean(Z, **settings)
+    got = sketch.choose(**settings)
+    assert_allclose(got.score, want.score, rtol=1e-10)
+    assert_allclose(got.scale, want.scale, rtol=1e-6)
+    assert_allclose(sketch.mean_features(**settings), want.coefficients, rtol=0, atol=1e-7 * np.abs(Z).max())
+
+
+def test_deletion_from_a_sample_is_near_that_of_all_rows():
+    rows = sample(1000, 30, seed=0, shift=0.0) * np.linspace(0.2, 2, 30) + 0.05 * np.linspace(2, 0, 30)
+    features = Nystroem(mh.Linear(), 35, random_state=0).fit(rows)
+    want = feature_mean(features.transform(rows))
+    assert 1 < want.lam < 1000
+    for seed in range(5):
+        sketch = MeanSketch(features, second_moment=True, reservoir=200, random_state=seed).update(rows)
+        got = sketch.choose("loo")
+        assert len(sketch._kept.rows) == 200
+        assert_allclose(got.lam, want.lam, rtol=0.15)
+        assert_allclose(got.score, want.score, rtol=1e-5)
+
+
+@pytest.mark.parametrize("settings", [{}, {"scale": "loo"}, {"lam": "theorem4"}, {"lam": 0.5}])
+def test_mean_elements_are_in_the_space_of_the_kernel(settings):
+    features = FEATURES["nystroem"]
+    sketch = MeanSketch(features, second_moment=True).update(X)
+    element = sketch.mean_element(**settings)
+    assert element.kernel == mh.Gaussian(1.0)
+    assert_allclose(element(X[:9]), sketch(X[:9], **settings), atol=1e-9)
+    assert_allclose(element.norm(), np.linalg.norm(sketch.mean_features(**settings)), atol=1e-9)
+    if not settings:
+        exact = mh.embed(mh.Gaussian(1.0), X)
+        assert element.distance(exact) ** 2 <= features.approximation_error_
+        complete = Nystroem(mh.Gaussian(1.0), len(X)).fit(X)
+        assert MeanSketch(complete).update(X).mean_element().distance(exact) < 1e-7
+
+
+# ---------------------------------------------------------------- laws
+
+
+@pytest.mark.parametrize("name", FEATURES)
+def test_merging_is_associative_and_commutative(name):
+    parts = [MeanSketch(FEATURES[name], **FULL).update(part) for part in np.split(X, [20, 110, 115])]
+    whole = MeanSketch(FEATURES[name], **FULL).update(X)
+    a, b, c, d = parts
+    assert_equal_sketches((a + b) + (c + d), whole)
+    assert_equal_sketches(a + (b + (c + d)), whole)
+    for order in itertools.permutations(parts):
+        assert_equal_sketches(sum(order), whole)
+        assert_array_equal(sum(order)._kept.rows, whole._kept.rows)
+    assert [part.n_ for part in parts] == [20, 90, 5, 185]
+
+
+def test_merge_is_in_place_and_plus_is_not():
+    a, b = (MeanSketch(FEATURES["fourier"]).update(part) for part in (X[:10], X[10:]))
+    both = a + b
+    assert (a.n_, b.n_, both.n_) == (10, 290, 300)
+    assert a.merge(b) is a
+    assert_equal_sketches(a, both)
+    assert b.n_ == 290
+    assert sum([b]) is not b
+    assert a.merge(a).n_ == 600
+
+
+@pytest.mark.parametrize("name", FEATURES)
+def test_downdate_undoes_update(name):
+    sketch = MeanSketch(FEATURES[name], second_moment=True, reservoir=300).update(X[:80])
+    want = MeanSketch(FEATURES[name], second_moment=True, reservoir=300).update(X[:80])
+    assert_equal_sketches(sketch.update(X[80:]).downdate(X[80:]), want)
+    assert_equal_sketches(sketch.downdate(X[:80]), MeanSketch(FEATURES[name], second_moment=True, reservoir=300))
+    assert not sketch._sums.moment.any()
+
+
+def test_a_reservoir_stays_a_sample_after_downdates():
+    """Those of the remaining rows whose keys are below the limit; rows that left do not come back."""
+    sketch = MeanSketch(FEATURES["fourier"], reservoir=50).update(X).downdate(X[:150])
+    limit = sketch._kept.limit
+    keys = row_keys(X, 0)
+    assert_array_equal(np.sort(keys[150:][keys[150:] < limit]), sketch._kept.keys)
+    again = sketch.update(X[:150])
+    assert_equal_sketches(again, MeanSketch(FEATURES["fourier"], reservoir=50).update(X))
+
+
+def test_the_reservoir_counts_repetitions():
+    rows = np.concatenate([X[:10], X[:4], X[:4], -0.0 * X[:1], 0.0 * X[:1]])
+    kept = MeanSketch(FEATURES["fourier"], reservoir=20).update(rows)._kept
+    assert len(kept.rows) == 11
+    assert sorted(kept.counts.tolist()) == [1] * 6 + [2] + [3] * 4
+
+
+def test_the_reservoir_is_a_uniform_sample():
+    """Each row is kept with probability 60/300: over 200 seeds, counts within 4.5 standard errors, and keys even."""
+    counts = np.zeros(300)
+    for seed in range(200):
+        keys = row_keys(X, seed)
+        counts[np.argsort(keys)[:60]] += 1
+    spread = np.sqrt(200 * 0.2 * 0.8)
+    assert np.abs(counts - 40).max() < 4.5 * spread
+    assert 0.7 < counts.var() / spread**2 < 1.3
+    many = row_keys(sample(20_000, 2, seed=1), 0)
+    assert len(np.unique(many)) == 20_000
+    share = np.histogram(many.astype(float) / 2**64, 20, (0, 1))[0]
+    assert np.abs(share - 1000).max() < 4.5 * np.sqrt(950)
+
+
+# ---------------------------------------------------------------- kinds of input, memory
+
+
+class OnDisk:
+    """Rows that can only be sliced, as in an HDF5 file."""
+
+    def __init__(self, rows):
+        self._rows, self.shape, self.largest = rows, rows.shape, 0
+
+    def __getitem__(self, key):
+        self.largest = max(self.largest, len(self._rows[key]))
+        return self._rows[key]
+
+
+def test_anything_that_can_be_sliced(tmp_path, monkeypatch):
+    monkeypatch.setattr("muhat.features.sketch._ROWS", 64)
+    want = MeanSketch(FEATURES["nystroem"], **FULL).update(X)
+    on_disk = np.memmap(tmp_path / "rows", dtype=np.float64, mode="w+", shape=X.shape)
+    on_disk[:] = X
+    lazy = OnDisk(X)
+    frame = pd.DataFrame(X, index=np.arange(300)[::-1] + 0.5)
+    for same in (on_disk, lazy, X.tolist(), frame, np.asfortranarray(X)):
+        assert_equal_sketches(MeanSketch(FEATURES["nystroem"], **FULL).update(same), want)
+    assert lazy.largest == 64
+    assert MeanSketch(FEATURES["nystroem"]).update(X[:0]).n_ == 0
+    single = MeanSketch(FEATURES["nystroem"]).update(X.astype(np.float32))
+    assert_allclose(single.mean_features(), want.mean_features(), atol=1e-6)
+    assert single.mean_features().dtype == np.float64
+
+
+def test_memory_does_not_grow_with_the_rows():
+    features = Fourier(mh.Gaussian(1.0), 200, random_state=0).fit(X)
+
+    def peak(n):
+        rows = np.broadcast_to(X[:1], (n, 3))
+        sketch = MeanSketch(features, reservoir=10)
+        tracemalloc.start()
+        sketch.update(rows)
+        used = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        return used
+
+    peak(5_000)
+    assert peak(60_000) < 1.2 * peak(15_000) < 2e7

@@ -1,0 +1,187 @@
+"""Sketches in files, and what is refused."""
+
+import json
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sketches import FEATURES, FULL, X, assert_equal_sketches
+from sklearn.exceptions import NotFittedError
+from sklearn.gaussian_process.kernels import RBF
+
+import muhat as mh
+from muhat.features.fourier import Fourier
+from muhat.features.nystroem import Nystroem
+from muhat.features.sketch import MeanSketch
+from muhat.features.sums import feature_mean
+
+
+@pytest.mark.parametrize("name", FEATURES)
+@pytest.mark.parametrize("settings", [{}, FULL, {"reservoir": 7, "random_state": 3}], ids=str)
+def test_a_saved_sketch_comes_back(name, settings, tmp_path):
+    sketch = MeanSketch(FEATURES[name], **settings).update(X[:100])
+    sketch.save(tmp_path / "sketch.npz")
+    loaded = MeanSketch.load(str(tmp_path / "sketch.npz"))
+    assert_equal_sketches(loaded, sketch, tol=0.0)
+    assert repr(loaded) == repr(sketch)
+    assert loaded.features.fingerprint_ == sketch.features.fingerprint_
+    assert_equal_sketches(loaded.update(X[100:]), sketch.update(X[100:]), tol=0.0)
+    assert_array_equal(loaded.features.transform(X), sketch.features.transform(X))
+    assert (loaded + sketch).n_ == 600
+    assert_equal_sketches(pickle.loads(pickle.dumps(sketch)).merge(loaded), sketch + loaded)
+
+
+def test_names_are_saved(tmp_path):
+    frame = pd.DataFrame(X, columns=list("abc"))
+    MeanSketch(Fourier(mh.Matern(), 20, True, random_state=0).fit(frame)).update(frame).save(tmp_path / "a")
+    features = MeanSketch.load(tmp_path / "a").features
+    assert list(features.feature_names_in_) == list("abc")
+    assert features.orthogonal
+    assert features.transform(frame).shape == (300, 20)
+
+
+def changed(source, target, **arrays):
+    with np.load(source) as archive:
+        held = dict(archive)
+    header = json.loads(str(held["header"])) | arrays.pop("header", {})
+    held |= {"header": np.array(json.dumps(header)), **arrays}
+    np.savez(target, **{name: value for name, value in held.items() if value is not None})
+    return target
+
+
+DAMAGE = {
+    "format": {"header": {"format": "muhat.MeanSketch.0"}},
+    "kernel": {"header": {"kernel": {"kernel": "Gaussian", "parameters": {"bandwidth": 2.0}}}},
+    "unknown kernel": {"header": {"kernel": {"kernel": "eval", "parameters": {}}}},
+    "no kernel": {"header": {"kernel": None}},
+    "n": {"header": {"n": -1}},
+    "no total": {"total": None},
+    "short total": {"total": np.zeros(3)},
+    "infinite total": {"total": np.full(20, np.inf)},
+    "moment": {"moment": np.zeros((2, 2))},
+    "no moment": {"moment": None},
+    "landmarks": {"featureslandmarks_": X[:20]},
+    "rows": {"rows": np.zeros((1, 2))},
+    "counts": {"counts": np.zeros(1)},
+}
+
+
+@pytest.mark.parametrize("case", DAMAGE)
+def test_damaged_files_are_refused(case, tmp_path):
+    MeanSketch(FEATURES["nystroem"], **FULL).update(X).save(tmp_path / "good.npz")
+    path = changed(tmp_path / "good.npz", tmp_path / "bad.npz", **DAMAGE[case])
+    with pytest.raises(ValueError, match=r"bad\.npz is no sketch"):
+        MeanSketch.load(path)
+
+
+def test_other_files_are_refused(tmp_path):
+    (tmp_path / "text").write_text("no sketch")
+    (tmp_path / "empty").touch()
+    np.savez(tmp_path / "other.npz", a=np.ones(3))
+    np.savez(tmp_path / "object.npz", header=np.array({"a": 1}, dtype=object))
+    np.save(tmp_path / "array.npy", np.ones(3))
+    for name in ("text", "empty", "other.npz", "object.npz", "array.npy"):
+        with pytest.raises(ValueError, match=f"{name} is no sketch"):
+            MeanSketch.load(tmp_path / name)
+    with pytest.raises(FileNotFoundError):
+        MeanSketch.load(tmp_path / "nowhere")
+
+
+# ---------------------------------------------------------------- what is refused
+
+
+def sketch(name="nystroem", rows=X, **settings):
+    return MeanSketch(FEATURES[name], **settings).update(rows)
+
+
+def refitted():
+    features = Nystroem(mh.Gaussian(1.0), 5, random_state=0).fit(X)
+    held = MeanSketch(features)
+    features.set_params(random_state=1).fit(X)
+    return held
+
+
+FUNCTION = Nystroem(mh.as_kernel(RBF(1.0)), 5, random_state=0).fit(X)
+BAD = {
+    "other features": (
+        lambda: sketch().merge(sketch("fourier")),
+        r"two features meet \(fingerprints .*fit features once",
+    ),
+    "sum of other features": (lambda: sketch() + sketch("fourier"), "two features meet"),
+    "distance of other features": (lambda: sketch().distance(sketch("linear")), "two features meet"),
+    "other settings": (lambda: sketch().merge(sketch(second_moment=True)), "second_moment=True of the other .* False"),
+    "other reservoir": (lambda: sketch(reservoir=3).merge(sketch()), "reservoir=0 of the other .* must be 3"),
+    "other seed": (lambda: sketch(random_state=1) + sketch(), "random_state=0 of the other .* must be 1"),
+    "no sketch": (lambda: sketch().merge(X), "is no MeanSketch"),
+    "too many rows": (lambda: sketch(rows=X[:5]).downdate(X), "300 rows to take away and the sketch holds 5"),
+    "unseen rows": (lambda: sketch(reservoir=300).downdate(X[:3] + 1), "has not seen so often"),
+    "seen once": (lambda: sketch(reservoir=300).downdate(X[[0, 0]]), "has not seen so often"),
+    "empty": (lambda: MeanSketch(FEATURES["linear"]).mean_features(), r"empty; call update\(X\) first"),
+    "empty shrinkage": (lambda: MeanSketch(FEATURES["linear"]).shrinkage(), "empty"),
+    "empty element": (lambda: MeanSketch(FEATURES["linear"]).mean_element(), "empty"),
+    "element of Fourier": (lambda: sketch("fourier").mean_element(), r"Fourier features are no .* mean_features\(\)"),
+    "no second moment": (lambda: sketch().mean_features("theorem4"), "second_moment=True"),
+    "no second moment, number": (lambda: sketch().mean_features(0.5), "second_moment=True"),
+    "no reservoir": (lambda: sketch(second_moment=True).mean_features("loo"), "reservoir=1000"),
+    "lam": (lambda: sketch().mean_features(-1.0), r'lam=-1.0 must be .*"loo" or "theorem4"'),
+    "lam text": (lambda: sketch().choose("gcv"), "lam='gcv' must be"),
+    "scale": (lambda: sketch().choose(0.0, -1), r'scale=-1 must be .*"loo"'),
+    "theorem4, scale": (lambda: sketch(second_moment=True).choose("theorem4", "loo"), "scale=.* use scale=1.0"),
+    "one row": (lambda: sketch(rows=X[:1]).shrinkage(), "needs 2 rows, and there are 1"),
+    "width": (lambda: sketch(rows=X[:, :2]), r"X has shape \(300, 2\) and must have 3 columns"),
+    "width of a call": (lambda: sketch()(X[:, :2]), "must have 3 columns"),
+    "one dimension": (lambda: sketch(rows=X[:, 0]), r"X has shape \(300,\)"),
+    "NaN": (lambda: sketch(rows=np.full((2, 3), np.nan)), "NaN"),
+    "text": (lambda: sketch(rows=np.array([["a", "b", "c"]])), "not numbers"),
+    "overflow": (lambda: sketch("linear", rows=np.full((2, 3), 1e160)), "overflow"),
+    "refitted": (lambda: refitted().update(X), "fitted again since"),
+    "features": (lambda: MeanSketch(mh.Gaussian(1.0)), "features=Gaussian.* must be fitted features"),
+    "reservoir": (lambda: MeanSketch(FEATURES["linear"], reservoir=-1), "reservoir=-1 must be a whole number"),
+    "seed": (lambda: MeanSketch(FEATURES["linear"], random_state=None), "random_state=None must be a whole number"),
+    "function to a file": (lambda: MeanSketch(FUNCTION).save("never"), "cannot be saved as numbers; pickle"),
+    "feature mean of one row": (lambda: feature_mean(X[:1]), "minimum of 2"),
+    "feature mean overflow": (lambda: feature_mean(1e200 * X), "overflow"),
+    "feature mean lam": (lambda: feature_mean(X, lam="best"), "lam='best' must be"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input(case):
+    call, message = BAD[case]
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_features_must_be_fitted():
+    with pytest.raises(NotFittedError):
+        MeanSketch(Nystroem())
+
+
+def test_bad_rows_leave_the_sketch_as_it_was(monkeypatch):
+    monkeypatch.setattr("muhat.features.sketch._ROWS", 64)
+    held, want = sketch(**FULL), sketch(**FULL)
+    rows = X.copy()
+    rows[-1, 0] = np.nan
+    for change in (held.update, held.downdate):
+        with pytest.raises(ValueError, match="NaN"):
+            change(rows)
+    with pytest.raises(ValueError, match="has not seen"):
+        held.downdate(held._kept.rows[[0, 0]])
+    assert_equal_sketches(held, want, tol=0.0)
+
+
+def test_a_sketch_of_functions_pickles_and_merges():
+    a, b = MeanSketch(FUNCTION).update(X[:9]), pickle.loads(pickle.dumps(MeanSketch(FUNCTION).update(X[9:])))
+    assert (a + b).n_ == 300
+
+
+def test_one_row_and_a_space_of_zeros():
+    assert_allclose(sketch(rows=X[:1]).mean_features(), FEATURES["nystroem"].transform(X[:1])[0])
+    assert sketch(rows=X[:1]).choose(0.0).score is None
+    nothing = Nystroem(mh.Linear(), 2).fit(np.zeros((3, 2)))
+    held = MeanSketch(nothing, **FULL).update(np.zeros((3, 2)))
+    assert held.shrinkage() == 0.0
+    assert held.choose("loo") == (0.0, 1.0, 0.0)
+    assert_array_equal(held(np.ones((2, 2))), 0.0)

@@ -1,0 +1,328 @@
+"""Error bars against brute force, and how often they hold."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import stats
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from tables import sample
+
+import muhat as mh
+from muhat.inference.error_bars import _bernstein_radius, confidence_ball, mean_bands, mean_error
+from muhat.inference.mmd_intervals import mmd_difference_interval, mmd_interval
+
+KERNEL = mh.Gaussian(1.5)
+P = mh.GaussianMixture([0.4, 0.6], [[-1.0, 0.0], [1.0, 0.5]], [1.0, 0.5])
+X, Y, Z = sample(14, 2, seed=1), sample(11, 2, seed=2) * 1.5, sample(9, 2, seed=3) + 0.4
+METHODS = ("jackknife", "bootstrap")
+
+
+def unbiased_mmd(X, Y, kernel):
+    n, m = len(X), len(Y)
+    K, L, M = kernel(X), kernel(Y), kernel(X, Y)
+    within = (K.sum() - np.trace(K)) / (n * (n - 1)) + (L.sum() - np.trace(L)) / (m * (m - 1))
+    return within - 2 * M.mean()
+
+
+# ---------------------------------------------------------------- the error
+
+
+@pytest.mark.parametrize("kernel", [KERNEL, mh.Linear(), mh.Polynomial(2)], ids=str)
+def test_the_error_is_that_of_the_pairs(kernel):
+    K = kernel(X)
+    pairs = [K[i, i] + K[j, j] - 2 * K[i, j] for i in range(14) for j in range(i)]
+    assert_allclose(mean_error(mh.KernelMean(kernel).fit(X)), np.sqrt(np.mean(pairs) / 2 / 14), rtol=1e-10)
+    assert_allclose(mean_error(mh.embed(kernel, X)), mean_error(mh.KernelMean(kernel).fit(X)), rtol=1e-12)
+    assert_allclose(mean_error(mh.KernelMean("precomputed").fit(K)), mean_error(mh.embed(kernel, X)), rtol=1e-10)
+
+
+def test_the_squared_error_is_right_on_average():
+    truth = mh.embed(KERNEL, P)
+    draws = [mh.embed(KERNEL, P.sample(15, random_state=seed)) for seed in range(400)]
+    differences = [f.distance(truth) ** 2 - mean_error(f) ** 2 for f in draws]
+    assert abs(np.mean(differences)) <= 4 * np.std(differences) / np.sqrt(400)
+
+
+def test_sample_weight_repeats():
+    counts = np.arange(14) % 3
+    weighted = mh.KernelMean(KERNEL).fit(X, sample_weight=counts)
+    repeated = mh.KernelMean(KERNEL).fit(np.repeat(X, counts, axis=0))
+    assert_allclose(mean_error(weighted), mean_error(repeated), rtol=1e-10)
+    assert_allclose(confidence_ball(weighted).radius, confidence_ball(repeated).radius, rtol=1e-10)
+    one, other = mean_bands(weighted, Z), mean_bands(repeated, Z)
+    assert_allclose(one.low, other.low, rtol=1e-10)
+
+
+# ---------------------------------------------------------------- balls
+
+
+def test_the_radius_solves_its_inequality():
+    """The level of Pinelis' inequality at the radius, for the upper bound of σ, is δ/2; and so is that of σ itself."""
+    n, variance, diameter, delta = 50, 0.3, 2.0, 0.1
+    radius = _bernstein_radius(n, variance, diameter, delta)
+    slack = diameter * np.log(2 / delta) / n
+    sigma = np.sqrt(variance + slack) + np.sqrt(slack)
+    exponent = n * radius**2 / (2 * (sigma**2 + np.sqrt(diameter) * radius / 3))
+    assert_allclose(2 * np.exp(-exponent), delta / 2, rtol=1e-10)
+    # nσ² − nV ≤ √(4 nσ² log(2/δ)) in units of D², with equality at the bound
+    gap = n * (sigma**2 - variance) / diameter
+    assert_allclose(np.exp(-(gap**2) / (4 * n * sigma**2 / diameter)), delta / 2, rtol=1e-10)
+
+
+def test_the_variance_is_self_bounding():
+    """What the proof of the constants uses, for Z = nV in units of D²: changes at most 1, squares sum to at most 2Z."""
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        rows = rng.normal(size=(12, 2)) * rng.uniform(0.1, 5.0)
+        K = mh.Gaussian(1.0)(rows)
+        squares = (2 - 2 * K) / 2
+        value = squares.sum() / (2 * (12 - 1))
+        drops = squares.sum(axis=1) / (12 - 1)
+        assert drops.max() <= 1
+        assert (drops**2).sum() <= 2 * value + 1e-12
+
+
+@pytest.mark.parametrize(
+    ("level", "method"), [(0.95, "bernstein"), (0.5, "bernstein"), (0.95, "bootstrap"), (0.5, "bootstrap")]
+)
+def test_balls_hold_the_mean(level, method):
+    truth = mh.embed(KERNEL, P)
+    balls = [
+        confidence_ball(
+            mh.embed(KERNEL, P.sample(60, random_state=seed)), level, method, n_resamples=199, random_state=0
+        )
+        for seed in range(200)
+    ]
+    share = np.mean([ball.contains(truth) for ball in balls])
+    if method == "bernstein":
+        assert share >= level
+    else:
+        assert abs(share - level) <= 0.03 + 3 * np.sqrt(level * (1 - level) / 200)  # n = 60 falls short by a little
+
+
+def test_scaled_kernels_scale_the_ball():
+    for method in ("bernstein", "bootstrap"):
+        one = confidence_ball(mh.embed(KERNEL, X), method=method, random_state=0)
+        other = confidence_ball(mh.embed(9.0 * KERNEL, X), method=method, random_state=0)
+        assert_allclose(other.radius, 3 * one.radius, rtol=1e-10)
+
+
+def test_the_ball_of_another_estimate_is_wider_by_the_distance():
+    plain, shrunk = mh.KernelMean(KERNEL).fit(X), mh.ShrunkKernelMean(KERNEL).fit(X)
+    wider = confidence_ball(shrunk).radius - confidence_ball(plain).radius
+    assert_allclose(wider, shrunk.mean_.distance(plain.mean_), rtol=1e-10)
+    assert confidence_ball(shrunk).center is shrunk.mean_
+
+
+def test_auto_knows_which_kernels_are_bounded():
+    bounded = 2.0 * (mh.Gaussian(1.0) + mh.Laplace(1.0)) * mh.Matern(1.5, 1.0)
+    assert confidence_ball(mh.embed(bounded, X)).method == "bernstein"
+    for kernel in (mh.Linear(), mh.Linear() * KERNEL, KERNEL + mh.Polynomial(2)):
+        assert confidence_ball(mh.embed(kernel, X)).method == "bootstrap"
+    assert confidence_ball(mh.embed(mh.Linear(), X), bound=30.0).method == "bernstein"
+    # without negative values D² is 2 sup k, in general 4 sup k
+    by_hand = confidence_ball(mh.embed(KERNEL, X), bound=0.5)
+    assert_allclose(by_hand.radius, confidence_ball(mh.embed(KERNEL, X)).radius)
+
+
+def test_the_bootstrap_radius_matches_a_loop():
+    ball = confidence_ball(mh.embed(KERNEL, X), 0.9, "bootstrap", n_resamples=99, random_state=3)
+    counts = np.random.default_rng(3).multinomial(14, np.full(14, 1 / 14), size=99)
+    resamples = [mh.embed(KERNEL, np.repeat(X, c, axis=0)).distance(ball.center) for c in counts]
+    assert_allclose(ball.radius, np.sort(resamples)[89] * np.sqrt(14 / 13), rtol=1e-8)
+    assert repr(ball).startswith("ConfidenceBall(radius=0.")
+
+
+# ---------------------------------------------------------------- bands
+
+
+def test_bands_of_the_plain_mean_are_t_intervals():
+    bands = mean_bands(mh.KernelMean(KERNEL).fit(X), Z, level=0.9)
+    V = KERNEL(X, Z)
+    expected = stats.ttest_1samp(V, 0.0).confidence_interval(0.9)
+    assert_allclose(bands.low, expected.low, rtol=1e-10)
+    assert_allclose(bands.high, expected.high, rtol=1e-10)
+    assert_allclose(bands.values, V.mean(axis=0), rtol=1e-10)
+    assert_array_equal(bands.points, Z)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        mh.ShrunkKernelMean(KERNEL),
+        mh.ShrunkKernelMean(KERNEL, target=mh.embed(KERNEL, np.zeros((1, X.shape[1])))),
+        mh.AdaptiveKernelMean(KERNEL),
+    ],
+    ids=["simple", "toward a point", "adaptive"],
+)
+def test_bands_of_another_estimator_refit(estimator):
+    mean = clone(estimator).fit(X)
+    bands = mean_bands(mean, Z)
+    left_out = np.array([clone(estimator).fit(np.delete(X, i, axis=0)).mean_(Z) for i in range(14)])
+    errors = np.sqrt(13 / 14 * ((left_out - left_out.mean(axis=0)) ** 2).sum(axis=0))
+    assert_allclose(bands.high - bands.low, 2 * stats.t.ppf(0.975, 13) * errors, rtol=1e-8)
+    resampled = mean_bands(mean, Z, method="bootstrap", n_resamples=50, random_state=0)
+    assert (resampled.low <= resampled.high).all()
+
+
+def test_the_adaptive_mean_of_these_rows_has_a_target():
+    assert len(mh.AdaptiveKernelMean(KERNEL).fit(X).mean_.measures) == 2
+
+
+def test_bootstrap_bands_match_a_loop():
+    bands = mean_bands(mh.embed(KERNEL, X), Z, 0.9, "bootstrap", n_resamples=99, random_state=3)
+    counts = np.random.default_rng(3).multinomial(14, np.full(14, 1 / 14), size=99)
+    draws = np.sort(counts @ KERNEL(X, Z) / 14, axis=0)
+    assert_allclose(bands.low, draws[4], rtol=1e-10)
+    assert_allclose(bands.high, draws[94], rtol=1e-10)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_bands_of_a_gram_matrix(method):
+    one = mean_bands(mh.KernelMean(KERNEL).fit(X), Z, method=method, random_state=0)
+    other = mean_bands(mh.KernelMean("precomputed").fit(KERNEL(X)), KERNEL(Z, X), method=method, random_state=0)
+    assert_allclose(other.low, one.low, rtol=1e-10)
+    assert repr(one) == repr(other)
+
+
+@pytest.mark.parametrize("level", [0.95, 0.5])
+@pytest.mark.parametrize("method", METHODS)
+def test_bands_cover(method, level):
+    points = np.array([[-1.0, 0.0], [0.0, 0.5], [1.5, 1.0]])
+    truth = mh.embed(KERNEL, P)(points)
+    covered = []
+    for seed in range(300):
+        bands = mean_bands(mh.embed(KERNEL, P.sample(40, random_state=seed)), points, level, method, 199, seed)
+        covered.append((bands.low <= truth) & (truth <= bands.high))
+    assert_allclose(np.mean(covered, axis=0), level, rtol=0, atol=0.02 + 3 * np.sqrt(level * (1 - level) / 300))
+
+
+# ---------------------------------------------------------------- squared MMDs
+
+
+def test_the_estimates_are_unbiased_mmds():
+    found = mmd_interval(X, Y, KERNEL)
+    assert_allclose(found.estimate, unbiased_mmd(X, Y, KERNEL), rtol=1e-10)
+    difference = mmd_difference_interval(X, Y, Z, KERNEL)
+    expected = unbiased_mmd(X, Y, KERNEL) - unbiased_mmd(X, Z, KERNEL)
+    assert_allclose(difference.estimate, expected, rtol=1e-10)
+    swapped = mmd_difference_interval(X, Z, Y, KERNEL)
+    assert_allclose([swapped.low, swapped.high], [-difference.high, -difference.low], rtol=1e-10)
+    assert_allclose(swapped.pvalue, 1 - difference.pvalue, rtol=1e-10)
+
+
+def variance_by_deletion(samples, statistic):
+    total = 0.0
+    for g, rows in enumerate(samples):
+        n = len(rows)
+        values = [statistic(*samples[:g], np.delete(rows, i, axis=0), *samples[g + 1 :]) for i in range(n)]
+        total += (n - 1) * np.var(values)
+    return total
+
+
+def test_the_jackknife_against_deletion():
+    by_hand = variance_by_deletion([X, Y], lambda A, B: unbiased_mmd(A, B, KERNEL))
+    assert_allclose(mmd_interval(X, Y, KERNEL).standard_error, np.sqrt(by_hand), rtol=1e-9)
+    by_hand = variance_by_deletion([X, Y, Z], lambda A, B, C: unbiased_mmd(A, B, KERNEL) - unbiased_mmd(A, C, KERNEL))
+    assert_allclose(mmd_difference_interval(X, Y, Z, KERNEL).standard_error, np.sqrt(by_hand), rtol=1e-9)
+
+
+def test_bootstrap_and_jackknife_agree_on_large_samples():
+    rows, others = sample(300, 2, seed=5), sample(200, 2, seed=6) + 1.0
+    one = mmd_interval(rows, others, KERNEL)
+    other = mmd_interval(rows, others, KERNEL, method="bootstrap", n_resamples=500, random_state=0)
+    assert_allclose(other.standard_error, one.standard_error, rtol=0.1)
+    assert_allclose([other.low, other.high], [one.low, one.high], rtol=0.1)
+
+
+@pytest.mark.parametrize("level", [0.95, 0.5])
+@pytest.mark.parametrize("method", METHODS)
+def test_intervals_cover_the_mmd(method, level):
+    Q = mh.GaussianMixture([1.0], [[0.8, -0.5]], [1.0])
+    truth = mh.embed(KERNEL, P).distance(mh.embed(KERNEL, Q)) ** 2
+    covered = []
+    for seed in range(300):
+        found = mmd_interval(
+            P.sample(60, random_state=seed), Q.sample(50, random_state=1000 + seed), KERNEL, level, method, 199, seed
+        )
+        covered.append(found.low <= truth <= found.high)
+    assert_allclose(np.mean(covered), level, rtol=0, atol=0.03 + 3 * np.sqrt(level * (1 - level) / 300))
+
+
+def test_the_relative_test_keeps_its_level():
+    """Y and Z at the same distance from X, on two sides of it."""
+    rejected = []
+    for seed in range(300):
+        rng = np.random.default_rng(seed)
+        rows, left, right = rng.normal(size=(40, 1)), rng.normal(size=(40, 1)) - 0.7, rng.normal(size=(40, 1)) + 0.7
+        rejected.append(mmd_difference_interval(rows, left, right, KERNEL).pvalue <= 0.05)
+    assert np.mean(rejected) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 300)
+    assert mmd_difference_interval(rows, left - 1.0, rows[:30] + 0.1, KERNEL).pvalue < 0.01
+
+
+# ---------------------------------------------------------------- little to measure, and bad input
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_equal_rows_have_no_error(method):
+    rows = np.ones((3, 2))
+    assert mean_error(mh.embed(KERNEL, rows)) == 0.0
+    bands = mean_bands(mh.embed(KERNEL, rows), rows, method=method)
+    assert_allclose(bands.high - bands.low, 0.0, atol=1e-12)
+    found = mmd_interval(rows, rows, KERNEL, method=method)
+    assert_allclose([found.estimate, found.low, found.high], 0.0, atol=1e-12)
+    assert np.isfinite(mmd_difference_interval(rows, rows, rows + 1, KERNEL, method=method).pvalue)
+    assert confidence_ball(mh.embed(KERNEL, rows)).radius > 0
+    assert confidence_ball(mh.embed(KERNEL, rows), method="bootstrap").radius <= 1e-7
+
+
+def test_two_rows():
+    f = mh.embed(KERNEL, X[:2])
+    assert_allclose(mean_error(f) ** 2, (1 - KERNEL(X[:1], X[1:2])[0, 0]) / 2)
+    assert np.isfinite(mean_bands(f, Z).high).all()
+    assert confidence_ball(f, method="bootstrap", random_state=0).radius > 0
+
+
+PLAIN = mh.embed(KERNEL, X)
+BAD = {
+    "level 0": (lambda: confidence_ball(PLAIN, level=0.0), "level=0.0"),
+    "level 1": (lambda: confidence_ball(PLAIN, level=1), "level=1"),
+    "method of a ball": (lambda: confidence_ball(PLAIN, method="t"), "method='t'"),
+    "unbounded": (lambda: confidence_ball(mh.embed(mh.Linear(), X), method="bernstein"), "needs a bounded kernel"),
+    "bound": (lambda: confidence_ball(PLAIN, bound=-1.0), "bound=-1.0"),
+    "no estimator": (lambda: mean_error(X), "must be a fitted mean estimator"),
+    "weighted element": (lambda: mean_error(mh.embed(KERNEL, X, weights=np.arange(14.0))), "plain average"),
+    "one row": (lambda: mean_error(mh.embed(KERNEL, X[:1])), "at least two rows"),
+    "exact mean": (lambda: mean_error(mh.embed(KERNEL, P)), "plain average"),
+    "method of bands": (lambda: mean_bands(PLAIN, Z, method="normal"), "method='normal'"),
+    "n_resamples": (lambda: mean_bands(PLAIN, Z, n_resamples=0), "n_resamples=0"),
+    "random_state": (lambda: mean_bands(PLAIN, Z, random_state="x"), "random_state='x'"),
+    "points": (lambda: mean_bands(PLAIN, Z[:, :1]), "columns|features|dimensions"),
+    "too few rows": (lambda: mmd_interval(X[:2], Y), "minimum of 3"),
+    "columns": (lambda: mmd_interval(X, Y[:, :1]), r"X, Y must have the same columns; they have \[2, 1\]"),
+    "kernel": (lambda: mmd_interval(X, Y, "gaussian"), "kernel='gaussian'"),
+    "method of an interval": (lambda: mmd_difference_interval(X, Y, Z, method="t"), "method='t'"),
+    "fractions": (
+        lambda: mean_bands(mh.KernelMean(KERNEL).fit(X, sample_weight=np.full(14, 1.5)), Z),
+        "whole numbers",
+    ),
+    "features": (
+        lambda: mean_error(mh.KernelMean(KERNEL, features=mh.Nystroem(n_components=5)).fit(X)),
+        "features=None",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input(name):
+    call, message = BAD[name]
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_not_fitted():
+    with pytest.raises(NotFittedError):
+        mean_error(mh.KernelMean())

@@ -1,0 +1,221 @@
+"""Every kernel of the table against its formula and by its laws, and kernels from elsewhere."""
+
+import pickle
+from fractions import Fraction
+
+import numpy as np
+import oracles
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.gaussian_process import kernels as gp
+from sklearn.metrics import pairwise
+from tables import FUNCTIONS, KERNELS, data_sets, sample
+
+import muhat as mh
+
+every_kernel = pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
+by_width = pytest.mark.parametrize("width", [1, 3, 4, 5, 30])  # up to 4 columns distances go one way, beyond another
+DATA = data_sets()
+
+# ---------------------------------------------------------------- values
+
+
+@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("data", DATA)
+def test_gram_and_diagonal(name, data):
+    X = DATA[data]
+    Y = sample(4, X.shape[1], seed=99)
+    kernel, k = KERNELS[name], FUNCTIONS[name]
+    # Matern's kernels take a root of the squared distance, which turns rounding 1e-16 of |x|^2 into its root.
+    atol = 1e-10 * max(1.0, np.abs(oracles.gram(k, X, X)).max())
+    assert_allclose(kernel(X, Y), oracles.gram(k, X, Y), rtol=1e-10, atol=atol)
+    assert_allclose(kernel(X), oracles.gram(k, X, X), rtol=1e-10, atol=atol)
+    assert_allclose(kernel.diag(X), k(X, X), rtol=1e-10)
+    assert_array_equal(kernel(X), kernel(X).T)
+
+
+@every_kernel
+def test_a_number_is_resolved_already(kernel):
+    assert kernel.resolve(DATA["generic"]) == kernel
+
+
+def test_composite_kernels_resolve_their_parts():
+    X = DATA["generic"]
+    s = mh.Gaussian().resolve(X)
+    assert (mh.Gaussian() + mh.Linear()).resolve(X) == s + mh.Linear()
+    assert (mh.Gaussian() * mh.Linear()).resolve(X) == s * mh.Linear()
+    assert (2.0 * mh.Gaussian()).resolve(X) == 2.0 * s
+
+
+# ---------------------------------------------------------------- laws
+
+
+@every_kernel
+@by_width
+def test_symmetric_and_positive_semidefinite(kernel, width):
+    X = np.concatenate([sample(20, width, seed=1), sample(3, width, seed=1)])
+    K = kernel(X)
+    assert_array_equal(K, K.T)
+    assert np.linalg.eigvalsh(K)[0] >= -1e-12 * np.trace(K)
+    Y = sample(7, width, seed=2)
+    assert_allclose(kernel(X, Y), kernel(Y, X).T, rtol=1e-12, atol=1e-300)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "largest"),
+    [
+        *[(kernel, 1.0) for kernel in KERNELS.values() if isinstance(kernel, mh.Gaussian | mh.Laplace | mh.Matern)],
+        (2.0 * (mh.Gaussian(1.0) + 3.0 * mh.Laplace(1.0)) * mh.Matern(1.5, 1.0), 8.0),
+        (mh.Gaussian(1.0) + mh.Linear(), np.inf),
+        (0.5 * mh.Gaussian(1.0) * mh.Polynomial(2), np.inf),
+        (mh.as_kernel(pairwise.cosine_similarity), np.inf),  # bounded, but nobody knows
+        (mh.Centered(mh.Gaussian(1.0), mh.embed(mh.Gaussian(1.0), DATA["generic"])), np.inf),  # has negative values
+    ],
+)
+def test_largest_values(kernel, largest):
+    assert kernel.upper_bound == largest
+    K = kernel(DATA["generic"])
+    if np.isfinite(largest):
+        assert K.min() >= 0
+        assert_allclose(np.diag(K), largest, rtol=1e-14)
+
+
+@every_kernel
+def test_symmetric_to_the_last_bit_with_many_rows(kernel):
+    """Rows are visited in blocks; a pair must not depend on the block in which it falls."""
+    X = np.concatenate([1e-3 * sample(300, 6, seed=3), sample(300, 6, seed=4)])
+    K = kernel(X)
+    assert_array_equal(K, K.T)
+
+
+@every_kernel
+@by_width
+def test_diag_is_the_diagonal(kernel, width):
+    X = sample(20, width, seed=3)
+    assert_allclose(kernel.diag(X), np.diag(kernel(X)), rtol=1e-13)
+    assert_allclose(kernel.diag(X), np.diag(kernel(X, X.copy())), rtol=1e-13)
+
+
+@every_kernel
+def test_a_value(kernel):
+    copy = pickle.loads(pickle.dumps(kernel))
+    assert copy == kernel
+    assert hash(copy) == hash(kernel)
+    assert eval(repr(kernel), vars(mh.kernels)) == kernel
+    assert kernel.with_params(**kernel.get_params()) == kernel
+    assert sum(other == kernel for other in KERNELS.values()) == 1
+    with pytest.raises(AttributeError):
+        kernel.bandwidth = 7.0
+
+
+@pytest.mark.parametrize("right", KERNELS)
+@pytest.mark.parametrize("left", ["linear", "gaussian", "scaled_sum"])
+def test_sums_products_and_multiples(left, right):
+    X, Y = sample(6, 3, seed=4), sample(5, 3, seed=5)
+    k, other = KERNELS[left], KERNELS[right]
+    K, L = oracles.gram(FUNCTIONS[left], X, Y), oracles.gram(FUNCTIONS[right], X, Y)
+    assert_allclose((k + other)(X, Y), K + L, rtol=1e-10, atol=1e-12)
+    assert_allclose((k * other)(X, Y), K * L, rtol=1e-10)
+    for factor in (2.5, np.float64(2.5), np.float32(2.5), Fraction(5, 2)):
+        assert_allclose((factor * k)(X, Y), 2.5 * K, rtol=1e-10)
+        assert factor * k == k * factor
+
+
+@pytest.mark.parametrize("factor", [0, 0.0, -1, -2.5, np.nan, np.inf])
+@every_kernel
+def test_a_multiple_is_positive(kernel, factor):
+    for multiply in (lambda: factor * kernel, lambda: kernel * factor):
+        with pytest.raises(ValueError, match=r"factor=.* must be a number in \(0, inf\)"):
+            multiply()
+
+
+# ---------------------------------------------------------------- against scikit-learn
+
+
+@by_width
+def test_against_scikit_learn(width):
+    X, Y, s = sample(8, width, seed=6), sample(5, width, seed=7), 1.3
+    pairs = [
+        (mh.Linear(), pairwise.linear_kernel(X, Y)),
+        (mh.Gaussian(s), pairwise.rbf_kernel(X, Y, gamma=1 / (2 * s**2))),
+        (mh.Laplace(s), pairwise.laplacian_kernel(X, Y, gamma=1 / s)),
+        *[(mh.Polynomial(p, 0.7), pairwise.polynomial_kernel(X, Y, p, gamma=1, coef0=0.7)) for p in (1, 2, 3, 5)],
+        *[(mh.Matern(nu, s), gp.Matern(length_scale=s, nu=nu)(X, Y)) for nu in (0.5, 1.5, 2.5)],
+    ]
+    for kernel, expected in pairs:
+        assert_allclose(kernel(X, Y), expected, rtol=1e-10, atol=1e-14)
+
+
+GP_KERNELS = {
+    "rbf": gp.RBF(1.5),
+    "anisotropic": gp.RBF([0.5, 1.0, 2.0]),
+    "nested": gp.ConstantKernel(2.0) * gp.RBF(1.5) + gp.DotProduct(0.5),
+    "rational": gp.RationalQuadratic(alpha=0.7, length_scale=2.0),
+    "matern": gp.Matern(length_scale=1.3, nu=0.9),
+}
+
+
+@pytest.mark.parametrize("theirs", GP_KERNELS.values(), ids=GP_KERNELS)
+def test_gaussian_process_kernels(theirs):
+    X, Y = sample(8, 3, seed=8), sample(5, 3, seed=9)
+    kernel = mh.as_kernel(theirs)
+    assert_allclose(kernel(X, Y), theirs(X, Y), rtol=1e-13)
+    assert_allclose(kernel(X), theirs(X), rtol=1e-13)
+    assert_allclose(kernel.diag(X), theirs.diag(X), rtol=1e-13)
+    assert kernel == pickle.loads(pickle.dumps(kernel))
+    assert hash(kernel) == hash(mh.as_kernel(theirs))
+    assert kernel.resolve(X) == kernel
+    assert_allclose(mh.embed(kernel, X).norm() ** 2, theirs(X).mean(), rtol=1e-10)
+
+
+def test_gaussian_process_kernels_have_nested_parameters():
+    theirs = GP_KERNELS["nested"]
+    kernel = mh.as_kernel(theirs)
+    changed = kernel.with_params(kernel__k1__k2__length_scale=9.0)
+    assert changed.get_params()["kernel__k1__k2__length_scale"] == 9.0
+    assert kernel.get_params()["kernel__k1__k2__length_scale"] == 1.5
+    assert changed != kernel
+    mean = mh.KernelMean(kernel).set_params(kernel__kernel__k1__k2__length_scale=9.0)
+    assert mean.kernel == changed
+
+
+def test_a_gaussian_process_kernel_is_taken_as_it_is_now():
+    """A kernel is a value: what happens to the object it was made from does not change it."""
+    theirs = gp.RBF(1.0)
+    kernel, X = mh.as_kernel(theirs), sample(4, 2, seed=10)
+    before = kernel(X, X[:2])
+    theirs.set_params(length_scale=5.0)
+    assert_array_equal(kernel(X, X[:2]), before)
+
+
+def test_noise_on_the_diagonal_stays_there_beyond_a_block():
+    """White noise is k(x, x) alone: the squared norm of a mean of n rows holds 1/n of it, for every n."""
+    kernel = mh.as_kernel(gp.WhiteKernel(1.0))
+    for n in (10, 513, 600):
+        mean = mh.KernelMean(kernel).fit(np.arange(n, dtype=float)[:, None]).mean_
+        assert_allclose(mean.norm() ** 2, 1 / n, rtol=1e-10)
+        spectral = mh.SpectralKernelMean(kernel, lam=1.0).fit(np.arange(n, dtype=float)[:, None])
+        assert_allclose(spectral.weights_, np.full(n, 0.5 / n), rtol=1e-10)
+
+
+def test_functions():
+    X, Y = sample(8, 3, seed=8), sample(5, 3, seed=9)
+    for function in (pairwise.cosine_similarity, pairwise.chi2_kernel):
+        kernel = mh.as_kernel(function)
+        A, B = (X, Y) if function is pairwise.cosine_similarity else (abs(X), abs(Y))
+        assert_allclose(kernel(A, B), function(A, B), rtol=1e-13)
+        assert_allclose(kernel.diag(A), np.diag(function(A)), rtol=1e-13)
+        assert mh.as_kernel(function) == kernel == mh.as_kernel(kernel)
+        assert pickle.loads(pickle.dumps(kernel)) == kernel
+
+
+def test_a_function_of_two_rows_is_refused_with_the_remedy():
+    kernel = mh.as_kernel(lambda x, y: float(np.sum(x[0] * y[0])))
+    with pytest.raises(ValueError, match=r"must return .*pairwise_kernels"):
+        kernel(sample(3, 2, seed=1), sample(4, 2, seed=2))
+
+
+@pytest.mark.parametrize("thing", ["rbf", "median", None, 3.0, mh.Gaussian, sample(2, 2, seed=1)])
+def test_what_is_no_kernel(thing):
+    with pytest.raises(ValueError, match=r"is no kernel; use an object such as muhat\.Gaussian\(\)"):
+        mh.as_kernel(thing)

@@ -1,0 +1,172 @@
+"""Distances to the last digits, and the median of all pairs against a double loop."""
+
+from fractions import Fraction
+
+import numpy as np
+import oracles
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.spatial.distance import pdist
+from tables import data_sets, sample
+
+import muhat as mh
+from muhat.linalg.distances import MEDIAN_ROWS, _lexicographic_order, median_distance, squared_distances
+
+radial = pytest.mark.parametrize("kernel", [mh.Gaussian(), mh.Laplace(), mh.Matern()], ids=lambda k: type(k).__name__)
+few = settings(max_examples=25, deadline=None, derandomize=True, phases=[Phase.generate])
+WIDTHS = (1, 3, 4, 5, 30)  # up to 4 columns distances go one way, beyond another
+by_width = pytest.mark.parametrize("width", WIDTHS)
+
+# ---------------------------------------------------------------- squared distances
+
+
+def exact_squared_distances(X, Y):
+    rows = [[sum((Fraction(a) - Fraction(b)) ** 2 for a, b in zip(x, y, strict=True)) for y in Y] for x in X]
+    return np.array([[float(value) for value in row] for row in rows])
+
+
+@by_width
+@few
+@given(seed=st.integers(0, 10**6), offset=st.sampled_from([0.0, 1e3, 1e8]), spread=st.sampled_from([1.0, 1e-3]))
+def test_distances_lose_no_digits_far_from_the_origin(width, seed, offset, spread):
+    rng = np.random.default_rng(seed)
+    X, Y = (spread * rng.normal(size=(n, width)) + offset for n in (7, 5))
+    for A, B in [(X, Y), (X, X)]:
+        assert_allclose(squared_distances(A, B), exact_squared_distances(A, B), rtol=1e-10, atol=0)
+
+
+@by_width
+def test_distances_between_far_clusters(width):
+    near = sample(6, width, seed=1)
+    X = np.concatenate([near, near + 1e8, near - 1e5, 1e-6 * near])
+    for Y in (X, X.copy(), X[::-1].copy()):
+        assert_allclose(squared_distances(X, Y), exact_squared_distances(X, Y), rtol=1e-10, atol=0)
+    D = squared_distances(X, X)
+    assert_array_equal(D, D.T)
+
+
+@by_width
+@few
+@given(seed=st.integers(0, 10**6), offset=st.sampled_from([0.0, 1.0, 1e8]), scale=st.sampled_from([1e-3, 1.0, 7.0]))
+def test_equal_rows_have_distance_zero(width, seed, offset, scale):
+    rows = np.random.default_rng(seed).normal(size=(9, width)) + offset
+    X = np.concatenate([rows, rows[:4], rows[:1]])
+    equal = (X[:, None] == X[None]).all(axis=2)
+    for Y in (X, X.copy(), np.asfortranarray(X)):
+        assert_array_equal(squared_distances(X, Y, scale)[equal], 0.0)
+        assert_array_equal(mh.Gaussian(scale)(X, Y)[equal], 1.0)
+        assert_array_equal(mh.Laplace(scale)(X, Y)[equal], 1.0)
+        assert_array_equal(mh.Matern(2.5, scale)(X, Y)[equal], 1.0)
+
+
+@by_width
+@pytest.mark.parametrize("exponent", [-150, -30, 30, 150])
+@radial
+def test_the_unit_of_length_does_not_matter(kernel, exponent, width):
+    X, Y, unit = sample(9, width, seed=2), sample(4, width, seed=3), 10.0**exponent
+    one, other = kernel.resolve(X), kernel.resolve(unit * X)
+    assert_allclose(other.bandwidth, unit * one.bandwidth, rtol=1e-12)
+    assert_allclose(other(unit * X, unit * Y), one(X, Y), rtol=1e-10)
+
+
+@by_width
+@radial
+def test_a_narrow_kernel_is_the_identity(kernel, width):
+    """Distances that overflow in units of the bandwidth are far, and far is 0."""
+    X = sample(5, width, seed=2)
+    assert_array_equal(kernel.with_params(bandwidth=1e-200)(X), np.eye(5))
+
+
+# ---------------------------------------------------------------- the median
+
+
+def slow_median(X, metric):
+    values = pdist(X, metric)
+    return np.sqrt(np.median(values)) if metric == "sqeuclidean" else np.median(values)
+
+
+METRICS = {"sqeuclidean": oracles.gaussian_median_bandwidth, "cityblock": oracles.laplace_median_bandwidth}
+every_metric = pytest.mark.parametrize("metric", METRICS)
+
+
+@every_metric
+@few
+@given(seed=st.integers(0, 10**6), n=st.integers(2, 40), width=st.sampled_from(WIDTHS))
+def test_median_against_a_double_loop(metric, seed, n, width):
+    X = np.random.default_rng(seed).normal(size=(n, width))
+    assert_allclose(median_distance(X, metric), METRICS[metric](X), rtol=1e-10)
+
+
+@pytest.mark.parametrize("data", [name for name in data_sets() if name != "two_equal_points"])
+def test_median_bandwidths(data):
+    X = data_sets()[data]
+    euclidean, cityblock = oracles.gaussian_median_bandwidth(X), oracles.laplace_median_bandwidth(X)
+    assert_allclose(mh.Gaussian().resolve(X).bandwidth, euclidean, rtol=1e-10)
+    assert_allclose(mh.Matern().resolve(X).bandwidth, euclidean, rtol=1e-10)
+    assert_allclose(mh.Laplace().resolve(X).bandwidth, cityblock, rtol=1e-10)
+
+
+@every_metric
+@pytest.mark.parametrize("n", [1000, MEDIAN_ROWS])
+def test_median_is_exact_up_to_its_limit(metric, n):
+    X = sample(n, 3, seed=n)
+    assert_allclose(median_distance(X, metric), slow_median(X, metric), rtol=1e-10)
+
+
+@every_metric
+@few
+@given(seed=st.integers(0, 10**6), weights=st.lists(st.integers(0, 4), min_size=6, max_size=12))
+def test_weights_are_repetitions(metric, seed, weights):
+    weights = [2, 1, *weights]
+    X = np.random.default_rng(seed).normal(size=(len(weights), 2))
+    repeated = np.repeat(X, weights, axis=0)
+    if np.median(pdist(repeated)) > 0:
+        weighted = median_distance(X, metric, np.array(weights, dtype=float))
+        assert_allclose(weighted, median_distance(repeated, metric), rtol=1e-12)
+
+
+@radial
+def test_a_median_of_zero_falls_back_with_a_warning(kernel):
+    X = np.array([[0.0]] * 8 + [[1.0], [3.0]])
+    with pytest.warns(UserWarning, match="more than half of the pairs .* median of the non-zero distances"):
+        resolved = kernel.resolve(X)
+    with pytest.warns(UserWarning, match="more than half"):
+        weighted = kernel.resolve(X[-3:], sample_weight=np.array([8.0, 1.0, 1.0]))
+    assert resolved.bandwidth == weighted.bandwidth == 2.0  # 8 pairs at 1, one at 2, 8 at 3
+
+
+@radial
+def test_equal_rows_have_no_median(kernel):
+    with pytest.raises(ValueError, match="all rows of X are equal; pass the bandwidth as a number"):
+        kernel.resolve(np.ones((5, 2)))
+
+
+def large_data():
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=(500, 3))
+    return {
+        "generic": rng.normal(size=(5000, 3)),
+        "duplicates": values[rng.integers(500, size=5000)],
+        "few_values": rng.integers(0, 4, size=(4100, 2)).astype(float),
+        "clusters": rng.normal(size=(4500, 2)) + 20 * rng.integers(0, 2, size=(4500, 1)),
+        # Every unit measured under two conditions: equal steps would see one of them only.
+        "paired": np.array([(i, condition) for i in range(2000) for condition in (0.0, 1000.0)]),
+    }
+
+
+@every_metric
+@pytest.mark.parametrize("name", large_data())
+def test_median_of_many_rows(metric, name):
+    X = large_data()[name]
+    value = median_distance(X, metric)
+    assert median_distance(X[np.random.default_rng(1).permutation(len(X))], metric) == value
+    # 2,000 of the rows stand for all: their pairs give the median to about 2 %.
+    assert_allclose(value, slow_median(X, metric), rtol=0.05)
+
+
+@pytest.mark.parametrize("name", large_data())
+def test_rows_are_ordered_by_all_columns(name):
+    X = large_data()[name]
+    assert_array_equal(X[_lexicographic_order(X)], X[np.lexsort(X.T[::-1])])

@@ -1,0 +1,87 @@
+"""Under a limit of the process's memory, everything works within it or refuses with a word; nothing dies."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+
+from muhat.linalg.resources import check_memory, free_memory, memory_budget
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="memory of a process is limited this way on Linux")
+
+ROWS = 12_000
+WORKS = {
+    "KernelMean": "mh.KernelMean().fit(X).mean_.norm()",
+    "ShrunkKernelMean": "mh.ShrunkKernelMean().fit(X)",
+    "SpectralKernelMean": "mh.SpectralKernelMean(mh.Gaussian(20.0), lam=1.0, tol=1e-2).fit(X)",
+    "SpectralKernelMean, few features": "mh.SpectralKernelMean(mh.Polynomial(2)).fit(X)",
+    "SpectralKernelMean, features": "mh.SpectralKernelMean(features=mh.Nystroem()).fit(X)",
+    "KernelPCA, features": "mh.KernelPCA(2, features=mh.Nystroem()).fit(X)",
+    "KernelPCA, pre-images": "(lambda pca: pca.inverse_transform(pca.transform(X)))"
+    "(mh.KernelPCA(2, mh.Gaussian(20.0), pre_image='fixed-point').fit(X[:3000]))",
+    "KernelCovariance, features": "mh.KernelCovariance(features=mh.Nystroem()).fit(X).operator_.norm()",
+    "MatchedGaussianMixture": "mh.MatchedGaussianMixture(2, n_init=1, max_iter=2, random_state=0).fit(X)",
+    "DistributionKernel": "mh.DistributionKernel().fit_transform(np.split(X, 100))",
+}
+REFUSES = {
+    "SpectralKernelMean, dense": "mh.SpectralKernelMean(solver='dense').fit(X)",
+    "AdaptiveKernelMean": "mh.AdaptiveKernelMean().fit(X)",
+    "RobustKernelMean": "mh.RobustKernelMean().fit(X)",
+    "ConstrainedKernelMean": "mh.ConstrainedKernelMean().fit(X)",
+    "KernelPCA": "mh.KernelPCA(2).fit(X)",
+    "KernelCovariance": "mh.KernelCovariance(mean=mh.ShrunkKernelMean()).fit(X)",
+    "DistributionKernel, many bags": "mh.DistributionKernel().fit(list(X[:, None]))",
+    "SupportMeasureRegressor, many bags": "mh.SupportMeasureRegressor().fit(list(X[:, None]), X[:, 0])",
+    "mmd_test": "mh.mmd_test(X[:6000], X[6000:])",
+    "hsic_test": "mh.hsic_test(X, X)",
+}
+
+SCRIPT = """
+import json, resource, sys, warnings
+import numpy as np
+import muhat as mh
+warnings.simplefilter("ignore")
+X = np.random.default_rng(0).normal(size=({rows}, 3))
+mh.ShrunkKernelMean().fit(X[:3000])  # threads and buffers of the libraries are there before the limit
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + 700 * 2**20,) * 2)
+outcomes = dict()
+for name, call in {calls}.items():
+    try:
+        eval(call)
+        outcomes[name] = "works"
+    except MemoryError as error:
+        outcomes[name] = str(error)
+print(json.dumps(outcomes))
+"""
+
+
+@pytest.fixture(scope="module")
+def outcomes():
+    """What came of all calls, one after the other, in one process under the limit."""
+    script = SCRIPT.format(rows=ROWS, calls={**WORKS, **REFUSES})
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("name", WORKS)
+def test_works_within_the_limit(name, outcomes):
+    assert outcomes[name] == "works"
+
+
+@pytest.mark.parametrize("name", REFUSES)
+def test_refuses_with_bytes_and_a_remedy(name, outcomes):
+    assert re.search(r"would need [\d.]+ GB and [\d.]+ MB may be used; use ", outcomes[name])
+
+
+def test_the_budget_is_a_share_of_what_is_free():
+    assert 0 < memory_budget(None) < free_memory()
+    assert memory_budget(1e6) == 1e6
+    check_memory(1e5, 1e6, "this", "do less")
+    with pytest.raises(MemoryError, match=r"this would need 2 MB and 1 MB may be used; do less"):
+        check_memory(2e6, 1e6, "this", "do less")

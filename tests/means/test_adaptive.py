@@ -1,0 +1,390 @@
+"""The adaptive mean against brute force: delete a row, refit the base and the Gaussian, and average."""
+
+import pickle
+
+import numpy as np
+import oracles
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.covariance import OAS
+from sklearn.utils.estimator_checks import parametrize_with_checks
+from tables import CLOSED_FORM, KERNELS, awkward_rows, data_sets, sample
+
+import muhat as mh
+from muhat.kernels.foreign import Precomputed
+from muhat.linalg.resources import one_blas_thread
+from muhat.linalg.spectrum import whole_spectrum
+from muhat.means import targets
+from muhat.means.adaptive import AdaptiveKernelMean, AdaptiveScore, _Quadratic
+from muhat.means.recipes import mean_element, mean_weights
+from muhat.means.targets import fitted_gaussian, gaussian_target
+from muhat.shrinkage.refits import RefitMeans
+
+DATA, AWKWARD = data_sets(), awkward_rows()
+CURVED = [name for name in CLOSED_FORM if name not in ("linear", "polynomial1")]
+every_curved_kernel = pytest.mark.parametrize("name", CURVED)
+every_data_set = pytest.mark.parametrize("data", DATA)
+LAMS = np.array([1e-3, 0.05, 1.0, 20.0])
+
+
+@parametrize_with_checks([AdaptiveKernelMean(), AdaptiveKernelMean(mh.Polynomial(2)), AdaptiveKernelMean(target=None)])
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+# ---------------------------------------------------------------- brute force
+
+
+def oas_gaussian(X):
+    covariance = OAS().fit(X).covariance_ if len(X) > 1 else np.zeros((X.shape[1],) * 2)
+    return mh.GaussianMixture([1.0], X.mean(axis=0)[None], covariance[None])
+
+
+def by_deletion(kernel, X, lam):
+    """p, Q, X, t, T by deletion of each row."""
+    n = len(X)
+    K = kernel(X)
+    B = oracles.refits(K, lambda part: oracles.tikhonov_weights(part, lam))
+    p, Q = oracles.pieces(K, B)
+    mixed, t, T = [], [], []
+    for i in range(n):
+        target = mh.embed(kernel, oas_gaussian(np.delete(X, i, axis=0)))
+        values = target(X)
+        mixed.append(B[:, i] @ values)
+        t.append(values[i])
+        T.append(target.norm() ** 2)
+    return p, Q, np.mean(mixed), np.mean(t), np.mean(T)
+
+
+def by_known_norms(kernel, X, lam):
+    """The same with the squares and the product of the base and the target of all rows."""
+    n = len(X)
+    K, target = kernel(X), mh.embed(kernel, oas_gaussian(X))
+    weights = oracles.tikhonov_weights(K, lam)
+    p, _, _, t, _ = by_deletion(kernel, X, lam * np.sqrt((n - 1) / n))
+    return p, weights @ K @ weights, weights @ target(X), t, target.norm() ** 2
+
+
+def quadratic(pieces, a, b):
+    p, Q, mixed, t, T = pieces
+    return a * a * Q + 2 * a * b * mixed + b * b * T - 2 * (a * p + b * t)
+
+
+@pytest.mark.parametrize("name", ["gaussian", "gaussian_narrow", "polynomial2", "polynomial3"])
+@every_data_set
+def test_the_quadratics_are_those_of_brute_force(name, data):
+    kernel, X = KERNELS[name], DATA[data]
+    spectrum = whole_spectrum(kernel(X))
+    score = AdaptiveScore(spectrum, gaussian_target(kernel, X), X)
+    for lam in [0.0, *LAMS]:
+        for pieces, brute_force in zip(score._quadratics(lam), (by_known_norms, by_deletion), strict=True):
+            (p, Q), mixed, t, T = pieces
+            values = np.ravel([np.squeeze(part) for part in (p, Q, mixed, t, T)]) * spectrum.unit
+            assert_allclose(values, brute_force(kernel, X, lam), rtol=1e-9, atol=1e-9 * kernel(X).diagonal().max())
+
+
+@pytest.mark.parametrize("n", [2, 3, 12])
+@pytest.mark.parametrize("d", [1, 4, 30])
+def test_the_fast_refits_are_those_of_the_measures(n, d):
+    X = sample(n, d, seed=n * d) * np.linspace(0.1, 3, d)
+    kernel = mh.Gaussian(1.7)
+    fast, slow = gaussian_target(kernel, X), gaussian_target(1.0 * kernel, X)
+    assert_allclose(fast.values, slow.values, rtol=1e-11)
+    assert_allclose(fast.squared_norms, slow.squared_norms, rtol=1e-11)
+
+
+@pytest.mark.parametrize("distance", [1e2, 1e5, 1e9])
+def test_refits_without_an_outlier(distance):
+    X = sample(12, 3, seed=8)
+    X[4] += distance
+    kernel = mh.Gaussian(1.3)
+    fast, slow = gaussian_target(kernel, X), gaussian_target(1.0 * kernel, X)
+    assert_allclose(fast.values, slow.values, rtol=1e-9, atol=1e-11)
+    assert_allclose(fast.squared_norms, slow.squared_norms, rtol=1e-9)
+
+
+@every_data_set
+def test_the_covariance_is_scikit_learns(data):
+    X = DATA[data]
+    expected = OAS().fit(X).covariance_
+    assert_allclose(fitted_gaussian(X).covariances[0], expected, rtol=1e-12, atol=1e-14 * np.abs(X).max() ** 2)
+
+
+def test_the_square_is_searched_exactly():
+    rng = np.random.default_rng(0)
+    grid = np.linspace(0, 1, 101)
+    a_grid, b_grid = np.meshgrid(grid, grid)
+    for _ in range(300):
+        root = rng.normal(size=(2, 2))
+        (Q, X), (_, T) = root @ root.T
+        p, t = rng.normal(size=2)
+        found = _Quadratic(RefitMeans(np.array([p]), np.array([Q])), np.array([X]), t, T)
+        a, b = found.lowest(0.0)
+        assert 0 <= a <= 1
+        assert 0 <= b <= 1
+        assert found.values(a, b) <= found.values(a_grid, b_grid).min() + 1e-12
+
+
+@every_curved_kernel
+def test_the_search_finds_the_lowest_risk(name):
+    kernel, X = KERNELS[name], sample(11, 2, seed=9)
+    fitted = AdaptiveKernelMean(kernel).fit(X)
+    diagonal = kernel(X).diagonal().mean()
+    risk = diagonal + quadratic(by_known_norms(kernel, X, fitted.lam_), *fitted.shares_)
+    score = AdaptiveScore(whole_spectrum(kernel(X)), gaussian_target(kernel, X), X)
+    curve = score.at(np.append([0, np.inf], np.logspace(-6, 6, 400)))
+    assert risk <= curve.min() + 1e-12 * diagonal
+    assert_allclose(score.at([fitted.lam_]), risk, rtol=1e-9)
+
+
+@every_curved_kernel
+def test_the_score_is_that_of_brute_force(name):
+    kernel, X = KERNELS[name], sample(11, 2, seed=9)
+    fitted = AdaptiveKernelMean(kernel).fit(X)
+    score = kernel(X).diagonal().mean() + quadratic(by_deletion(kernel, X, fitted.lam_), *fitted.shares_)
+    assert_allclose(fitted.loo_score_, score, rtol=1e-9)
+    if 0 < fitted.lam_ < np.inf:
+        assert_allclose(fitted.loo_path_.scores[fitted.loo_path_.values == fitted.lam_], score, rtol=1e-9)
+
+
+# ---------------------------------------------------------------- what it contains
+
+
+RIVALS = [
+    mh.KernelMean(),
+    mh.ShrunkKernelMean(),
+    mh.SpectralKernelMean(),
+    mh.SpectralKernelMean(scale="loo"),
+]
+
+
+@every_curved_kernel
+@every_data_set
+def test_the_risk_is_never_above_those_of_special_cases(name, data):
+    X, kernel = DATA[data], KERNELS[name]
+    fitted = AdaptiveKernelMean(kernel).fit(X)
+    risk = quadratic(by_known_norms(kernel, X, fitted.lam_), *fitted.shares_)
+    for rival in RIVALS:
+        other = clone(rival).set_params(kernel=kernel).fit(X)
+        scale = 1 - getattr(other, "shrinkage_", 0.0) if not hasattr(other, "scale_") else other.scale_
+        others = quadratic(by_known_norms(kernel, X, getattr(other, "lam_", 0.0)), scale, 0.0)
+        assert risk <= others + 1e-9 * kernel(X).diagonal().max()
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_without_a_target_it_is_the_nested_estimator(name):
+    X, kernel = sample(14, 3, seed=10), KERNELS[name]
+    fitted = AdaptiveKernelMean(kernel, target=None).fit(X)
+    nested = mh.SpectralKernelMean(kernel, scale="loo").fit(X)
+    assert fitted.target_ is None
+    assert fitted.shares_[1] == 0
+    assert_allclose(fitted.weights_, nested.weights_, rtol=1e-9)
+    assert_allclose(fitted.loo_score_, nested.loo_score_, rtol=1e-12)
+
+
+@every_curved_kernel
+def test_the_mean_is_atoms_plus_a_gaussian(name):
+    X = sample(15, 3, seed=11)
+    fitted = AdaptiveKernelMean(KERNELS[name]).fit(X)
+    a, b = fitted.shares_
+    base = mh.SpectralKernelMean(KERNELS[name], lam=fitted.lam_).fit(X)
+    expected = a * base.mean_ + b * mh.embed(KERNELS[name], oas_gaussian(X))
+    assert fitted.target_kind_ == "gaussian"
+    assert_allclose(fitted.mean_(X), expected(X), rtol=1e-10)
+    assert_allclose(fitted.weights_, a * base.weights_, rtol=1e-10)
+    assert fitted.mean_.norm() > 0
+    assert np.isfinite(fitted.score(X))
+
+
+def test_a_given_target_is_not_refitted():
+    X, kernel = sample(12, 2, seed=12, shift=0.0), mh.Gaussian(1.0)
+    truth = mh.embed(kernel, mh.GaussianMixture([1.0], [[0.0, 0.0]], [1.0]))
+    fitted = AdaptiveKernelMean(kernel, target=truth).fit(X)
+    K, a, b = kernel(X), *fitted.shares_
+    B = oracles.refits(K, lambda part: oracles.tikhonov_weights(part, fitted.lam_))
+    p, Q = oracles.pieces(K, B)
+    mixed, t, T = np.mean(truth(X) @ B), truth(X).mean(), truth.norm() ** 2
+    assert fitted.target_kind_ == "given"
+    assert_allclose(fitted.loo_score_, 1 + quadratic((p, Q, mixed, t, T), a, b), rtol=1e-9)
+    assert b > 0.5
+    assert fitted.mean_.distance(truth) < mh.KernelMean(kernel).fit(X).mean_.distance(truth) / 3
+
+
+FALLBACKS = {
+    "polynomial4": "none: no closed form",
+    "product": "none: no closed form",
+    "linear": "none: linear kernel",
+    "polynomial1": "none: linear kernel",
+}
+
+
+@pytest.mark.parametrize("name", FALLBACKS)
+def test_fallbacks(name):
+    fitted = AdaptiveKernelMean(KERNELS[name]).fit(sample(9, 3, seed=13))
+    assert fitted.target_kind_ == FALLBACKS[name]
+    assert fitted.shares_[1] == 0
+    assert len(fitted.mean_.measures) == 1
+
+
+def test_sums_of_linear_kernels_are_linear():
+    fitted = AdaptiveKernelMean(2.0 * mh.Linear() + mh.Polynomial(degree=1)).fit(sample(9, 3, seed=13))
+    assert fitted.target_kind_ == "none: linear kernel"
+
+
+def test_gram_matrix_and_recipes():
+    X, kernel = sample(13, 2, seed=14), mh.Gaussian(1.1)
+    nested = mh.SpectralKernelMean(kernel, scale="loo").fit(X)
+    by_gram = AdaptiveKernelMean("precomputed").fit(kernel(X))
+    assert by_gram.target_kind_ == "none: Gram matrix"
+    assert isinstance(by_gram.kernel_, Precomputed)
+    assert_allclose(by_gram.weights_, nested.weights_, rtol=1e-9)
+    assert_allclose(mean_weights(AdaptiveKernelMean(), kernel(X)), nested.weights_, rtol=1e-9)
+    element = mean_element(AdaptiveKernelMean(), kernel, X)
+    assert_allclose(element(X), AdaptiveKernelMean(kernel).fit(X).mean_(X), rtol=1e-12)
+
+
+def test_hosts_take_it_as_a_recipe():
+    X, Y, recipe = sample(13, 2, seed=14), sample(13, 2, seed=30), AdaptiveKernelMean()
+    matched = mh.MatchedGaussianMixture(2, mean=recipe, n_init=1, random_state=0).fit(X)
+    assert np.isfinite(matched.means_).all()
+    assert np.isfinite(mh.KernelCovariance(mean=recipe).fit(X, Y).weights_).all()
+    assert mh.mmd_test(X, X + 3.0, n_resamples=19, random_state=0, mean=recipe).pvalue <= 0.05
+    bags = mh.DistributionKernel(mean=recipe).fit([X, Y, X + 1.0])
+    assert np.isfinite(bags.transform([X, Y])).all()
+
+
+# ---------------------------------------------------------------- awkward rows
+
+
+@pytest.mark.parametrize(
+    "kernel", [mh.Gaussian(), mh.Gaussian(0.5), 2.0 * mh.Gaussian(2.0), mh.Polynomial(3)], ids=repr
+)
+@pytest.mark.parametrize("data", AWKWARD)
+def test_awkward_rows(kernel, data):
+    X = AWKWARD[data]
+    if (kernel == mh.Gaussian() and "equal" in data) or data == "zeros":
+        kernel = mh.Gaussian(1.0)  # the median is refused there, or warned of
+    if isinstance(kernel, mh.Polynomial) and float(np.abs(X).max()) > 1e50:
+        with pytest.raises(ValueError, match="overflows"):
+            AdaptiveKernelMean(kernel).fit(X)
+        return
+    fitted = AdaptiveKernelMean(kernel).fit(X)
+    assert np.isfinite(fitted.weights_).all()
+    assert np.isfinite(fitted.loo_score_)
+    assert np.isfinite(fitted.mean_(X)).all()
+    assert np.isfinite(fitted.mean_.norm())
+    assert 0 <= min(fitted.shares_) <= max(fitted.shares_) <= 1
+
+
+@pytest.mark.parametrize("factor", [1e-100, 1e-3, 1e100])
+def test_the_scale_of_the_data_does_not_matter(factor):
+    X = sample(10, 3, seed=23)
+    one, other = AdaptiveKernelMean().fit(X), AdaptiveKernelMean().fit(factor * X)
+    assert other.target_kind_ == "gaussian"
+    assert_allclose(other.weights_, one.weights_, rtol=1e-7)
+    assert_allclose(other.shares_, one.shares_, rtol=1e-7)
+
+
+def test_beyond_squares_there_is_no_target():
+    X = sample(8, 3, seed=21)
+    for kernel, factor in ((mh.Gaussian(), 1e200), (mh.Gaussian(), 1e-200), (mh.Gaussian(1e-150), 1.0)):
+        assert AdaptiveKernelMean(kernel).fit(factor * X).target_kind_ == "none: scale"
+    assert AdaptiveKernelMean(mh.Polynomial(2)).fit(1e75 * X).target_kind_ == "none: scale"
+    assert AdaptiveKernelMean(mh.Polynomial(3)).fit(1e44 * X).target_kind_ == "gaussian"
+
+
+@pytest.mark.parametrize("kernel", [mh.Gaussian(1.0), mh.Polynomial(3)], ids=repr)
+@pytest.mark.parametrize("X", [np.full((5, 2), 3.0), 1e-100 * sample(5, 2, seed=31)], ids=["equal", "nearly equal"])
+def test_equal_rows_are_their_own_mean(kernel, X):
+    fitted = AdaptiveKernelMean(kernel).fit(X)
+    assert fitted.lam_ == 0
+    assert fitted.shares_ == (1.0, 0.0)
+    assert_allclose(fitted.weights_, 0.2)
+
+
+# ---------------------------------------------------------------- order, repetitions, copies
+
+
+@pytest.mark.parametrize("kernel", [mh.Gaussian(), mh.Polynomial(2)], ids=repr)
+@pytest.mark.parametrize("limit", [5, 100])
+def test_the_order_of_rows_does_not_matter(kernel, limit, monkeypatch):
+    monkeypatch.setattr(targets, "REFITS", limit)
+    monkeypatch.setattr(targets, "FOLDS", 4)
+    X = np.concatenate([sample(21, 3, seed=24), sample(21, 3, seed=24)[:4]])
+    order = np.random.default_rng(0).permutation(len(X))
+    one, other = AdaptiveKernelMean(kernel).fit(X), AdaptiveKernelMean(kernel).fit(X[order])
+    assert_allclose(other.loo_score_, one.loo_score_, rtol=1e-10)
+    assert_allclose(other.shares_, one.shares_, rtol=1e-6, atol=1e-9)
+    assert_allclose(other.weights_, one.weights_[order], rtol=1e-6, atol=1e-9)
+
+
+def test_folds_leave_whole_parts_out(monkeypatch):
+    monkeypatch.setattr(targets, "REFITS", 5)
+    X, kernel = sample(43, 2, seed=25), mh.Polynomial(2)
+    refits = gaussian_target(kernel, X)
+    assert_array_equal(np.sort(np.bincount(refits.parts)), [2] * 17 + [3] * 3)
+    for part in (0, 7):
+        target = mh.embed(kernel, oas_gaussian(X[refits.parts != part]))
+        assert_allclose(refits.values[part], target(X), rtol=1e-11)
+        assert_allclose(refits.squared_norms[part], target.norm() ** 2, rtol=1e-11)
+
+
+@pytest.mark.parametrize("kernel", [mh.Gaussian(), mh.Polynomial(2)], ids=repr)
+def test_weights_are_repetitions(kernel):
+    X, counts = sample(9, 2, seed=26), np.array([1, 3, 0, 2, 1, 0, 1, 2, 1])
+    weighted = AdaptiveKernelMean(kernel).fit(X, sample_weight=counts)
+    repeated = AdaptiveKernelMean(kernel).fit(np.repeat(X, counts, axis=0))
+    assert_allclose(weighted.loo_score_, repeated.loo_score_, rtol=1e-12)
+    assert_allclose(weighted.mean_(X), repeated.mean_(X), rtol=1e-12)
+    assert weighted.weights_[2] == 0
+    with pytest.raises(ValueError, match="whole numbers"):
+        AdaptiveKernelMean(kernel).fit(X, sample_weight=np.full(9, 1.5))
+
+
+def test_copies():
+    X = sample(10, 2, seed=27)
+    fitted = AdaptiveKernelMean().fit(X)
+    again = pickle.loads(pickle.dumps(fitted))
+    assert again.mean_.distance(fitted.mean_) == 0
+    assert again.loo_score_ == fitted.loo_score_
+    assert clone(fitted).get_params() == AdaptiveKernelMean().get_params()
+    assert AdaptiveKernelMean().set_params(kernel__bandwidth=2.0).kernel == mh.Gaussian(2.0)
+
+
+BAD = {
+    "a word": ("normal", r"target='normal' must be \"gaussian\", None or an Element"),
+    "another space": (mh.embed(mh.Gaussian(3.0), [[0.0, 0.0]]), "must be"),
+    "another width": (mh.embed(mh.Gaussian(1.0), [[0.0]]), "lives in 1 dimensions, X in 2"),
+}
+
+
+@pytest.mark.parametrize(("target", "message"), BAD.values(), ids=BAD)
+def test_bad_targets(target, message):
+    with pytest.raises(ValueError, match=message):
+        AdaptiveKernelMean(mh.Gaussian(1.0), target=target).fit(sample(6, 2, seed=28))
+
+
+def test_the_memory_is_checked():
+    with pytest.raises(MemoryError, match="ShrunkKernelMean"):
+        AdaptiveKernelMean(memory_limit=1000.0).fit(sample(20, 2, seed=29))
+
+
+# ---------------------------------------------------------------- what it is for
+
+
+def test_it_beats_its_special_cases_on_the_papers_mixtures():
+    with one_blas_thread():
+        losses = [_losses(np.random.default_rng(seed)) for seed in np.random.SeedSequence(7).spawn(30)]
+    plain, simple, flexible, adaptive = np.mean(losses, axis=0)
+    assert adaptive < 0.95 * plain
+    assert adaptive < min(simple, flexible)
+
+
+def _losses(rng):
+    P = mh.paper_mixture(10, random_state=rng)
+    X = P.sample(20, random_state=rng)
+    kernel = mh.Gaussian().resolve(X)
+    truth = mh.embed(kernel, P)
+    means = [clone(mean).set_params(kernel=kernel) for mean in (*RIVALS[:3], AdaptiveKernelMean())]
+    return [mean.fit(X).mean_.distance(truth) ** 2 for mean in means]

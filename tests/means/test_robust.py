@@ -1,0 +1,388 @@
+"""Robust means: against brute force, under bad rows, and where there is little to weigh."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.optimize import minimize
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.estimator_checks import parametrize_with_checks
+from tables import KERNELS, data_sets, sample
+
+import muhat as mh
+from muhat.means.recipes import mean_element, mean_weights
+from muhat.means.robust import (
+    Loss,
+    MedianOfMeans,
+    RobustKernelMean,
+    geometric_median,
+    leave_one_out_means,
+    reweight,
+    stray_rows,
+)
+
+ESTIMATORS = {
+    "huber": RobustKernelMean(),
+    "hampel": RobustKernelMean(loss="hampel"),
+    "huber_fixed": RobustKernelMean(threshold=0.5),
+    "hampel_shrunk": RobustKernelMean(loss="hampel", shrinkage="loo"),
+    "huber_half": RobustKernelMean(shrinkage=0.5),
+    "median_of_means": MedianOfMeans(random_state=0),
+    "median_of_means_shrunk": MedianOfMeans(n_blocks=4, random_state=0, shrinkage="loo"),
+}
+every_estimator = pytest.mark.parametrize("name", ESTIMATORS)
+REWEIGHTED = [name for name, estimator in ESTIMATORS.items() if isinstance(estimator, RobustKernelMean)]
+FOR_ANY_KERNEL = [name for name in ESTIMATORS if name != "huber_fixed"]  # whose threshold is that of one kernel
+X = sample(20, 3, seed=1)
+PRECOMPUTED = [RobustKernelMean("precomputed"), MedianOfMeans("precomputed", random_state=0)]
+LOSSES = {"huber": Loss(0.6), "tight": Loss(0.05), "hampel": Loss(0.6, 0.8, 1.1)}
+
+
+def expected_failures(estimator):
+    if estimator.kernel == "precomputed":
+        names = ["check_positive_only_tag_during_fit", "check_estimators_dtypes"]
+        return dict.fromkeys(names, "the check passes a matrix that is not positive semi-definite")
+    return {}
+
+
+CHECKED = [estimator for name, estimator in ESTIMATORS.items() if name != "median_of_means_shrunk"]
+
+
+@parametrize_with_checks([*CHECKED, *PRECOMPUTED], expected_failed_checks=expected_failures)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def contaminated(n=100, d=3, share=0.1, seed=0):
+    rows = sample(n, d, seed, shift=0.0)
+    rows[: round(share * n)] += 30.0
+    return rows
+
+
+def with_kernel(name, kernel):
+    return clone(ESTIMATORS[name]).set_params(kernel=kernel)
+
+
+# ---------------------------------------------------------------- losses and the iteration
+
+
+@pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
+def test_the_factor_is_the_slope_of_the_loss_over_r(loss):
+    r = np.linspace(0.01, 1.5, 400)
+    slope = (loss.values(r + 1e-6) - loss.values(r - 1e-6)) / 2e-6
+    assert_allclose(loss.factors(r) * r, slope, atol=2e-6)  # the slope bends at the knots
+    assert loss.values(np.zeros(1)) == 0
+    assert (np.diff(loss.factors(r)) <= 0).all()
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "linear", "polynomial2", "laplace"])
+@pytest.mark.parametrize("loss", LOSSES.values(), ids=LOSSES)
+def test_the_objective_never_grows(loss, kernel):
+    K = KERNELS[kernel](contaminated(40))
+    K /= K.max()
+    found = reweight(K, np.ones(40), loss, np.full(40, 1 / 40), 1e-9, 300)
+    assert (np.diff(found.objectives) <= 1e-14).all()
+    assert found.objectives[-1] < found.objectives[0]
+
+
+@pytest.mark.parametrize("threshold", [0.3, 1.0])
+def test_huber_against_an_optimiser(threshold):
+    """With the linear kernel the space is R^d, where any optimiser finds the minimum."""
+    rows = sample(15, 2, seed=3)
+    found = RobustKernelMean(mh.Linear(), threshold=threshold, tol=1e-10, max_iter=5000).fit(rows)
+
+    def objective(mu):
+        return Loss(threshold).values(np.linalg.norm(rows - mu, axis=1)).mean()
+
+    best = minimize(objective, rows.mean(axis=0), method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-15})
+    assert_allclose(found.weights_ @ rows, best.x, atol=1e-6)
+    assert_allclose(found.objective_path_[-1], best.fun, rtol=1e-9)
+
+
+@pytest.mark.parametrize("name", REWEIGHTED)
+def test_weights_are_a_fixed_point(name):
+    fitted = with_kernel(name, mh.Gaussian(1.5)).set_params(tol=1e-10, shrinkage=None).fit(contaminated())
+    K = fitted.kernel_(contaminated())
+    w = fitted.weights_
+    r = np.sqrt((np.diag(K) - 2 * K @ w + w @ K @ w).clip(0))
+    factors = Loss(*np.atleast_1d(fitted.threshold_)).factors(r)
+    if fitted.threshold == "auto":
+        factors[stray_rows(K, np.ones(len(K)), 0.15)] = 0.0
+    assert_allclose(w, factors / factors.sum(), atol=1e-9)
+    assert_allclose(w.sum(), 1.0)
+
+
+def test_the_geometric_median_balances_directions():
+    rows = sample(25, 3, seed=2)
+    w = geometric_median(rows @ rows.T, np.ones(25), 1e-10, 5000).weights
+    offsets = rows - w @ rows
+    assert_allclose((offsets / np.linalg.norm(offsets, axis=1)[:, None]).sum(axis=0), 0, atol=1e-6)
+
+
+def test_one_block_is_the_average_and_n_blocks_the_geometric_median():
+    K = mh.Gaussian(1.5)(X)
+    assert_allclose(MedianOfMeans(mh.Gaussian(1.5), n_blocks=1).fit(X).weights_, 1 / 20)
+    rows = MedianOfMeans(mh.Gaussian(1.5), n_blocks=20).fit(X)
+    assert_allclose(rows.weights_, geometric_median(K, np.ones(20), 1e-6, 500).weights, atol=1e-9)
+
+
+def test_rows_of_a_block_share_their_weight():
+    fitted = MedianOfMeans(n_blocks=6, random_state=1).fit(X)
+    assert len(np.unique(fitted.weights_.round(12))) == 6
+    assert fitted.n_blocks_ == 6
+    assert MedianOfMeans().fit(X).n_blocks_ == 7
+
+
+# ---------------------------------------------------------------- shrinkage
+
+
+@pytest.mark.parametrize("name", ["huber", "hampel", "median_of_means"])
+@pytest.mark.parametrize("kernel", ["gaussian", "linear", "polynomial2"])
+def test_leave_one_out_against_brute_force(name, kernel):
+    plain = with_kernel(name, KERNELS[kernel]).fit(X)
+    w, K = plain.weights_, KERNELS[kernel](X)
+
+    def score(scale):
+        total = 0.0
+        for i in range(len(X)):
+            others = np.delete(w, i) / np.delete(w, i).sum()
+            residual = np.insert(-scale * others, i, 1.0)
+            total += w[i] * residual @ K @ residual
+        return total
+
+    assert_allclose(plain.loo_score_, score(1.0), rtol=1e-10)
+    shrunk = with_kernel(name, KERNELS[kernel]).set_params(shrinkage="loo").fit(X)
+    scores = [score(scale) for scale in np.linspace(0, 1, 201)]
+    assert shrunk.loo_score_ <= min(scores) + 1e-12 * abs(min(scores))
+    assert_allclose(shrunk.loo_score_, score(1 - shrunk.shrinkage_), rtol=1e-10)
+    assert_allclose(shrunk.weights_, (1 - shrunk.shrinkage_) * w, rtol=1e-12)
+
+
+def test_equal_weights_shrink_as_theorem_3():
+    plain = mh.ShrunkKernelMean(mh.Gaussian(1.5)).fit(X)
+    robust = RobustKernelMean(mh.Gaussian(1.5), threshold=10.0, shrinkage="loo").fit(X)
+    assert_allclose(robust.shrinkage_, plain.shrinkage_, rtol=1e-10)
+    assert_allclose(robust.loo_score_, plain.loo_score_, rtol=1e-10)
+    assert_allclose(robust.weights_, plain.weights_, rtol=1e-10)
+
+
+def test_a_centred_sample_is_shrunk_to_zero():
+    rows = X - X.mean(axis=0)
+    shrunk = RobustKernelMean(mh.Linear(), threshold=100.0, shrinkage="loo").fit(rows)
+    assert shrunk.shrinkage_ == 1.0
+    assert shrunk.mean_.norm() == 0.0
+
+
+def test_a_mean_of_one_row_has_nothing_to_leave_out():
+    means = leave_one_out_means(np.eye(3), np.array([1.0, 0.0, 0.0]), np.ones(3))
+    assert means == (1.0, 0.0, 0.0)
+
+
+# ---------------------------------------------------------------- bad rows
+
+
+@pytest.mark.parametrize("kind", ["clump", "spread", "tight"])
+@pytest.mark.parametrize("d", [1, 2, 10])
+def test_ten_percent_of_gross_outliers(d, kind):
+    """At most half of the average's loss, and within 3 % of it without them (benchmarks/robust.py has more shapes)."""
+    P = mh.GaussianMixture([0.4, 0.6], [[-1.5] * d, [1.5] * d], [1.0, 1.0])
+    losses = {"clean": [], "bad": []}
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        rows = P.sample(150, random_state=seed)
+        spoiled = rows.copy()
+        bad = {"clump": 30 + rng.normal(size=(15, d)), "spread": 100 * rng.normal(size=(15, d)), "tight": 30.0}
+        spoiled[:15] = bad[kind]
+        for state, data in {"clean": rows, "bad": spoiled}.items():
+            kernel = mh.Gaussian().resolve(data)
+            truth = mh.embed(kernel, P)
+            means = [mh.KernelMean(kernel), RobustKernelMean(kernel), RobustKernelMean(kernel, loss="hampel")]
+            losses[state].append([mean.fit(data).mean_.distance(truth) ** 2 for mean in means])
+    plain, *robust = np.mean(losses["bad"], axis=0)
+    assert max(robust) <= 0.5 * plain
+    plain, *robust = np.mean(losses["clean"], axis=0)
+    assert max(robust) <= 1.03 * plain
+
+
+def test_stray_rows_against_loops():
+    rows = contaminated(40, 2)
+    rows[4:7] = [[5.0, 0.0], [-6.0, 1.0], [0.0, 7.0]]
+    n, most = len(rows), 0.2
+    K = mh.Gaussian(1.5)(rows)
+    distances = np.sqrt(2 - 2 * K)
+    reach = np.sort(distances[distances > 1e-7])[int(np.ceil(0.8**2 * n * (n - 1))) - 1]
+    near = [{j for j in range(n) if distances[i, j] <= reach} for i in range(n)]
+    body = {i for i in range(n) if len(near[i]) >= most * n}
+    expected = [len(near[i] & body) < 0.02 * n for i in range(n)]
+    assert 4 <= sum(expected) < 8
+    assert_array_equal(stray_rows(K, np.ones(n), most), expected)
+    assert not stray_rows(K, np.ones(n), 0.05).any()  # more rows than may be
+    assert not stray_rows(K, np.ones(n), 0.0).any()
+
+
+def test_stray_rows_that_hardly_move_the_mean_stay():
+    rows = contaminated(100, 2, share=0.02)
+    assert not stray_rows(mh.Gaussian(1.5)(rows), np.ones(100), 0.15).any()
+    assert stray_rows(mh.Linear()(rows), np.ones(100), 0.15)[:2].all()
+
+
+@pytest.mark.parametrize("name", FOR_ANY_KERNEL)
+def test_an_unbounded_kernel(name):
+    rows = contaminated(90, 2)
+    rows[:9] += 1e4
+    shrinkage = ESTIMATORS[name].shrinkage
+    fitted = with_kernel(name, mh.Linear()).set_params(shrinkage=None if shrinkage == "loo" else shrinkage)
+    if isinstance(fitted, MedianOfMeans):
+        fitted.set_params(n_blocks="auto")
+    mean = fitted.fit(rows).weights_ @ rows
+    assert np.linalg.norm(mean) < 2.5
+    assert np.linalg.norm(rows.mean(axis=0)) > 1e3
+
+
+def test_hampel_gives_bad_rows_nothing():
+    fitted = RobustKernelMean(loss="hampel").fit(contaminated())
+    assert_array_equal(fitted.weights_[:10], 0.0)
+    assert (fitted.weights_[10:] > 0).mean() > 0.95
+
+
+# ---------------------------------------------------------------- properties
+
+
+@every_estimator
+@pytest.mark.parametrize("rows", data_sets().values(), ids=data_sets())
+@pytest.mark.parametrize("kernel", ["linear", "gaussian", "gaussian_narrow", "polynomial3"])
+def test_weights_survive_all_data_sets(name, rows, kernel):
+    if name == "median_of_means_shrunk":
+        rows = np.concatenate([rows, rows])
+    estimator = with_kernel(name, KERNELS[kernel])
+    if name == "huber_fixed":
+        estimator.set_params(max_iter=50_000)  # the threshold is far below the residuals of large kernels
+    fitted = estimator.fit(rows)
+    assert np.isfinite(fitted.loo_score_)
+    assert_allclose(fitted.weights_.sum(), 1 - fitted.shrinkage_, atol=1e-12)
+    assert (fitted.weights_ >= 0).all()
+
+
+@every_estimator
+@pytest.mark.parametrize("K", [np.ones((5, 5)), np.zeros((5, 5)), np.eye(5), np.ones((2, 2)), np.eye(2)], ids=str)
+def test_gram_matrices_without_a_difference_give_the_average(name, K):
+    fitted = with_kernel(name, "precomputed")
+    if isinstance(fitted, MedianOfMeans):
+        fitted.set_params(n_blocks=len(K))
+    fitted.fit(K)
+    assert_allclose(fitted.weights_, (1 - fitted.shrinkage_) / len(K), atol=1e-12)
+
+
+def test_most_rows_equal():
+    """The median is the repeated row, with residuals 0; the others are then measured among themselves."""
+    rows = np.concatenate([np.zeros((16, 1)), np.ones((4, 1))])
+    fitted = RobustKernelMean(mh.Gaussian(1.0)).fit(rows)
+    assert_allclose(fitted.weights_, 1 / 20, rtol=1e-6)
+    assert_allclose(fitted.threshold_, 1.5 * np.sqrt(2 - 2 * np.exp(-0.5)), rtol=1e-2)
+
+
+@every_estimator
+@pytest.mark.parametrize("factor", [1e-200, 1e-6, 3.0, 1e6, 1e200])
+def test_the_unit_of_the_kernel_does_not_matter(name, factor):
+    one = with_kernel(name, mh.Gaussian(1.5)).fit(X)
+    other = with_kernel(name, factor * mh.Gaussian(1.5))
+    if name == "huber_fixed":
+        other.set_params(threshold=0.5 * factor**0.5)
+    other.fit(X)
+    assert_allclose(other.weights_, one.weights_, atol=1e-9)
+    assert_allclose(other.loo_score_, factor * one.loo_score_, rtol=1e-9)
+    if isinstance(one, RobustKernelMean):
+        assert_allclose(other.threshold_, np.multiply(factor**0.5, one.threshold_), rtol=1e-9)
+
+
+@every_estimator
+def test_row_order_does_not_matter(name):
+    order = np.random.default_rng(4).permutation(len(X))
+    one, other = clone(ESTIMATORS[name]).fit(X), clone(ESTIMATORS[name]).fit(X[order])
+    assert_allclose(other.weights_, one.weights_[order], atol=1e-10)
+    assert_allclose(other.loo_score_, one.loo_score_, rtol=1e-10)
+
+
+@every_estimator
+def test_sample_weight_is_repetition(name):
+    counts = np.random.default_rng(5).integers(0, 4, size=len(X))
+    counts[0] = 0
+    weighted = clone(ESTIMATORS[name]).fit(X, sample_weight=counts)
+    repeated = clone(ESTIMATORS[name]).fit(np.repeat(X, counts, axis=0))
+    sums = np.zeros(len(X))
+    np.add.at(sums, np.repeat(np.arange(len(X)), counts), repeated.weights_)
+    assert_allclose(weighted.weights_, sums, atol=1e-9)
+    assert_allclose(weighted.loo_score_, repeated.loo_score_, rtol=1e-9)
+    assert weighted.kernel_ == repeated.kernel_
+
+
+@every_estimator
+def test_recipes_and_gram_matrices(name):
+    kernel = mh.Gaussian(1.5)
+    fitted = with_kernel(name, kernel).fit(X)
+    assert_allclose(mean_weights(ESTIMATORS[name], kernel(X)), fitted.weights_, atol=1e-10)
+    assert mean_element(ESTIMATORS[name], kernel, X).distance(fitted.mean_) <= 1e-7
+    by_gram = with_kernel(name, "precomputed").fit(kernel(X))
+    assert_allclose(by_gram.mean_(kernel(X[:3], X)), fitted.mean_(X[:3]), atol=1e-10)
+
+
+def test_inside_an_estimator_that_takes_a_mean():
+    scores = mh.KernelPCA(2, mean=RobustKernelMean()).fit_transform(contaminated(40))
+    assert np.isfinite(scores).all()
+
+
+def test_what_does_not_converge_is_said():
+    with pytest.warns(ConvergenceWarning, match="max_iter=1 steps"):
+        RobustKernelMean(max_iter=1, threshold=0.9).fit(contaminated())
+
+
+BAD = [
+    (RobustKernelMean(loss="cauchy"), "loss='cauchy' must be"),
+    (RobustKernelMean(loss=None), "loss=None must be"),
+    (RobustKernelMean(threshold=0.0), "threshold=0.0"),
+    (RobustKernelMean(threshold="median"), "threshold='median' must be a number"),
+    (RobustKernelMean(threshold=(1.0, 2.0, 3.0)), "threshold="),
+    (RobustKernelMean(loss="hampel", threshold=1.0), "three numbers"),
+    (RobustKernelMean(loss="hampel", threshold=(1.0, 3.0, 2.0)), "three numbers"),
+    (RobustKernelMean(loss="hampel", threshold=(1.0, 2.0, 2.0)), "three numbers"),
+    (RobustKernelMean(loss="hampel", threshold=(-1.0, 2.0, 3.0)), "threshold=-1.0"),
+    (RobustKernelMean(loss="hampel", threshold=(1e-9, 2e-9, 3e-9)), "rejects every row"),
+    (RobustKernelMean(shrinkage=1.4), r"shrinkage=1.4 must .* or be None or \"loo\""),
+    (RobustKernelMean(contamination=0.6), "contamination=0.6"),
+    (RobustKernelMean(tol=0.0), "tol=0.0"),
+    (RobustKernelMean(max_iter=0), "max_iter=0"),
+    (RobustKernelMean("gaussian"), "kernel='gaussian'"),
+    (MedianOfMeans(n_blocks=0), "n_blocks=0"),
+    (MedianOfMeans(n_blocks=21), "n_blocks=21 must be at most the number of rows, 20"),
+    (MedianOfMeans(n_blocks="few"), "n_blocks='few'"),
+    (MedianOfMeans(random_state="seed"), "random_state='seed'"),
+    (MedianOfMeans(shrinkage="auto"), "shrinkage='auto'"),
+]
+
+
+@pytest.mark.parametrize(("estimator", "message"), BAD, ids=[message for _, message in BAD])
+def test_bad_parameters(estimator, message):
+    with pytest.raises(ValueError, match=message):
+        estimator.fit(X)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "message"), [(RobustKernelMean(), "0 or at least 1"), (MedianOfMeans(), "whole")]
+)
+def test_bad_sample_weight(estimator, message):
+    with pytest.raises(ValueError, match=message):
+        estimator.fit(X, sample_weight=np.full(20, 0.5))
+
+
+@pytest.mark.parametrize(("weight", "arrays"), [(None, 6), (np.arange(600) % 3 + 1, 12)], ids=["equal", "weighted"])
+def test_memory_is_what_is_asked_for(weight, arrays):
+    X = sample(600, 3, seed=0)
+    tracemalloc.start()
+    RobustKernelMean(mh.Gaussian(2.0)).fit(X, sample_weight=weight)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak <= 1.1 * arrays * 8 * 600**2

@@ -1,0 +1,185 @@
+"""A sample in place of the Gaussian target, for kernels without closed form: against brute force."""
+
+import numpy as np
+import oracles
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import qmc
+from sklearn.covariance import OAS
+from sklearn.gaussian_process.kernels import RationalQuadratic
+from tables import KERNELS, awkward_rows, data_sets, sample
+
+import muhat as mh
+from muhat.linalg.resources import one_blas_thread
+from muhat.means import targets
+from muhat.means.adaptive import AdaptiveKernelMean
+from muhat.means.recipes import mean_weights
+from muhat.means.targets import gaussian_kind, gaussian_sample, gaussian_target, normal_points, sampled_target
+
+DATA = data_sets()
+SAMPLED = {
+    **{name: KERNELS[name] for name in ("laplace", "matern_half", "matern", "matern_smooth")},
+    "sum": mh.Gaussian(0.8) + 2.0 * mh.Laplace(1.5),
+    "product": mh.Gaussian(2.0) * mh.Matern(1.5, 1.3),
+}
+every_sampled_kernel = pytest.mark.parametrize("kernel", SAMPLED.values(), ids=SAMPLED)
+every_data_set = pytest.mark.parametrize("data", DATA)
+
+
+def slow_sample(X, base):
+    covariance = OAS().fit(X).covariance_ if len(X) > 1 else np.zeros((X.shape[1],) * 2)
+    return oracles.normal_sample(X.mean(axis=0), covariance, base)
+
+
+# ---------------------------------------------------------------- brute force
+
+
+@every_data_set
+def test_the_sample_is_that_of_the_symmetric_root(data):
+    X = DATA[data]
+    base = normal_points(X.shape[1])
+    expected = slow_sample(X, base)
+    assert_allclose(gaussian_sample(X, base), expected, rtol=1e-10, atol=1e-7 * np.ptp(X))  # roots lose half the digits
+
+
+@pytest.mark.parametrize(("n", "d"), [(2, 1), (2, 3), (9, 2), (6, 30)])
+@every_sampled_kernel
+def test_refits_are_made_without_the_row(kernel, n, d):
+    X = sample(n, d, seed=n * d) * np.linspace(0.3, 2, d)
+    base = normal_points(d)
+    refits = sampled_target(kernel, X)
+    assert_array_equal(refits.parts, np.arange(n))
+    for i in range(n):
+        atoms = mh.embed(kernel, slow_sample(np.delete(X, i, axis=0), base))
+        assert_allclose(refits.values[i], atoms(X), rtol=1e-6)  # a distance of 0 is found to half the digits
+        assert_allclose(refits.squared_norms[i], atoms.norm() ** 2, rtol=1e-6)
+
+
+@every_sampled_kernel
+def test_the_score_is_that_of_brute_force(kernel):
+    X = sample(11, 2, seed=40)
+    n, base, fitted = len(X), normal_points(2), AdaptiveKernelMean(kernel).fit(X)
+    (a, b), K, score = fitted.shares_, kernel(X), 0.0
+    B = oracles.refits(K, lambda part: oracles.tikhonov_weights(part, fitted.lam_))
+    for i in range(n):
+        target = mh.embed(kernel, slow_sample(np.delete(X, i, axis=0), base))
+        mean = a * mh.embed(kernel, X, weights=B[:, i]) + b * target
+        score += mean.distance(mh.embed(kernel, X[i : i + 1])) ** 2 / n
+    assert fitted.target_kind_ == "gaussian sample"
+    assert_allclose(fitted.loo_score_, score, rtol=1e-8)
+
+
+@pytest.mark.parametrize("d", [1, 3, 20])
+def test_the_sample_is_closer_than_one_by_chance(d):
+    X, kernel = sample(30, d, seed=41), mh.Gaussian(1.5 * np.sqrt(d))
+    exact, sampled = gaussian_target(kernel, X), sampled_target(kernel, X)
+    by_chance = (1 - exact.target.norm() ** 2) / targets.SAMPLE  # the mean squared distance of independent draws
+    assert sampled.target.distance(exact.target) ** 2 < by_chance / 2
+    assert np.mean((sampled.values - exact.values) ** 2) < by_chance / 2
+
+
+def test_folds_leave_whole_parts_out(monkeypatch):
+    monkeypatch.setattr(targets, "REFITS", 5)
+    X, kernel = sample(43, 2, seed=42), mh.Laplace(1.0)
+    refits = sampled_target(kernel, X)
+    assert refits.values.shape == (targets.FOLDS, 43)
+    atoms = mh.embed(kernel, slow_sample(X[refits.parts != 7], normal_points(2)))
+    assert_allclose(refits.values[7], atoms(X), rtol=1e-10)
+
+
+# ---------------------------------------------------------------- where it is used
+
+
+@every_sampled_kernel
+def test_the_mean_is_rows_plus_the_sample(kernel):
+    X = sample(15, 3, seed=43)
+    fitted = AdaptiveKernelMean(kernel).fit(X)
+    (a, b), base = fitted.shares_, mh.SpectralKernelMean(kernel, lam=fitted.lam_).fit(X)
+    assert b > 0
+    assert fitted.weights_.shape == (15,)
+    assert len(fitted.target_.measures[0]) == targets.SAMPLE
+    assert_array_equal(fitted.mean_.measures[0].points[:15], X)
+    assert_allclose(fitted.mean_(X), (a * base.mean_ + b * fitted.target_)(X), rtol=1e-10)
+
+
+NOT_SAMPLED = {
+    "a polynomial": mh.Polynomial(4),
+    "a part that is linear": mh.Laplace(1.0) + mh.Linear(),
+    "a factor that is linear": mh.Laplace(1.0) * mh.Linear(),
+    "a foreign kernel": mh.as_kernel(RationalQuadratic()),
+}
+
+
+@pytest.mark.parametrize("kernel", NOT_SAMPLED.values(), ids=NOT_SAMPLED)
+def test_other_kernels_are_not_sampled(kernel):
+    assert AdaptiveKernelMean(kernel).fit(sample(9, 3, seed=44)).target_kind_ == "none: no closed form"
+
+
+def test_more_columns_than_the_sequence_has(monkeypatch):
+    assert targets._WIDEST == qmc.Sobol.MAXDIM
+    monkeypatch.setattr(targets, "_WIDEST", 2)
+    assert gaussian_kind(mh.Laplace(1.0), sample(9, 2, seed=44)) == "gaussian sample"
+    assert gaussian_kind(mh.Laplace(1.0), sample(9, 3, seed=44)) == "none: no closed form"
+
+
+def test_hosts_that_need_weights_alone_do_not_sample():
+    X, kernel = sample(13, 2, seed=45), mh.Laplace(1.1)
+    by_gram = AdaptiveKernelMean("precomputed").fit(kernel(X))
+    assert by_gram.target_kind_ == "none: Gram matrix"
+    assert_allclose(mean_weights(AdaptiveKernelMean(), kernel(X)), by_gram.weights_, rtol=1e-12)
+
+
+# ---------------------------------------------------------------- awkward rows
+
+
+AWKWARD = awkward_rows()
+
+
+@pytest.mark.parametrize("kernel", [mh.Laplace(), mh.Matern(0.5), mh.Matern(2.5, 2.0)], ids=repr)
+@pytest.mark.parametrize("data", AWKWARD)
+def test_awkward_rows(kernel, data):
+    X = AWKWARD[data]
+    if "equal" in data or data == "zeros":
+        kernel = kernel.with_params(bandwidth=1.0)  # the median is refused there, or warned of
+    fitted = AdaptiveKernelMean(kernel).fit(X)
+    assert np.isfinite(fitted.loo_score_)
+    assert np.isfinite(fitted.mean_(X)).all()
+    assert np.isfinite(fitted.mean_.norm())
+    assert 0 <= min(fitted.shares_) <= max(fitted.shares_) <= 1
+    assert (fitted.target_kind_ == "none: scale") == data.startswith("too")
+
+
+@pytest.mark.parametrize("limit", [5, 100])
+def test_the_order_of_rows_does_not_matter(limit, monkeypatch):
+    monkeypatch.setattr(targets, "REFITS", limit)
+    monkeypatch.setattr(targets, "FOLDS", 4)
+    X = np.concatenate([sample(21, 3, seed=53), sample(21, 3, seed=53)[:4]])
+    order = np.random.default_rng(0).permutation(len(X))
+    one, other = AdaptiveKernelMean(mh.Laplace()).fit(X), AdaptiveKernelMean(mh.Laplace()).fit(X[order])
+    assert_allclose(other.loo_score_, one.loo_score_, rtol=1e-10)
+    assert_allclose(other.weights_, one.weights_[order], rtol=1e-6, atol=1e-9)
+
+
+def test_weights_are_repetitions():
+    X, counts = sample(9, 2, seed=54), np.array([1, 3, 0, 2, 1, 0, 1, 2, 1])
+    weighted = AdaptiveKernelMean(mh.Laplace()).fit(X, sample_weight=counts)
+    repeated = AdaptiveKernelMean(mh.Laplace()).fit(np.repeat(X, counts, axis=0))
+    assert_allclose(weighted.loo_score_, repeated.loo_score_, rtol=1e-12)
+    assert_allclose(weighted.mean_(X), repeated.mean_(X), rtol=1e-12)
+
+
+# ---------------------------------------------------------------- what it is for
+
+
+@pytest.mark.parametrize("kernel", [mh.Laplace(3.0), mh.Matern(1.5, 2.0)], ids=repr)
+def test_it_beats_shrinkage_alone(kernel):
+    rng = np.random.default_rng(8)
+    population = rng.gamma(2.0, size=(200, 3))
+    truth, losses = mh.embed(kernel, population), []
+    with one_blas_thread():
+        for _ in range(12):
+            X = population[rng.integers(200, size=20)]
+            means = [mh.KernelMean(kernel), AdaptiveKernelMean(kernel, target=None), AdaptiveKernelMean(kernel)]
+            losses.append([mean.fit(X).mean_.distance(truth) ** 2 for mean in means])
+    plain, nested, sampled = np.mean(losses, axis=0)
+    assert sampled < 0.9 * min(plain, nested)
