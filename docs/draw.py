@@ -5,8 +5,11 @@ from __future__ import annotations
 import runpy
 from html import escape
 from pathlib import Path
+from textwrap import wrap
 
 import numpy as np
+from rooms import ROOMS, sentence
+from rooms import modules as modules_of
 
 import muhat as mh
 
@@ -15,24 +18,14 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
 INK, PAPER, LINE = "#1f2933", "#fbfaf7", "#c9c4b8"
 FONT = "font-family='system-ui, -apple-system, Segoe UI, Helvetica, Arial, sans-serif'"
 
-LAYERS = [
-    ("#dcecf5", "ground", "types values validation memory threads", "names, frozen values, every input check"),
-    ("#dcecf5", "arrays", "distances fast gram spectrum refits filters selection", "numerics that know no API"),
-    ("#e1f1e6", "spaces", "measures kernel_algebra kernels adapters elements", "what a kernel is, what an element is"),
-    ("#e1f1e6", "features", "features lowrank reservoir sketch streaming", "m numbers in place of a function"),
-    ("#fdf0d5", "means", "mean spectral targets adaptive constrained robust stein recipes", "the estimators"),
-    ("#f8e1d8", "operators", "memo components operators covariance preimages pca", "centring, kernel PCA"),
-    ("#f8e1d8", "densities", "matching matching_setup matching_solvers density", "the nearest mixture"),
-    ("#f8e1d8", "bags", "level2 bag_input whitening bags pooling support_measure", "distributions as data"),
-    ("#f8e1d8", "questions", "split_means hypothesis_tests errors mmd_intervals datasets", "tests, error bars, tables"),
-    ("#ece4f3", "machines", "dask_input worker_tasks distributed", "the same on Dask"),
-    (
-        "#ece4f3",
-        "outside",
-        "plotting mean_plotting bag_plotting reproduce files command_line",
-        "pictures, the paper, files, the command",
-    ),
-]
+COLOURS = {
+    "#dcecf5": "types parameters validation linalg shrinkage",
+    "#e1f1e6": "measures kernels elements features",
+    "#fdf0d5": "means",
+    "#f8e1d8": "operators density bags inference",
+}
+"""Fills of groups of rooms; the others have OUTSIDE."""
+OUTSIDE = "#ece4f3"
 
 
 def text(x: float, y: float, words: str, size: int = 13, more: str = "") -> str:
@@ -50,16 +43,19 @@ def svg(width: int, height: int, title: str, parts: list[str]) -> str:
 
 
 def modules() -> str:
-    """The modules in layers; each may import from its own layer and from those above it."""
-    parts = []
-    for row, (fill, name, members, saying) in enumerate(LAYERS):
-        y = 16 + 64 * row
-        parts += [box(16, y, 868, 56, fill), text(32, y + 25, name, 17, "font-weight='700'")]
-        parts.append(text(32, y + 45, saying, 13, "opacity='0.75'"))
-        parts.append(text(312, y + 34, members.replace(" ", "  "), 15, "xml:space='preserve'"))
-    y = 16 + 64 * len(LAYERS)
+    """The rooms in their order, each with its sentence and its files; a room may import from those above it."""
+    fills = {room: fill for fill, rooms in COLOURS.items() for room in rooms.split()}
+    parts, y = [], 16
+    for room in ROOMS:
+        lines = [sentence(room).replace("`", ""), *wrap("  ".join(modules_of(room)), 88, replace_whitespace=False)]
+        height = 22 + 20 * len(lines)
+        parts += [box(16, y, 868, height, fills.get(room, OUTSIDE))]
+        parts.append(text(32, y + height / 2 + 6, room, 16, "font-weight='700'"))
+        for i, line in enumerate(lines):
+            parts.append(text(184, y + 26 + 20 * i, line, 14, "xml:space='preserve' opacity='0.75'" if i else ""))
+        y += height + 8
     parts.append(text(32, y + 16, "imports go upwards only: a test keeps it so", 14, "opacity='0.75'"))
-    return svg(900, y + 32, "Modules of muhat, in the order in which they may import", parts)
+    return svg(900, y + 32, "Rooms of muhat, in the order in which they may import", parts)
 
 
 def arrow(x: float, y: float, to_x: float, to_y: float) -> str:

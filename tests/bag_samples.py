@@ -33,7 +33,7 @@ class Counting(mh.Gaussian):
     def evaluate(self, X, Y):
         Counting.values += len(X) * len(Y)
         Counting.largest = max(Counting.largest, len(X) * len(Y))
-        return super()._gram(X, Y)
+        return super().evaluate(X, Y)
 
     def evaluate_fast(self, X, Y):
-        return self._gram(X, Y)
+        return self.evaluate(X, Y)

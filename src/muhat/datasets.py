@@ -1,7 +1,4 @@
-"""Measures: what an element of the space integrates the kernel against.
-
-Two kinds suffice: weighted points, and weighted Gaussians. A point is a Gaussian with zero covariance.
-"""
+"""The paper's distributions, and the tables and bags of its experiments, from wherever they are; none is packaged."""
 
 from __future__ import annotations
 

@@ -214,7 +214,7 @@ def embed(kernel: Kernel, P: Any, weights: Any = None) -> Element:
     >>> k = mh.Gaussian().resolve(X)
     >>> loss = mh.embed(k, X).distance(mh.embed(k, P)) ** 2
     >>> round(loss, 4)
-    0.0042
+    0.0021
     """
     check_kernel("kernel", kernel)
     if isinstance(P, Atoms | Gaussians):

@@ -27,8 +27,11 @@ def test_a_saved_sketch_comes_back(name, settings, tmp_path):
     assert_equal_sketches(loaded, sketch, tol=0.0)
     assert repr(loaded) == repr(sketch)
     assert loaded.features.fingerprint_ == sketch.features.fingerprint_
-    assert_equal_sketches(loaded.update(X[100:]), sketch.update(X[100:]), tol=0.0)
-    assert_array_equal(loaded.features.transform(X), sketch.features.transform(X))
+    for name in sketch.features._arrays:
+        assert_array_equal(getattr(loaded.features, name), getattr(sketch.features, name))
+    # What BLAS computes from equal arrays depends on how they lie in memory, so the rest is equal up to rounding.
+    assert_allclose(loaded.features.transform(X), sketch.features.transform(X), rtol=1e-12, atol=1e-12)
+    assert_equal_sketches(loaded.update(X[100:]), sketch.update(X[100:]))
     assert (loaded + sketch).n_ == 600
     assert_equal_sketches(pickle.loads(pickle.dumps(sketch)).merge(loaded), sketch + loaded)
 

@@ -136,8 +136,8 @@ def test_who_is_compiled(monkeypatch):
     monkeypatch.setattr(compiled, "gaussian_sums", lambda: lambda *arguments: calls.append(arguments))
     X, kernel = rows(10, 2), mh.Gaussian(1.0)
     gram.quadratic_form(kernel.evaluate, X, np.ones(10))
-    gram.quadratic_form(mh.Laplace(1.0)._tile, X, np.ones(10))
-    gram.quadratic_form((kernel + kernel)._tile, X, np.ones(10))
+    gram.quadratic_form(mh.Laplace(1.0).evaluate_fast, X, np.ones(10))
+    gram.quadratic_form((kernel + kernel).evaluate_fast, X, np.ones(10))
     gram.quadratic_form(lambda X, Y: X @ Y.T, X, np.ones(10))
     gram.product(kernel.evaluate_fast, X, X, np.ones((10, compiled.FEW + 1)))
     assert not calls
@@ -174,7 +174,7 @@ def run(code, **environment):
 
 SUMS = """
 import sys, numpy as np, muhat as mh
-from muhat.linalg import compiled as fast, gram
+from muhat.linalg import compiled, gram
 X, kernel = np.random.default_rng(0).normal(size=(40, 3)), mh.Gaussian(1.0)
 small = gram.quadratic_form(kernel.evaluate_fast, X, np.ones(40))
 before = "numba" in sys.modules
@@ -201,13 +201,13 @@ def test_without_numba_the_tiles_are_numpys(hidden):
 def test_without_a_folder_for_compiled_code(monkeypatch):
     import numba
 
-    compiled, asked = numba.njit, []
+    original, asked = numba.njit, []
 
     def njit(*arguments, cache, **options):
         asked.append(cache)
         if cache:
             raise RuntimeError("cannot cache function: no locator available")
-        return compiled(*arguments, **options)
+        return original(*arguments, **options)
 
     monkeypatch.setattr(numba, "njit", njit)
     increment = compiled._compiled(lambda x: x + 1.0, (numba.float64,))

@@ -112,8 +112,7 @@ def test_figure2_agrees_with_refits_and_explicit_features(rows):
             ("F_theorem4", oracles.theorem4_pieces_on),
             ("F_deletion", oracles.deletion_pieces_on),
         ):
-            grid = oracles.fine_grid(K)
-            lam = grid[np.argmin(oracles.scaled_score(K, *pieces(K, grid)))]
+            lam = oracles.grid_argmin(K, pieces)
             assert row[name] == pytest.approx(feature_loss(kernel, P, X, oracles.tikhonov_weights(K, lam)), rel=2e-3)
 
 

@@ -66,9 +66,9 @@ class MeanSketch:
     >>> monday, tuesday = MeanSketch(features).update(X[:1000]), MeanSketch(features).update(X[1000:])
     >>> both = monday + tuesday
     >>> both.n_, round(monday.distance(tuesday), 3)
-    (3000, 0.03)
+    (3000, 0.028)
     >>> both.mean_element()
-    Element(Gaussian(bandwidth=19.4...), 100 atoms in 5 dimensions, total weight 0.998)
+    Element(Gaussian(bandwidth=19.4...), 100 atoms in 5 dimensions, total weight 0.9985)
     """
 
     def __init__(

@@ -65,9 +65,9 @@ class ConstrainedKernelMean(BaseKernelMean):
     >>> X = mh.paper_mixture(5, random_state=0).sample(20, random_state=0)
     >>> mean = ConstrainedKernelMean(shrinkage=0.5).fit(X)
     >>> mean.mean_
-    Element(Gaussian(bandwidth=21.5...), 20 atoms in 5 dimensions, total weight 1)
+    Element(Gaussian(bandwidth=21.0...), 20 atoms in 5 dimensions, total weight 1)
     >>> int((mean.weights_ == 0).sum())
-    12
+    11
     """
 
     def __init__(

@@ -54,7 +54,7 @@ class KernelMean(BaseKernelMean):
     >>> import muhat as mh
     >>> X = mh.paper_mixture(5, random_state=0).sample(20, random_state=0)
     >>> mh.KernelMean().fit(X).mean_
-    Element(Gaussian(bandwidth=21.5...), 20 atoms in 5 dimensions, total weight 1)
+    Element(Gaussian(bandwidth=21.0...), 20 atoms in 5 dimensions, total weight 1)
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class ShrunkKernelMean(BaseKernelMean):
     >>> import muhat as mh
     >>> X = mh.paper_mixture(30, random_state=0).sample(10, random_state=0)
     >>> round(mh.ShrunkKernelMean().fit(X).shrinkage_, 3)
-    0.057
+    0.054
     """
 
     def __init__(

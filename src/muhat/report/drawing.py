@@ -1,11 +1,11 @@
 """Pictures as SVG text that is the same in every run, and takes the colour of its text from the page."""
 
 from __future__ import annotations
+
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import StringIO
 from typing import Any
-
 
 COLOURS = {
     "KME": "#6b7280",

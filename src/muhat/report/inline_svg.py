@@ -1,12 +1,12 @@
 """Pictures of matplotlib as a page holds them: the same to the eye, in a tenth of the text."""
 
 from __future__ import annotations
+
 import re
 from collections.abc import Iterator
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 from xml.etree import ElementTree
-
 
 if TYPE_CHECKING:
     from markupsafe import Markup

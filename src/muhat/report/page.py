@@ -1,17 +1,15 @@
 """One page: pictures, tables and templates, written whole."""
 
 from __future__ import annotations
-import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any
-from zlib import crc32
-import numpy as np
+
 import os
 import re
+from collections.abc import Sequence
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
 from muhat.report.inline_svg import inline_svg
 
 if TYPE_CHECKING:
@@ -36,8 +34,6 @@ class Table:
     columns: Sequence[str]
     rows: Sequence[Sequence[Any]]
     bold: frozenset[tuple[int, int]] = frozenset()
-
-
 
 
 _BEGINS_WITH_NUMBER = re.compile(r"[<>≤≥≈~]?\s*[-−+]?(\d|\.\d)[\d.]*(e[-+]?\d+)?($|[\s%±×(/,;*])", re.IGNORECASE)
