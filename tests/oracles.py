@@ -252,14 +252,13 @@ def grid_minimum(K, pieces_on, scale=1.0, size=2001):
 
 
 def grid_argmin(K, pieces_on):
-    """The best λ of the fine grid, and then of a grid between its neighbours."""
+    """The best λ of the fine grid, or, between its limits, of a finer one between the neighbours."""
     grid = fine_grid(K)
-    for _ in range(2):
+    best = np.argmin(scaled_score(K, *pieces_on(K, grid)))
+    if 1 < best < len(grid) - 2:
+        grid = np.geomspace(grid[best - 1], grid[best + 1], 201)
         best = np.argmin(scaled_score(K, *pieces_on(K, grid)))
-        if not 1 < best < len(grid) - 2:
-            return grid[best]
-        lam, grid = grid[best], np.geomspace(grid[best - 1], grid[best + 1], 201)
-    return grid[np.argmin(scaled_score(K, *pieces_on(K, grid)))]
+    return grid[best]
 
 
 # ---------------------------------------------------------------- expectations

@@ -2,7 +2,6 @@
 
 import ast
 import inspect
-import runpy
 import subprocess
 import sys
 import tomllib
@@ -10,13 +9,13 @@ from itertools import chain
 from pathlib import Path
 
 import pytest
+from rooms import ROOMS
 
 import muhat as mh
 
 ROOT = Path(mh.__file__).parent
 PROJECT = Path(__file__).parents[1] / "pyproject.toml"
 
-ROOMS = runpy.run_path(str(PROJECT.parent / "docs" / "rooms.py"))["ROOMS"]
 HEAVY = ["matplotlib", "dask", "jinja2", "rich", "numba", "polars"]
 
 
