@@ -27,8 +27,8 @@ from threadpoolctl import threadpool_limits
 
 import muhat as mh
 from muhat.bags.kernel import DistributionKernel
-from muhat.bags.pooling import pooled_means
-from muhat.bags.whitening import STRENGTH, BagMoments, Whitening, bag_moments, fit_features
+from muhat.bags.prior import pooled_means
+from muhat.bags.whitening import RIDGE, BagMoments, Whitening, bag_moments, fit_features
 
 Bags = list[np.ndarray]
 Gram = tuple[str, list[np.ndarray]]  # of all bags for each pair of index sets, with the name of what made it
@@ -44,7 +44,7 @@ METHODS: Methods = {
     "KME": ("KME",),
     "S-KMSE, each bag": ("S-KMSE",),
     "KME in the features": ("features",),
-    "whitened": (f"{STRENGTH:g}",),
+    "whitened": (f"{RIDGE:g}",),
     "whitened, ridge by CV": SEARCHED,
 }
 

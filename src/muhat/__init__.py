@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from muhat.bags.data import bags_from_groups
 from muhat.bags.kernel import DistributionKernel
 from muhat.bags.machines import OneClassSupportMeasureMachine, SupportMeasureClassifier, SupportMeasureRegressor
-from muhat.bags.pooling import pooled_means
+from muhat.bags.prior import BagPrior, pooled_means
 from muhat.datasets import load_bags, load_uci, paper_mixture
 from muhat.density.matched_mixture import MatchedGaussianMixture
 from muhat.elements import Element, embed
@@ -35,6 +35,7 @@ __version__ = "0.1.0"
 __all__ = [
     "AdaptiveKernelMean",
     "Atoms",
+    "BagPrior",
     "Centered",
     "ConstrainedKernelMean",
     "DistributionKernel",

@@ -43,6 +43,13 @@ def check_count(name: str, value: Any, *, low: int = 1) -> int:
     return int(value)
 
 
+def check_flag(name: str, value: Any) -> bool:
+    """Return ``value`` as a bool, or raise a ValueError."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{name}={value!r} must be True or False")
+    return bool(value)
+
+
 def check_rows(
     X: Any,
     *,
@@ -114,14 +121,14 @@ _MESSAGES = {
 """What scikit-learn says, by words of it, and what to do about it."""
 
 
-def check_weights(name: str, weights: Any, n: int) -> Array:
-    """Return ``n`` finite weights of any sign."""
+def check_weights(name: str, weights: Any, n: int, of: str = "row") -> Array:
+    """Return ``n`` finite weights of any sign, one ``of`` each thing."""
     try:
         weights = np.array(weights, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must be an array of numbers, one a row ({error})") from error
+        raise ValueError(f"{name} must be an array of numbers, one a {of} ({error})") from error
     if weights.shape != (n,):
-        raise ValueError(f"{name} has shape {weights.shape} and must have one entry a row: ({n},)")
+        raise ValueError(f"{name} has shape {weights.shape} and must have one entry a {of}: ({n},)")
     if not np.isfinite(weights).all():
         raise ValueError(f"{name} must be finite; entry {np.flatnonzero(~np.isfinite(weights))[0]} is not")
     return weights

@@ -17,14 +17,9 @@ from tables import ESTIMATORS, FUNCTIONS, KERNELS
 import muhat as mh
 from muhat.bags import data as bags_module
 from muhat.bags.data import bags_from_groups
-from muhat.bags.kernel import DistributionKernel, memo
+from muhat.bags.kernel import DistributionKernel
 
 MEANS = {name: ESTIMATORS[name] for name in ("shrunk", "shrunk_fixed", "spectral_fixed", "spectral", "spectral_nested")}
-
-
-@pytest.fixture(autouse=True)
-def _empty_memo():
-    memo.clear()
 
 
 @pytest.fixture
@@ -98,11 +93,9 @@ def test_the_kernel_of_a_recipe_is_replaced():
 def test_tiles_do_not_matter(sizes, block):
     bags = random_bags(tuple(sizes), d=2)
     estimator = DistributionKernel(mh.Gaussian(1.0))
-    memo.clear()
     whole, cross = estimator.fit_transform(bags), estimator.transform(bags[::-1])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(bags_module, "BLOCK", block)
-        memo.clear()
         assert_allclose(estimator.fit_transform(bags), whole, rtol=1e-13)
         assert_allclose(estimator.transform(bags[::-1]), cross, rtol=1e-13)
     assert_array_equal(whole, whole.T)
@@ -215,8 +208,9 @@ BAD = {
     "nan": ([np.ones((2, 3)), np.ones((2, 3)), np.full((2, 3), np.nan)], r"bags\[2\].*NaN"),
     "infinite": ([np.ones((2, 3)), np.full((2, 3), np.inf)], r"bags\[1\].*infinity"),
     "widths": ([np.ones((2, 3)), np.ones((2, 3)), np.ones((2, 4))], r"bags\[2\] has 4 columns and bags\[0\] has 3"),
-    "vectors": ([np.ones(3), np.ones(3)], r"bags\[0\].*2D"),
     "rows and groups": ((np.ones((3, 2)), [0, 1, 0]), r"bags\[1\].*2D"),
+    "numbers": ([[1.0, 2.0], [3.0]], r"bags\[0\].*2D"),
+    "an empty vector": ([np.ones(3), np.ones(0)], r"bags\[1\].*2D"),
     "strings": ([np.array([["a", "b"]])], r"bags\[0\].*not numbers"),
     "ragged": ([[[1.0, 2.0], [3.0]]], r"bags\[0\]"),
     "complex": ([np.ones((2, 2)) * 1j], r"bags\[0\].*[Cc]omplex"),
@@ -273,22 +267,14 @@ def test_bags_from_groups_needs_a_label_a_row():
 # ---------------------------------------------------------------- what is recalled
 
 
-def test_equal_bags_are_recalled_and_changed_ones_are_not():
-    bags = random_bags()
-    Counting.values = 0
-    first = DistributionKernel(Counting(1.0)).fit_transform(bags)
-    work = Counting.values
-    again = DistributionKernel(Counting(1.0)).fit_transform([bag.copy() for bag in bags])
-    assert Counting.values == work
-    assert_array_equal(again, first)
-    bags[3][0, 0] += 1e-9
-    changed = DistributionKernel(Counting(1.0)).fit_transform(bags)
-    assert Counting.values == 2 * work
-    assert (changed != first).any()
-    DistributionKernel(Counting(1.5)).fit(bags)
-    assert Counting.values == 3 * work
-    DistributionKernel(Counting(1.0), mean=mh.ShrunkKernelMean(shrinkage=0.1)).fit(bags)
-    assert Counting.values > 4 * work
+def test_vectors_are_bags_of_one_column():
+    vectors = [bag[:, 0] for bag in random_bags()]
+    want = DistributionKernel().fit_transform([vector[:, None] for vector in vectors])
+    assert_array_equal(DistributionKernel().fit_transform(vectors), want)
+    frames = [pd.Series(vector, name="a") for vector in vectors]
+    assert_array_equal(DistributionKernel().fit_transform(frames), want)
+    bags, _ = bags_from_groups(np.arange(4.0), [1, 0, 1, 0])
+    assert [bag.tolist() for bag in bags] == [[[1.0], [3.0]], [[0.0], [2.0]]]
 
 
 def test_other_cuts_of_the_same_rows_are_other_bags():

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import muhat as mh
 from muhat.bags import data as bags_module
-from muhat.bags.kernel import DistributionKernel, memo
+from muhat.bags.kernel import DistributionKernel
 
 LEVEL2 = {
     "linear": "linear",
@@ -25,7 +25,6 @@ LEVEL2 = {
 @pytest.fixture
 def small_tiles(monkeypatch):
     """Tiles so small that bags are cut by them."""
-    memo.clear()
     monkeypatch.setattr(bags_module, "BLOCK", 7)
 
 

@@ -7,14 +7,8 @@ from numpy.testing import assert_allclose
 
 import muhat as mh
 from muhat.bags import pooling
-from muhat.bags.kernel import memo
-from muhat.bags.pooling import pooled_means
+from muhat.bags.prior import pooled_means
 from muhat.bags.whitening import regularised_eigenpairs
-
-
-@pytest.fixture(autouse=True)
-def _empty_memo():
-    memo.clear()
 
 
 def written_out(bags, ridge, blend, population=np.inf):
@@ -41,6 +35,16 @@ def written_out(bags, ridge, blend, population=np.inf):
             for part, mean in zip(share, means, strict=True)
         ]
     )
+
+
+def pool_of(centre, within, between, noise):
+    """A prior with given moments."""
+    g, V = noise
+    root = np.sqrt(g)
+    ratios, E = np.linalg.eigh((V.T @ between @ V) / np.outer(root, root))
+    common = np.trace(between) / g.sum()
+    into, back = (V / root) @ E, E.T @ (V * root).T
+    return pooling.Pool(1.0, centre, within, between, ratios.clip(0.0), common, into, back)
 
 
 def as_rows(elements):
@@ -92,7 +96,7 @@ def test_the_covariance_of_bags_of_any_size_is_unbiased():
     for _ in range(500):
         truth = rng.multivariate_normal(np.zeros(2), B, size=20)
         noise = rng.multivariate_normal(np.zeros(2), W, size=20) / np.sqrt(sizes)[:, None]
-        estimates.append(pooling._estimate_prior(truth + noise, sizes, W).between)
+        estimates.append(pooling.estimate_between(truth + noise, sizes, W).between)
     errors = np.std(estimates, axis=0) / np.sqrt(500)
     assert (np.abs(np.mean(estimates, axis=0) - B) < 4 * errors).all()
 
@@ -101,12 +105,13 @@ def test_the_covariance_of_bags_of_any_size_is_unbiased():
 def test_the_estimate_of_the_risk_is_that_of_the_loss(blend):
     rng = np.random.default_rng(0)
     B, W, sizes = np.diag([1.0, 0.2, 0.0]), np.diag([0.5, 2.0, 1.0]), np.array([3, 8])
-    shrinker = pooling._Shrinker(0.7 * B + 0.1, regularised_eigenpairs(W, 0.5))
+    known = {"between": 0.7 * B + 0.1, "within": W, "centre": np.zeros(3)}
+    pool = pool_of(**known, noise=regularised_eigenpairs(W, 0.5))
     gaps = []
     for _ in range(1000):
         truth = rng.normal(size=(2, 3)) * np.sqrt(np.diag(B))
         X = truth + rng.normal(size=(2, 3)) * np.sqrt(np.diag(W)) / np.sqrt(sizes)[:, None]
-        gaps.append(shrinker.risk(X, sizes, W, blend) - np.square(shrinker(X, sizes, blend) - truth).sum())
+        gaps.append(pool.risk(X, sizes, blend) - np.square(pool.shrunk(X, sizes, blend) - truth).sum())
     assert abs(np.mean(gaps)) < 4 * np.std(gaps) / np.sqrt(1000)
 
 
@@ -235,7 +240,7 @@ def test_fewer_landmarks_on_request():
 def test_what_cannot_be():
     with pytest.raises(ValueError, match="all bags have one row"):
         pooled_means(random_bags((1, 1, 1)))
-    with pytest.raises(ValueError, match=r"features=.* no elements of the space"):
+    with pytest.raises(ValueError, match=r"features=.* not elements of the space"):
         pooled_means(random_bags(), features=mh.Fourier())
     with pytest.raises(ValueError, match=r"ridge=0 must be a number in \(0, inf\)"):
         pooled_means(random_bags(), ridge=0)

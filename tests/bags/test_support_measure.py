@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from bag_samples import Counting, labelled_bags
-from joblib import parallel_config
+from joblib import Memory, parallel_config
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.metrics import roc_auc_score
@@ -13,15 +13,11 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.svm import SVC, SVR, OneClassSVM
 
 import muhat as mh
-from muhat.bags.kernel import DistributionKernel, memo
+from muhat.bags.kernel import DistributionKernel
 from muhat.bags.machines import OneClassSupportMeasureMachine, SupportMeasureClassifier, SupportMeasureRegressor
 from muhat.datasets import draw_bags
 
-
-@pytest.fixture(autouse=True)
-def _empty_memo():
-    memo.clear()
-
+pytestmark = pytest.mark.filterwarnings("ignore:bags have .* rows, and small bags")
 
 # ---------------------------------------------------------------- the machines are scikit-learn's, on bags
 
@@ -111,45 +107,46 @@ def test_probabilities_by_calibration():
 # ---------------------------------------------------------------- searches
 
 
-def counted_search(grid, kernel, **options):
+def counted_search(grid, kernel, memory=None, **options):
     """Kernel values that a search computes, and its scores."""
-    memo.clear()
     Counting.values = 0
     bags, y = labelled_bags(low=2)
-    machine = SupportMeasureClassifier(kernel=kernel, **options)
+    machine = SupportMeasureClassifier(kernel=kernel, memory=memory, **options)
     search = GridSearchCV(machine, grid, cv=3, refit=False, return_train_score=True).fit(bags, y)
     return Counting.values, search.cv_results_
 
 
-@pytest.mark.parametrize("mean", [None, mh.ShrunkKernelMean()], ids=["plain", "shrunk"])
+@pytest.mark.parametrize("options", [{}, {"mean": mh.ShrunkKernelMean()}, {"whiten": True}, {"pool": True}], ids=str)
 @pytest.mark.parametrize("bandwidth", ["median", 2.0])
-def test_a_search_over_c_computes_each_gram_matrix_once(bandwidth, mean):
-    once, _ = counted_search({"C": [1.0]}, Counting(bandwidth), mean=mean)
-    many, _ = counted_search({"C": [0.1, 1.0, 10.0, 100.0]}, Counting(bandwidth), mean=mean)
+def test_a_search_with_memory_computes_each_gram_matrix_once(bandwidth, options, tmp_path):
+    once, _ = counted_search({"C": [1.0]}, Counting(bandwidth), tmp_path / "once", **options)
+    many, _ = counted_search({"C": [0.1, 1.0, 10.0, 100.0]}, Counting(bandwidth), tmp_path / "many", **options)
     assert many == once > 0
     level2 = {"level2": ["linear", mh.Gaussian(), mh.Gaussian(0.2)], "C": [1.0, 10.0]}
-    assert counted_search(level2, Counting(bandwidth), mean=mean)[0] == once
+    assert (
+        counted_search(level2, Counting(bandwidth), Memory(str(tmp_path / "level2"), verbose=0), **options)[0] == once
+    )
+    assert counted_search(level2, Counting(bandwidth), tmp_path / "level2", **options)[0] == 0
+    assert counted_search(level2, Counting(bandwidth), **options)[0] >= 6 * once
 
 
-def test_a_kernel_function_is_recalled_too():
-    calls = []
-
-    def function(X, Y):
-        calls.append(1)
-        return X @ Y.T
-
-    bags, y = labelled_bags()
-    for C in (1.0, 10.0):
-        SupportMeasureClassifier(kernel=mh.as_kernel(function), C=C).fit(bags, y)
-        assert len(calls) == 1
-
-
-def test_what_is_recalled_changes_no_result():
+def test_memory_changes_no_result(tmp_path):
     grid = {"kernel__bandwidth": [0.5, 3.0], "level2__bandwidth": [0.1, "median"], "C": [0.1, 10.0]}
-    _, results = counted_search(grid, Counting())
-    for params, *scores in zip(results["params"], *(results[f"split{k}_test_score"] for k in range(3)), strict=True):
-        alone = counted_search({name: [value] for name, value in params.items()}, Counting())[1]
-        assert [alone[f"split{k}_test_score"][0] for k in range(3)] == scores
+    _, kept = counted_search(grid, Counting(), tmp_path)
+    _, plain = counted_search(grid, Counting())
+    for k in range(3):
+        assert_array_equal(kept[f"split{k}_test_score"], plain[f"split{k}_test_score"])
+
+
+def test_changed_bags_are_other_bags(tmp_path):
+    bags, y = labelled_bags(low=2)
+    machine = SupportMeasureClassifier(memory=tmp_path)
+    first = machine.fit(bags, y).decision_function(bags)
+    bags[0][0] += 1.0
+    assert_array_equal(
+        machine.fit(bags, y).decision_function(bags), SupportMeasureClassifier().fit(bags, y).decision_function(bags)
+    )
+    assert not np.array_equal(machine.decision_function(bags), first)
 
 
 def test_parameters_of_kernels_and_mean_in_a_grid():
@@ -191,7 +188,6 @@ def test_threads_and_pipelines():
     scaled = FunctionTransformer(lambda bags: [bag / 10 for bag in bags])
     plain = cross_val_score(SupportMeasureClassifier(), bags, y, cv=3)
     assert_array_equal(cross_val_score(make_pipeline(scaled, SupportMeasureClassifier()), bags, y, cv=3), plain)
-    memo.clear()
     with parallel_config("threading", n_jobs=2):
         assert_array_equal(cross_val_score(SupportMeasureClassifier(), bags, y, cv=3), plain)
 

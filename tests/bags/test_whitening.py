@@ -9,13 +9,10 @@ from sklearn.model_selection import GridSearchCV
 
 import muhat as mh
 from muhat.bags import whitening
-from muhat.bags.kernel import DistributionKernel, memo
+from muhat.bags.kernel import DistributionKernel
 from muhat.bags.machines import OneClassSupportMeasureMachine, SupportMeasureClassifier, SupportMeasureRegressor
 
-
-@pytest.fixture(autouse=True)
-def _empty_memo():
-    memo.clear()
+pytestmark = pytest.mark.filterwarnings("ignore:bags have .* rows, and small bags")
 
 
 def whitened_rows(bags, others, ridge, weights=None):
@@ -40,19 +37,21 @@ def test_the_formula_in_the_space_of_the_rows(ridge, recipe, rows, monkeypatch):
     monkeypatch.setattr(whitening, "_ROWS", rows)  # blocks that cut bags
     train, test = random_bags(), random_bags((5, 1, 12), seed=1)
     U, V = whitened_rows(train, test, ridge, None if recipe is None else shrunk_weights)
-    fitted = DistributionKernel(mh.Linear(), mean=recipe, whiten=ridge)
+    fitted = DistributionKernel(mh.Linear(), mean=recipe, whiten=True, ridge=ridge)
     assert_allclose(fitted.fit_transform(train), U @ U.T, rtol=1e-8, atol=1e-9)
     assert_allclose(fitted.transform(test), V @ U.T, rtol=1e-8, atol=1e-9)
-    gaussian = DistributionKernel(mh.Linear(), mean=recipe, level2=mh.Gaussian(2.0), whiten=ridge).fit(train)
+    gaussian = DistributionKernel(mh.Linear(), mean=recipe, level2=mh.Gaussian(2.0), whiten=True, ridge=ridge).fit(
+        train
+    )
     squared = np.square(V[:, None] - U).sum(axis=2)
     assert_allclose(gaussian.transform(test), np.exp(-squared / 8), rtol=1e-8)
 
 
 def test_true_is_the_ridge_that_is_documented():
     bags = random_bags()
-    want = DistributionKernel(whiten=0.05).fit_transform(bags)
+    want = DistributionKernel(whiten=True, ridge=0.05).fit_transform(bags)
     assert_array_equal(DistributionKernel(whiten=True).fit_transform(bags), want)
-    one = DistributionKernel(whiten=1.0).fit_transform(bags)  # equal to True as a number
+    one = DistributionKernel(whiten=True, ridge=1.0).fit_transform(bags)
     assert not np.allclose(one, want, rtol=1e-3)
 
 
@@ -66,7 +65,7 @@ def test_a_large_ridge_leaves_the_centred_means():
     bags = random_bags()
     G = DistributionKernel(mh.Gaussian(1.0)).fit_transform(bags)
     H = np.eye(len(G)) - 1 / len(G)
-    K = DistributionKernel(mh.Gaussian(1.0), whiten=1e9).fit_transform(bags)
+    K = DistributionKernel(mh.Gaussian(1.0), whiten=True, ridge=1e9).fit_transform(bags)
     assert_allclose(K / np.trace(K), H @ G @ H / np.trace(H @ G @ H), atol=1e-8)
 
 
@@ -98,7 +97,6 @@ def test_features_are_near_and_say_how_near(features):
 def test_the_work_of_features_is_linear_in_the_rows():
     work = []
     for n in (40, 80):
-        memo.clear()
         Counting.values = 0
         DistributionKernel(Counting(1.0), features=mh.Nystroem(n_components=20, random_state=0)).fit(
             random_bags((10,) * n)
@@ -112,7 +110,6 @@ def test_test_bags_do_not_leak(mean):
     train, test = random_bags(), random_bags((5, 1, 12, 30), seed=1)
     fitted = DistributionKernel(mean=mean, level2=mh.Gaussian(), whiten=True).fit(train)
     together = fitted.transform(test)
-    memo.clear()
     alone = np.concatenate([fitted.transform([bag]) for bag in test])
     assert_allclose(alone, together, rtol=1e-10, atol=1e-12)
     far = fitted.transform([*test[:2], 1e3 * test[2], test[3] + 50.0])
@@ -124,7 +121,7 @@ def test_test_bags_do_not_leak(mean):
 
 def test_the_training_rows_of_transform_are_the_gram_matrix():
     bags = random_bags()
-    fitted = DistributionKernel(level2=mh.Gaussian(), whiten=0.3)
+    fitted = DistributionKernel(level2=mh.Gaussian(), whiten=True, ridge=0.3)
     K = fitted.fit_transform(bags)
     assert_allclose(fitted.transform(bags), K, atol=1e-10)
     assert np.linalg.eigvalsh(K).min() > -1e-10
@@ -190,24 +187,26 @@ def test_whitening_finds_a_small_shift_under_large_noise():
 def test_machines_take_both(machine):
     bags, y = labelled_bags()
     features = mh.Nystroem(n_components=30, random_state=0)
-    options = clone(machine).set_params(whiten=0.1, features=features, features__n_components=20)
+    options = clone(machine).set_params(whiten=True, ridge=0.1, features=features, features__n_components=20)
     fitted = options.fit(bags, y)
-    kernel = DistributionKernel(level2=mh.Gaussian(), whiten=0.1, features=clone(options.features)).fit(bags)
+    kernel = DistributionKernel(level2=mh.Gaussian(), whiten=True, ridge=0.1, features=clone(options.features)).fit(
+        bags
+    )
     assert_array_equal(fitted._gram(bags), kernel.transform(bags))
-    assert "whiten=0.1" in repr(fitted)
+    assert "ridge=0.1" in repr(fitted)
 
 
-def test_a_search_over_the_ridge_computes_features_once_a_fold():
+def test_a_search_over_the_ridge_computes_features_once_a_fold(tmp_path):
     bags, y = labelled_bags(n=30, low=2)
 
     def values(grid):
-        memo.clear()
         Counting.values = 0
-        search = GridSearchCV(SupportMeasureClassifier(kernel=Counting(1.0), whiten=True), grid, cv=3, refit=False)
+        machine = SupportMeasureClassifier(kernel=Counting(1.0), whiten=True, memory=str(tmp_path / str(len(grid))))
+        search = GridSearchCV(machine, grid, cv=3, refit=False)
         assert np.isfinite(search.fit(bags, y).cv_results_["mean_test_score"]).all()
         return Counting.values
 
-    assert values({"whiten": [0.01, True, 1.0], "C": [1.0, 10.0]}) == values({"C": [1.0]}) > 0
+    assert values({"ridge": [0.01, 0.05, 1.0], "C": [1.0, 10.0]}) == values({"C": [1.0]}) > 0
 
 
 def test_features_without_a_seed_are_drawn_anew():
@@ -216,10 +215,17 @@ def test_features_without_a_seed_are_drawn_anew():
     assert not np.array_equal(estimator.fit_transform(bags), estimator.fit_transform(bags))
 
 
-@pytest.mark.parametrize("whiten", [0.0, -1.0, np.inf, np.nan, "yes", None])
-def test_a_bad_ridge_is_named(whiten):
-    with pytest.raises(ValueError, match=r"whiten=.* must be a number in \(0, inf\) or be True or False"):
-        DistributionKernel(whiten=whiten).fit(random_bags())
+@pytest.mark.parametrize("ridge", [0.0, -1.0, np.inf, np.nan, "yes", None, True])
+def test_a_bad_ridge_is_named(ridge):
+    with pytest.raises(ValueError, match=r"ridge=.* must be a number in \(0, inf\)"):
+        DistributionKernel(whiten=True, ridge=ridge).fit(random_bags())
+
+
+@pytest.mark.parametrize("name", ["whiten", "pool"])
+@pytest.mark.parametrize("value", [0.05, "yes", None])
+def test_switches_are_true_or_false(name, value):
+    with pytest.raises(ValueError, match=rf"{name}=.* must be True or False"):
+        DistributionKernel(**{name: value}).fit(random_bags())
 
 
 def test_bad_features_are_named():

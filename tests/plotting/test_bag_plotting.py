@@ -25,9 +25,9 @@ def _close_figures():
 
 def test_positions_are_those_of_kernel_pca():
     bags, y = labelled_bags(low=3)
-    display = WhitenedBagsDisplay.from_bags(bags, y, kernel=mh.Gaussian(1.0), whiten=0.5, marker="s")
+    display = WhitenedBagsDisplay.from_bags(bags, y, kernel=mh.Gaussian(1.0), ridge=0.5, marker="s")
     for positions, options, ax in zip(
-        (display.plain, display.whitened), ({}, {"whiten": 0.5}), display.axes_, strict=True
+        (display.plain, display.whitened), ({}, {"whiten": True, "ridge": 0.5}), display.axes_, strict=True
     ):
         K = DistributionKernel(mh.Gaussian(1.0), **options).fit_transform(bags)
         want = KernelPCA(2, kernel="precomputed").fit_transform(K)

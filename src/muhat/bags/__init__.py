@@ -3,9 +3,10 @@
 from muhat.bags.data import bags_from_groups
 from muhat.bags.kernel import DistributionKernel
 from muhat.bags.machines import OneClassSupportMeasureMachine, SupportMeasureClassifier, SupportMeasureRegressor
-from muhat.bags.pooling import pooled_means
+from muhat.bags.prior import BagPrior, pooled_means
 
 __all__ = [
+    "BagPrior",
     "DistributionKernel",
     "OneClassSupportMeasureMachine",
     "SupportMeasureClassifier",

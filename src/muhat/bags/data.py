@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from joblib import hash as content_hash
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from sklearn.utils import column_or_1d
@@ -35,13 +33,13 @@ class Bags:
     rows: Array
     offsets: NDArray[np.intp]
 
-    @cached_property
-    def key(self) -> str:
-        """A hash of the content."""
-        return content_hash((self.rows, self.offsets))
-
     def __len__(self) -> int:
         return len(self.offsets) - 1
+
+    @property
+    def sizes(self) -> NDArray[np.intp]:
+        """Rows of each bag."""
+        return np.diff(self.offsets)
 
     def parts(self, values: Array) -> list[Array]:
         """Cut an array with one entry a row into one part a bag."""
@@ -71,7 +69,8 @@ def bags_from_groups(X: Any, groups: Any) -> tuple[list[Array], NDArray[Any]]:
 
     Parameters
     ----------
-    X : array of shape (n, d)
+    X : array of shape (n, d) or (n,)
+        A table; a vector is a table of one column.
     groups : array of shape (n,)
         The label of each row.
 
@@ -84,12 +83,12 @@ def bags_from_groups(X: Any, groups: Any) -> tuple[list[Array], NDArray[Any]]:
 
     Examples
     --------
-    >>> from muhat.bags.data import bags_from_groups
-    >>> bags, labels = bags_from_groups([[1.0], [2.0], [3.0]], ["b", "a", "b"])
+    >>> import muhat as mh
+    >>> bags, labels = mh.bags_from_groups([[1.0], [2.0], [3.0]], ["b", "a", "b"])
     >>> labels.tolist(), [bag.ravel().tolist() for bag in bags]
     (['a', 'b'], [[2.0], [1.0, 3.0]])
     """
-    rows = check_rows(X)
+    rows = check_rows(_as_table(X))
     if groups is None:
         raise ValueError("groups=None must be the labels of the rows of X, one a row")
     groups = column_or_1d(groups)
@@ -120,13 +119,19 @@ def check_matrices(bags: Any, estimator: Any, *, reset: bool) -> list[Array]:
     matrices = []
     for i, bag in enumerate(given):
         with _naming_bag(i):
-            matrices.append(bag if _is_plain(bag) else check_rows(bag, name=f"bags[{i}]"))
+            matrices.append(bag if _is_plain(bag) else check_rows(_as_table(bag), name=f"bags[{i}]"))
     _check_widths([matrix.shape[1] for matrix in matrices], None if reset else estimator.n_features_in_)
     for i, bag in enumerate(given):
         if i == 0 or not isinstance(bag, np.ndarray):
             with _naming_bag(i):  # the names of columns, where bags are data frames
-                validate_data(estimator, bag, reset=reset and i == 0, skip_check_array=True)
+                validate_data(estimator, _as_table(bag), reset=reset and i == 0, skip_check_array=True)
     return matrices
+
+
+def _as_table(bag: Any) -> Any:
+    """A vector (a one-dimensional array, a column of a data frame) as a table of one column."""
+    vector = len(getattr(bag, "shape", ())) == 1 and len(bag) > 0
+    return np.asarray(bag)[:, None] if vector else bag
 
 
 def _is_plain(bag: Any) -> bool:

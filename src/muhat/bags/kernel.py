@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from typing import Any, Literal, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_memory as check_memory_object
 
 from muhat.bags.data import Bags, check_bags
-from muhat.bags.memo import CACHE_BYTES, Memo, content_key
+from muhat.bags.pooling import PooledMap
 from muhat.bags.sums import bag_weights, checked_sums, squared_norms, training_sums
-from muhat.bags.whitening import BagMoments, Whitening, bag_moments, check_features, check_strength, fit_features
+from muhat.bags.whitening import (
+    RIDGE,
+    BagMoments,
+    Whitening,
+    bag_moments,
+    check_features,
+    checked_moments,
+    fit_features,
+)
 from muhat.features.base import BaseFeatures
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.dot import Linear, Polynomial
@@ -22,39 +33,46 @@ from muhat.means.base import BaseKernelMean
 from muhat.means.recipes import check_recipe
 from muhat.parameters import ValueParametersMixin
 from muhat.types import Array
+from muhat.validation import check_flag, check_number
 
 GRAM_ARRAYS = 4
 """How many arrays of bags x bags a fit takes: inner products, distances, the level-2 kernel, and one to work on."""
 
 
-memo = Memo(CACHE_BYTES)
-"""Gram matrices of bags that were met before; ``memo.clear()`` frees the memory."""
-
-
 def feature_moments(
     kernel: Kernel, mean: BaseKernelMean | None, features: BaseFeatures | None, bags: Bags, *, within: bool
 ) -> tuple[BaseFeatures, BagMoments]:
-    """Features fitted to the rows of bags, with the moments of the bags in them; recalled where met before.
+    """Features fitted to the rows of bags, with the moments of the bags in them.
 
     The covariance within bags takes O(rows · m²), and is left out (0) where it is not asked for.
     """
-
-    def compute() -> tuple[Any, ...]:
-        fitted = fit_features(features, kernel, bags.rows)
-        weights = bag_weights(kernel, mean, bags)
-        return fitted, *_checked_moments(kernel, bag_moments(fitted, bags.rows, bags.offsets, weights, within=within))
-
-    seeded = features is None or getattr(features, "random_state", 0) is not None
-    key = content_key("moments", bags.key, kernel, mean, features, within) if seeded else None
-    fitted, *moments = memo.recall(key, compute)
-    return fitted, BagMoments(*moments)
+    fitted = fit_features(features, kernel, bags.rows)
+    weights = bag_weights(kernel, mean, bags)
+    return fitted, checked_moments(kernel, bag_moments(fitted, bags.rows, bags.offsets, weights, within=within))
 
 
-def _checked_moments(kernel: Kernel, moments: BagMoments) -> BagMoments:
-    with np.errstate(over="ignore", invalid="ignore"):
-        if not np.isfinite(4.0 * np.square(moments.means).sum()) or not np.isfinite(moments.within).all():
-            raise ValueError(f"{kernel!r} overflows on these bags; rescale them first")
-    return moments
+def feature_means(fitted: BaseFeatures, mean: BaseKernelMean | None, bags: Bags) -> Array:
+    """Means of bags in features that are fitted."""
+    weights = bag_weights(fitted.kernel_, mean, bags)
+    return bag_moments(fitted, bags.rows, bags.offsets, weights, within=False).means
+
+
+def cross_sums(
+    kernel: Kernel, mean: BaseKernelMean | None, bags: Bags, training: Bags, training_weights: Array
+) -> tuple[Array, Array]:
+    """Squared norms of the mean elements of bags, and their inner products with those of the training bags."""
+    weights = bag_weights(kernel, mean, bags)
+    inner = checked_sums(kernel, bags, weights, training, training_weights)
+    return squared_norms(kernel, bags, weights), inner
+
+
+def fit_metric(
+    moments: BagMoments, sizes: NDArray[Any], ridge: float, *, whiten: bool, pool: bool
+) -> Whitening | PooledMap | None:
+    """The map that ``whiten`` and ``pool`` ask for, from means and sizes of bags to vectors."""
+    if pool and len(sizes) > 1 and np.trace(moments.within) > 0:
+        return PooledMap.of(moments, sizes, ridge, whiten)
+    return Whitening.of(moments, ridge) if whiten or pool else None  # one bag, or no noise: centred, with a word
 
 
 class DistributionKernel(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -77,14 +95,23 @@ class DistributionKernel(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, 
     level2 : "linear" or Kernel, default "linear"
         Gaussian, Laplace or Matern of the distance of mean elements, or Linear or Polynomial of the inner product.
         A bandwidth "median" is that of the distances between the bags of fit, over the pairs i < j.
-    whiten : bool or float > 0, default False
+    whiten : bool, default False
         Compare :math:`(\hat\mu_i - \bar\mu)(W + \rho \operatorname{tr}(W)/m\, I)^{-1/2}` in place of the mean elements,
-        W the covariance of rows within bags, pooled over the bags of fit, in m features. A number is the ridge ρ, which
-        can be searched: the larger, the nearer to the plain mean elements, centred; True is 0.05.
+        W the covariance of rows within bags, pooled over the bags of fit, in m features.
     features : Nystroem or Fourier, optional
         Mean elements in features of the embedding kernel, which replaces their own: the Gram matrix takes O(rows · m),
-        up to ``approximation_error_``. Default none, and with ``whiten`` 500 to 1,000 Nyström features (5√N for N rows)
-        with a fixed seed.
+        up to ``approximation_error_``. Default none, and with ``whiten`` or ``pool`` 500 to 1,000 Nyström features
+        (5√N for N rows) with a fixed seed.
+    ridge : float > 0, default 0.05
+        The ridge ρ of ``whiten`` and ``pool``, which can be searched: the larger, the nearer a whitened kernel is to
+        that of the plain mean elements, centred.
+    pool : bool, default False
+        Shrink each mean toward that of all bags by what a bag of its size can tell, by a :class:`BagPrior` learned
+        from the bags of fit; new bags are mapped by it too. With ``whiten``, both at once. For bags of uneven sizes;
+        whether it pays is for a search to decide (see the guide).
+    memory : path or joblib.Memory, optional
+        Where to keep the costly sums over rows, as in scikit-learn's pipelines, so that a search over C, ``level2`` or
+        ``ridge`` computes each of them once. A path, or a ``joblib.Memory``. Default: nothing is kept.
 
     Attributes
     ----------
@@ -104,12 +131,10 @@ class DistributionKernel(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, 
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from muhat import Gaussian
-    >>> from muhat.bags.kernel import DistributionKernel
+    >>> import numpy as np, muhat as mh
     >>> rng = np.random.default_rng(0)
     >>> bags = [rng.normal(size=(n, 2)) for n in (5, 8, 1)]
-    >>> DistributionKernel(Gaussian(bandwidth=1.0), level2=Gaussian()).fit_transform(bags).round(3)
+    >>> mh.DistributionKernel(mh.Gaussian(bandwidth=1.0), level2=mh.Gaussian()).fit_transform(bags).round(3)
     array([[1.   , 0.899, 0.597],
            [0.899, 1.   , 0.607],
            [0.597, 0.607, 1.   ]])
@@ -120,14 +145,21 @@ class DistributionKernel(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, 
         kernel: Kernel = Gaussian(),
         mean: BaseKernelMean | None = None,
         level2: Level2 = "linear",
-        whiten: bool | float = False,
+        whiten: bool = False,
         features: BaseFeatures | None = None,
+        *,
+        ridge: float = RIDGE,
+        pool: bool = False,
+        memory: Any = None,
     ) -> None:
         self.kernel = kernel
         self.mean = mean
         self.level2 = level2
         self.whiten = whiten
         self.features = features
+        self.ridge = ridge
+        self.pool = pool
+        self.memory = memory
 
     def fit(self, bags: Any, y: Any = None) -> Self:
         """Resolve both kernels on the bags, and keep the bags for ``transform``.
@@ -177,13 +209,15 @@ class DistributionKernel(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, 
         check_recipe("mean", self.mean)
         check_level2(self.level2)
         check_features(self.features)
-        strength = check_strength(self.whiten)
+        whiten, pool = check_flag("whiten", self.whiten), check_flag("pool", self.pool)
+        ridge = check_number("ridge", self.ridge, low=0, open_low=True)
+        if pool and self.mean is not None:
+            raise ValueError(f"mean={self.mean!r} must be None with pool=True, which estimates all means together")
         data = check_bags(bags, self, reset=True)
         check_memory(GRAM_ARRAYS * 8 * len(data) ** 2, None, f"a Gram matrix of {len(data):,} bags", "use fewer bags")
-        key = content_key("resolve", data.key, self.kernel)
-        self.kernel_ = memo.recall(key, lambda: self.kernel.resolve(data.rows))
-        exact = strength is None and self.features is None
-        inner = self._fit_exact(data) if exact else self._fit_features(data, strength)
+        self.kernel_ = self.kernel.resolve(data.rows)
+        exact = not whiten and not pool and self.features is None
+        inner = self._fit_exact(data) if exact else self._fit_features(data, ridge, whiten=whiten, pool=pool)
         self.level2_ = resolve_level2(self.level2, inner)
         self._squared_norms = np.diag(inner)
         self._n_features_out = len(data)
@@ -191,47 +225,36 @@ class DistributionKernel(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, 
 
     _features: BaseFeatures | None
 
+    def _recalled(self, function: Any) -> Any:
+        """The function, whose results ``memory`` keeps."""
+        folder = os.fspath(self.memory) if isinstance(self.memory, os.PathLike) else self.memory
+        return check_memory_object(folder).cache(function)
+
     def _fit_exact(self, data: Bags) -> Array:
-        key = content_key("training", data.key, self.kernel_, self.mean)
-        weights, inner = memo.recall(key, lambda: training_sums(self.kernel_, self.mean, data))
+        weights, inner = self._recalled(training_sums)(self.kernel_, self.mean, data)
         self._bags, self._weights, self._features, self.approximation_error_ = data, weights, None, 0.0
         return inner
 
-    def _fit_features(self, data: Bags, strength: float | None) -> Array:
-        fitted, moments = feature_moments(self.kernel_, self.mean, self.features, data, within=strength is not None)
+    def _fit_features(self, data: Bags, ridge: float, *, whiten: bool, pool: bool) -> Array:
+        moments_of = self._recalled(feature_moments)
+        fitted, moments = moments_of(self.kernel_, self.mean, self.features, data, within=whiten or pool)
         self._features, self.approximation_error_ = fitted, fitted.approximation_error_
-        self._whitening = None
-        if strength is not None:
-            key = content_key("whitening", data.key, fitted.fingerprint_, self.mean, strength)
-            self._whitening = memo.recall(key, lambda: Whitening.of(moments, strength))
-        self._vectors = moments.means if self._whitening is None else self._whitening(moments.means)
+        self._metric = fit_metric(moments, data.sizes, ridge, whiten=whiten, pool=pool)
+        self._vectors = self._mapped(moments.means, data)
         return self._vectors @ self._vectors.T
+
+    def _mapped(self, means: Array, data: Bags) -> Array:
+        return means if self._metric is None else self._metric(means, data.sizes)
 
     def _transform(self, bags: Any) -> Array:
         data = check_bags(bags, self, reset=False)
-        norms, inner = self._cross_exact(data) if self._features is None else self._cross_features(data)
+        if self._features is None:
+            sums = self._recalled(cross_sums)
+            norms, inner = sums(self.kernel_, self.mean, data, self._bags, self._weights)
+        else:
+            vectors = self._mapped(self._recalled(feature_means)(self._features, self.mean, data), data)
+            norms, inner = np.square(vectors).sum(axis=1), vectors @ self._vectors.T
         return evaluate_level2(self.level2_, inner, norms, self._squared_norms)
-
-    def _cross_exact(self, data: Bags) -> tuple[Array, Array]:
-        key = content_key("cross", data.key, self._bags.key, self.kernel_, self.mean)
-        return memo.recall(key, lambda: self._cross_sums(data))
-
-    def _cross_sums(self, data: Bags) -> tuple[Array, Array]:
-        weights = bag_weights(self.kernel_, self.mean, data)
-        inner = checked_sums(self.kernel_, data, weights, self._bags, self._weights)
-        return squared_norms(self.kernel_, data, weights), inner
-
-    def _cross_features(self, data: Bags) -> tuple[Array, Array]:
-        fitted: Any = self._features
-
-        def compute() -> Array:
-            weights = bag_weights(self.kernel_, self.mean, data)
-            return bag_moments(fitted, data.rows, data.offsets, weights, within=False).means
-
-        key = content_key("means", data.key, fitted.fingerprint_, self.mean)
-        means = memo.recall(key, compute)
-        vectors = means if self._whitening is None else self._whitening(means)
-        return np.square(vectors).sum(axis=1), vectors @ self._vectors.T
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

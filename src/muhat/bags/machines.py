@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, Self
 
 import numpy as np
@@ -13,34 +14,49 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from muhat.bags.kernel import DistributionKernel, Level2
+from muhat.bags.whitening import RIDGE
 from muhat.features.base import BaseFeatures
 from muhat.kernels.base import Kernel
 from muhat.kernels.radial import Gaussian
 from muhat.means.base import BaseKernelMean
 from muhat.parameters import ValueParametersMixin
 from muhat.types import Array
-from muhat.validation import check_number
+from muhat.validation import check_number, check_weights
+
+MAX_RATIO_OF_SIZES = 3
+"""Largest ratio of two bags' sizes for which the one-class machine gives no warning."""
 
 
 class _SupportMeasureMachine(ValueParametersMixin, BaseEstimator):
     """Base of the three: a support vector machine of scikit-learn on the Gram matrix of the bags.
 
     Bags are any sequence of matrices of shape (n_i, d): a list, or an array of shape (n, size, d) where all bags
-    have one size. Gram matrices of bags met before are recalled (see :mod:`muhat.bags.memo`), so that a search over
-    the parameters of the machine alone computes each of them once.
+    have one size.
     """
 
     kernel: Kernel
     mean: BaseKernelMean | None
     level2: Level2
-    whiten: bool | float
+    whiten: bool
     features: BaseFeatures | None
+    ridge: float
+    pool: bool
+    memory: Any
 
-    def _fit_machine(self, machine: Any, bags: Any, y: Any = None) -> Array:
+    def _fit_machine(self, machine: Any, bags: Any, y: Any = None, sample_weight: Any = None) -> Array:
         """Fit the machine to the Gram matrix of the bags, and return that."""
-        embedding = DistributionKernel(self.kernel, self.mean, self.level2, self.whiten, self.features)
+        embedding = DistributionKernel(
+            self.kernel,
+            self.mean,
+            self.level2,
+            self.whiten,
+            self.features,
+            ridge=self.ridge,
+            pool=self.pool,
+            memory=self.memory,
+        )
         K = embedding._fit(bags)
-        self._machine = machine.fit(K, y)
+        self._machine = machine.fit(K, y, sample_weight=_check_bag_weights(sample_weight, len(K)))
         self._embedding = embedding
         self.kernel_, self.level2_ = embedding.kernel_, embedding.level2_
         self.n_features_in_ = embedding.n_features_in_
@@ -84,6 +100,18 @@ def _check_target(estimator: Any, bags: Any, y: Any) -> NDArray[Any]:
     return target
 
 
+def _check_bag_weights(sample_weight: Any, n: int) -> Array | None:
+    if sample_weight is None:
+        return None
+    weights = check_weights("sample_weight", sample_weight, n, of="bag")
+    if (weights < 0).any() or not weights.any():
+        raise ValueError(
+            f"sample_weight must not be negative, and not all zero; its entries reach from {weights.min():g} to "
+            f"{weights.max():g}. Pass one weight a bag, which multiplies C"
+        )
+    return weights
+
+
 def _offers_probabilities(estimator: Any) -> bool:
     if not estimator.probability:
         raise AttributeError("predict_proba needs SupportMeasureClassifier(probability=True)")
@@ -109,10 +137,18 @@ class SupportMeasureClassifier(ClassifierMixin, _SupportMeasureMachine):
     probability : bool, default False
         Whether to offer ``predict_proba``: a sigmoid of the decision values, calibrated by cross-validation on the one
         Gram matrix of the training bags.
-    whiten : bool or float > 0, default False
-        Whether to whiten mean elements by the covariance of rows within bags; a number is the ridge, to be searched.
+    class_weight : dict or "balanced", optional
+        Factors of C for each class, as in ``sklearn.svm.SVC``; "balanced" gives rare classes more.
+    whiten : bool, default False
+        Whether to whiten mean elements by the covariance of rows within bags.
     features : Nystroem or Fourier, optional
-        Features for the mean elements; see :class:`DistributionKernel` for both.
+        Features for the mean elements.
+    ridge : float > 0, default 0.05
+        The ridge of ``whiten`` and ``pool``.
+    pool : bool, default False
+        Whether to shrink each mean by what a bag of its size can tell; for a search, with bags of uneven sizes.
+    memory : path or joblib.Memory, optional
+        Where a search keeps sums over rows; see :class:`DistributionKernel` for these five.
 
     Attributes
     ----------
@@ -131,12 +167,11 @@ class SupportMeasureClassifier(ClassifierMixin, _SupportMeasureMachine):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from muhat.bags.machines import SupportMeasureClassifier
+    >>> import numpy as np, muhat as mh
     >>> rng = np.random.default_rng(0)
     >>> y = np.arange(40) % 2
     >>> bags = [rng.normal(scale=1 + label, size=(rng.integers(5, 30), 3)) for label in y]  # all centred at 0
-    >>> SupportMeasureClassifier().fit(bags[:30], y[:30]).score(bags[30:], y[30:])
+    >>> mh.SupportMeasureClassifier().fit(bags[:30], y[:30]).score(bags[30:], y[30:])
     1.0
     """
 
@@ -148,18 +183,26 @@ class SupportMeasureClassifier(ClassifierMixin, _SupportMeasureMachine):
         C: float = 1.0,
         *,
         probability: bool = False,
-        whiten: bool | float = False,
+        class_weight: Any = None,
+        whiten: bool = False,
         features: BaseFeatures | None = None,
+        ridge: float = RIDGE,
+        pool: bool = False,
+        memory: Any = None,
     ) -> None:
         self.kernel = kernel
         self.mean = mean
         self.level2 = level2
         self.C = C
         self.probability = probability
+        self.class_weight = class_weight
         self.whiten = whiten
         self.features = features
+        self.ridge = ridge
+        self.pool = pool
+        self.memory = memory
 
-    def fit(self, bags: Any, y: Any) -> Self:
+    def fit(self, bags: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the machine.
 
         Parameters
@@ -167,6 +210,8 @@ class SupportMeasureClassifier(ClassifierMixin, _SupportMeasureMachine):
         bags : sequence of arrays of shape (n_i, d)
         y : array of shape (n,)
             The class of each bag.
+        sample_weight : array of shape (n,), optional
+            Factors of C, one a bag.
 
         Returns
         -------
@@ -183,12 +228,12 @@ class SupportMeasureClassifier(ClassifierMixin, _SupportMeasureMachine):
             )
         from sklearn.svm import SVC  # takes long to import
 
-        machine = SVC(kernel="precomputed", C=C)
-        K = self._fit_machine(machine, bags, y)
+        machine = SVC(kernel="precomputed", C=C, class_weight=self.class_weight)
+        K = self._fit_machine(machine, bags, y, sample_weight)
         if self.probability:
             from sklearn.calibration import CalibratedClassifierCV
 
-            self._calibrated = CalibratedClassifierCV(machine, ensemble=False).fit(K, y)
+            self._calibrated = CalibratedClassifierCV(machine, ensemble=False).fit(K, y, sample_weight=sample_weight)
         return self
 
     @available_if(_offers_probabilities)
@@ -230,7 +275,7 @@ class SupportMeasureRegressor(RegressorMixin, _SupportMeasureMachine):
 
     Parameters
     ----------
-    kernel, mean, level2, whiten, features
+    kernel, mean, level2, whiten, features, ridge, pool, memory
         See :class:`SupportMeasureClassifier`.
     C : float > 0, default 1.0
         The smaller, the stronger the regularisation.
@@ -244,12 +289,11 @@ class SupportMeasureRegressor(RegressorMixin, _SupportMeasureMachine):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from muhat.bags.machines import SupportMeasureRegressor
+    >>> import numpy as np, muhat as mh
     >>> rng = np.random.default_rng(0)
     >>> y = rng.uniform(1, 3, size=80)
     >>> bags = [rng.normal(scale=scale, size=(40, 2)) for scale in y]  # the target is the spread
-    >>> round(SupportMeasureRegressor(C=10.0).fit(bags[:60], y[:60]).score(bags[60:], y[60:]), 2)
+    >>> round(mh.SupportMeasureRegressor(C=10.0).fit(bags[:60], y[:60]).score(bags[60:], y[60:]), 2)
     0.92
     """
 
@@ -261,8 +305,11 @@ class SupportMeasureRegressor(RegressorMixin, _SupportMeasureMachine):
         C: float = 1.0,
         epsilon: float = 0.1,
         *,
-        whiten: bool | float = False,
+        whiten: bool = False,
         features: BaseFeatures | None = None,
+        ridge: float = RIDGE,
+        pool: bool = False,
+        memory: Any = None,
     ) -> None:
         self.kernel = kernel
         self.mean = mean
@@ -271,8 +318,11 @@ class SupportMeasureRegressor(RegressorMixin, _SupportMeasureMachine):
         self.epsilon = epsilon
         self.whiten = whiten
         self.features = features
+        self.ridge = ridge
+        self.pool = pool
+        self.memory = memory
 
-    def fit(self, bags: Any, y: Any) -> Self:
+    def fit(self, bags: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the machine.
 
         Parameters
@@ -280,6 +330,8 @@ class SupportMeasureRegressor(RegressorMixin, _SupportMeasureMachine):
         bags : sequence of arrays of shape (n_i, d)
         y : array of shape (n,)
             The target of each bag.
+        sample_weight : array of shape (n,), optional
+            Factors of C, one a bag.
 
         Returns
         -------
@@ -290,8 +342,18 @@ class SupportMeasureRegressor(RegressorMixin, _SupportMeasureMachine):
         y = _check_target(self, bags, y).astype(np.float64)
         from sklearn.svm import SVR
 
-        self._fit_machine(SVR(kernel="precomputed", C=C, epsilon=epsilon), bags, y)
+        self._fit_machine(SVR(kernel="precomputed", C=C, epsilon=epsilon), bags, y, sample_weight)
         return self
+
+
+def _warn_of_uneven_sizes(sizes: list[int]) -> None:
+    if max(sizes) > MAX_RATIO_OF_SIZES * min(sizes):
+        warnings.warn(
+            f"bags have {min(sizes)} to {max(sizes)} rows, and small bags look odd to this machine because they are "
+            f"small. Use GroupAnomalyDetector, whose false alarms do not depend on size, or bags of similar sizes.",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 class OneClassSupportMeasureMachine(OutlierMixin, _SupportMeasureMachine):
@@ -300,9 +362,13 @@ class OneClassSupportMeasureMachine(OutlierMixin, _SupportMeasureMachine):
     With a linear level-2 kernel the scores grow with the norm of a mean element, and so with the concentration of
     a bag: bags more concentrated than the normal ones then look normal. A Gaussian level-2 kernel has no such bias.
 
+    For bags of similar sizes. The mean of a small bag is noisy and lies far from the others, so small bags are called
+    anomalous; where sizes differ by more than three times, the machine warns. :class:`GroupAnomalyDetector` has false
+    alarms at the same rate in all sizes.
+
     Parameters
     ----------
-    kernel, mean, level2, whiten, features
+    kernel, mean, level2, whiten, features, ridge, pool, memory
         See :class:`SupportMeasureClassifier`.
     nu : float in (0, 1], default 0.1
         Upper bound on the share of training bags left outside, lower bound on the share of support measures.
@@ -320,12 +386,11 @@ class OneClassSupportMeasureMachine(OutlierMixin, _SupportMeasureMachine):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from muhat.bags.machines import OneClassSupportMeasureMachine
+    >>> import numpy as np, muhat as mh
     >>> rng = np.random.default_rng(0)
     >>> normal = [rng.normal(size=(20, 2)) for _ in range(50)]
     >>> odd = [np.repeat(rng.normal(size=(20, 1)), 2, axis=1) for _ in range(3)]  # normal rows, odd together
-    >>> OneClassSupportMeasureMachine().fit(normal).predict(odd)
+    >>> mh.OneClassSupportMeasureMachine().fit(normal).predict(odd)
     array([-1, -1, -1])
     """
 
@@ -336,8 +401,11 @@ class OneClassSupportMeasureMachine(OutlierMixin, _SupportMeasureMachine):
         level2: Level2 = Gaussian(),
         nu: float = 0.1,
         *,
-        whiten: bool | float = False,
+        whiten: bool = False,
         features: BaseFeatures | None = None,
+        ridge: float = RIDGE,
+        pool: bool = False,
+        memory: Any = None,
     ) -> None:
         self.kernel = kernel
         self.mean = mean
@@ -345,14 +413,19 @@ class OneClassSupportMeasureMachine(OutlierMixin, _SupportMeasureMachine):
         self.nu = nu
         self.whiten = whiten
         self.features = features
+        self.ridge = ridge
+        self.pool = pool
+        self.memory = memory
 
-    def fit(self, bags: Any, y: Any = None) -> Self:
+    def fit(self, bags: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the machine to normal bags.
 
         Parameters
         ----------
         bags : sequence of arrays of shape (n_i, d)
         y : ignored
+        sample_weight : array of shape (n,), optional
+            One weight a bag, as in ``sklearn.svm.OneClassSVM``.
 
         Returns
         -------
@@ -361,8 +434,9 @@ class OneClassSupportMeasureMachine(OutlierMixin, _SupportMeasureMachine):
         nu = check_number("nu", self.nu, low=0, high=1, open_low=True)
         from sklearn.svm import OneClassSVM
 
-        self._fit_machine(OneClassSVM(kernel="precomputed", nu=nu), bags)
+        self._fit_machine(OneClassSVM(kernel="precomputed", nu=nu), bags, sample_weight=sample_weight)
         self.offset_ = float(self._machine.offset_[0])
+        _warn_of_uneven_sizes([len(bag) for bag in bags])
         return self
 
     def score_samples(self, bags: Any) -> Array:

@@ -10,21 +10,21 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh
 from sklearn.base import clone
 
+from muhat.bags.data import Bags
 from muhat.features.base import BaseFeatures
 from muhat.features.nystroem import Nystroem
 from muhat.kernels.base import Kernel
 from muhat.linalg.distances import power_of_two_near
-from muhat.types import Array
-from muhat.validation import check_number
+from muhat.types import Array, RandomState
 
 FEATURES = (500, 1000)
 """Fewest and most landmarks of the default features; between them 5√N for N rows, so that the work stays that of an
 exact Gram matrix, O(N²). A whitened kernel sees what the features see, and more rows tell more of it from noise."""
 
 
-STRENGTH = 0.05
-"""Ridge of ``whiten=True``, in units of the mean eigenvalue of W. Not derived: accuracy is flat below it and falls
-above in large bags, and neither a search nor an estimate of W's noise did clearly better (figures: docs/bags.md)."""
+RIDGE = 0.05
+"""Default ridge of W, in units of its mean eigenvalue. Not derived: accuracy is flat below it and falls above in large
+bags, and neither a search nor an estimate of W's noise did clearly better (figures: docs/bags.md)."""
 
 
 _ROWS = 1024
@@ -40,18 +40,11 @@ def check_features(features: Any) -> None:
         raise ValueError(f"features={features!r} must be None, or features such as Nystroem(500, random_state=0)")
 
 
-def check_strength(whiten: Any) -> float | None:
-    """The ridge that ``whiten`` asks for, None for no whitening."""
-    if isinstance(whiten, bool | np.bool_):
-        return STRENGTH if whiten else None
-    return check_number("whiten", whiten, low=0, open_low=True, or_else="True or False")
-
-
-def fit_features(features: BaseFeatures | None, kernel: Kernel, rows: Array) -> BaseFeatures:
+def fit_features(features: BaseFeatures | None, kernel: Kernel, rows: Array, seed: RandomState = 0) -> BaseFeatures:
     """A fitted copy of the features, with the host's kernel; by default landmarks drawn with a fixed seed."""
     if features is None:
         landmarks = int(np.clip(5.0 * np.sqrt(len(rows)), *FEATURES))
-        return Nystroem(kernel, min(landmarks, len(rows)), random_state=0).fit(rows)
+        return Nystroem(kernel, min(landmarks, len(rows)), random_state=seed).fit(rows)
     return clone(features).set_params(kernel=kernel).fit(rows)
 
 
@@ -95,12 +88,26 @@ def bag_moments(
     return BagMoments(means, (scatter + apart.T @ apart) / max(degrees, 1), degrees)
 
 
-def regularised_eigenpairs(within: Array, strength: float) -> tuple[Array, Array]:
+def plain_moments(features: BaseFeatures, bags: Bags, *, within: bool = True) -> BagMoments:
+    """The moments with the plain average of each bag."""
+    weights = np.repeat(1.0 / bags.sizes, bags.sizes)
+    return checked_moments(features.kernel_, bag_moments(features, bags.rows, bags.offsets, weights, within=within))
+
+
+def checked_moments(kernel: Kernel, moments: BagMoments) -> BagMoments:
+    """The moments, or a ValueError where they overflow."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if not np.isfinite(4.0 * np.square(moments.means).sum()) or not np.isfinite(moments.within).all():
+            raise ValueError(f"{kernel!r} overflows on these bags; rescale them first")
+    return moments
+
+
+def regularised_eigenpairs(within: Array, ridge: float) -> tuple[Array, Array]:
     """Eigenvalues of W + ρ tr(W)/m I, and eigenvectors of W."""
     unit = power_of_two_near(float(np.trace(within)))
     g, V = eigh(within / unit, driver="evd", check_finite=False)
     g = g.clip(0.0)
-    return (g + strength * g.mean()) * unit, V
+    return (g + ridge * g.mean()) * unit, V
 
 
 class Whitening(NamedTuple):
@@ -110,22 +117,22 @@ class Whitening(NamedTuple):
     map: Array
 
     @classmethod
-    def of(cls, moments: BagMoments, strength: float) -> Whitening:
+    def of(cls, moments: BagMoments, ridge: float) -> Whitening:
         """Centred at the mean of the bags; where W = 0 nothing but the centre is known, and the map is the identity."""
         centre = moments.means.mean(axis=0)
         if not np.trace(moments.within) > 0:
             warnings.warn(
                 "no bag has two rows that differ, so there is no covariance within bags to whiten by; mean elements "
-                "are only centred. Pass whiten=False, or bags of several rows.",
+                "are only centred. Pass whiten=False and pool=False, or bags of several rows.",
                 UserWarning,
                 stacklevel=2,
             )
             return cls(centre, np.eye(len(centre)))
-        g, V = regularised_eigenpairs(moments.within, strength)
+        g, V = regularised_eigenpairs(moments.within, ridge)
         return cls(centre, V / np.sqrt(g))
 
-    def __call__(self, means: Array) -> Array:
-        """Whitened means, one a row."""
+    def __call__(self, means: Array, sizes: Any = None) -> Array:
+        """Whitened means, one a row, whatever the sizes of the bags."""
         centred = means - self.centre
         sizes = np.linalg.norm(means, axis=1) + np.linalg.norm(self.centre)
         centred[np.linalg.norm(centred, axis=1) <= _ROUNDING * sizes] = 0.0

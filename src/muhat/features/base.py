@@ -50,6 +50,7 @@ class BaseFeatures(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, Transf
     """
 
     kernel: Kernel
+    kernel_: Kernel
     _arrays: tuple[str, ...]  # names of what, besides the kernel, determines transform
     _n_features_out: int
 

@@ -132,7 +132,7 @@ class Nystroem(BaseFeatures):
         self.landmarks_ = self._chosen(rows)
         g, V = eigh(self.kernel_.evaluate(self.landmarks_, self.landmarks_), driver="evd", check_finite=False)
         kept = g > len(g) * _EPS * g[-1]
-        self._map: Array = (V[:, kept] / np.sqrt(g[kept]))[:, ::-1]
+        self._map: Array = np.ascontiguousarray((V[:, kept] / np.sqrt(g[kept]))[:, ::-1])
         self._n_features_out = self._map.shape[1]
         missed = self.kernel_.diagonal(rows).mean() - self._totals(rows)[1] / len(rows)
         self.approximation_error_ = max(float(missed), 0.0)

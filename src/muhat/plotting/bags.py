@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.decomposition import KernelPCA
 
 from muhat.bags.kernel import DistributionKernel
+from muhat.bags.whitening import RIDGE
 from muhat.kernels.base import Kernel
 from muhat.kernels.radial import Gaussian
 from muhat.means.base import BaseKernelMean
@@ -81,7 +82,7 @@ class WhitenedBagsDisplay:
         *,
         kernel: Kernel = Gaussian(),
         mean: BaseKernelMean | None = None,
-        whiten: bool | float = True,
+        ridge: float = RIDGE,
         axes: Any = None,
         **style: Any,
     ) -> Self:
@@ -92,7 +93,7 @@ class WhitenedBagsDisplay:
         bags : sequence of arrays of shape (n_i, d)
         y : array of shape (n,), optional
             Classes, for the colours alone: neither map learns from them.
-        kernel, mean, whiten
+        kernel, mean, ridge
             See :class:`muhat.DistributionKernel`.
         axes : two matplotlib axes, optional
         **style
@@ -104,9 +105,9 @@ class WhitenedBagsDisplay:
         """
         plain, whitened = (
             KernelPCA(2, kernel="precomputed").fit_transform(
-                DistributionKernel(kernel, mean, whiten=w).fit_transform(bags)
+                DistributionKernel(kernel, mean, whiten=whiten, ridge=ridge).fit_transform(bags)
             )
-            for w in (False, whiten)
+            for whiten in (False, True)
         )
         return cls(plain, whitened, None if y is None else np.asarray(y)).plot(axes, **style)
 

@@ -1,0 +1,409 @@
+"""A prior over bags: what they have in common, and what each of them adds to it."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from muhat.bags.data import Bags, check_bags
+from muhat.bags.pooling import choose_blend, fit_pool
+from muhat.bags.whitening import BagMoments, check_features, fit_features, plain_moments
+from muhat.elements import Element
+from muhat.features.base import BaseFeatures
+from muhat.features.nystroem import Nystroem
+from muhat.kernels.base import Kernel, check_kernel
+from muhat.kernels.radial import Gaussian
+from muhat.linalg.resources import check_memory
+from muhat.measures import Atoms
+from muhat.parameters import ValueParametersMixin
+from muhat.types import Array, RandomState
+from muhat.validation import check_number
+
+MAX_ROWS_FOR_OUTSIDE_PART = 300
+"""Rows of a bag, evenly spaced, that say what the span of the landmarks misses of its mean."""
+
+
+POOLING_RIDGE = 0.3
+"""Default ridge of W where means are pooled; results depend on it little."""
+
+
+class OutsidePart(NamedTuple):
+    """The squared part of a mean outside of the span of the landmarks, and the noise of a row there."""
+
+    missed: float
+    noise: float
+
+    @classmethod
+    def of(cls, features: Nystroem, bags: Bags) -> OutsidePart:
+        """From pairs of rows of a bag, which share nothing but the mean; landmarks have no part outside."""
+        kernel, total, trace, pairs, others = features.kernel_, 0.0, 0.0, 0, 0
+        landmarks = _as_bytes(features.landmarks_)
+        for rows in bags.parts(bags.rows):
+            chosen = rows[:: -(-len(rows) // MAX_ROWS_FOR_OUTSIDE_PART)]
+            free = chosen[[row not in landmarks for row in _as_bytes(chosen)]]
+            if not len(free):
+                continue
+            Z = features.transform(free)
+            total += float(kernel.evaluate(free, free).sum() - np.square(Z.sum(axis=0)).sum())
+            trace += float(kernel.diagonal(free).sum() - np.square(Z).sum())
+            pairs, others = pairs + len(free) * (len(free) - 1), others + len(free)
+        if not pairs:
+            return cls(0.0, 0.0)
+        missed = max((total - trace) / pairs, 0.0)
+        return cls(missed, max(trace / others - missed, 0.0))
+
+    def better_plain(self, features: Nystroem, bags: Bags, noise_sizes: Array, gains: Array) -> NDArray[np.bool_]:
+        r"""Bags whose average errs less than an estimate in the span, as far as can be told.
+
+        The estimate misses R. The average of n_i rows with a share p_i that are not landmarks errs outside of the span
+        by R(1 − p_i)² + e p_i/n_i, e the noise. Of a population of N_i rows the mean has the part R + e/N_i there,
+        and 1/n_i is 1/n_i − 1/N_i.
+        """
+        landmarks = _as_bytes(features.landmarks_)
+        free = np.array([row not in landmarks for row in _as_bytes(bags.rows)])
+        share = np.add.reduceat(free.astype(float), bags.offsets[:-1]) / bags.sizes
+        lost = self.missed + self.noise * (1.0 / bags.sizes - 1.0 / noise_sizes)
+        return lost > self.missed * (1.0 - share) ** 2 + self.noise * share / noise_sizes + gains
+
+
+def _as_bytes(rows: Array) -> list[bytes]:
+    return [row.tobytes() for row in rows]
+
+
+class BagPrior(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    r"""What groups of rows have in common, learned from many, so that each can be judged by how much it can tell.
+
+    A bag of five rows says little of its distribution, and one of five hundred says much. The prior learns three
+    things from the training bags: the centre :math:`\bar\mu` of their mean elements, the covariance W of rows within
+    bags, and the covariance B between the true means of bags (with the noise :math:`W/n_i` taken out). The mean of any
+    bag, of the training set or new, is then
+
+    .. math:: \mu_i = \bar\mu + B (B + W / n_i)^{-1} (\hat\mu_i - \bar\mu),
+
+    the rule of Efron and Morris: a small bag stays near the centre in directions in which it is mostly noise.
+
+    Parameters
+    ----------
+    kernel : Kernel, default Gaussian()
+        The kernel between rows; "median" is resolved once, on the pooled rows of fit.
+    features : Nystroem or Fourier, optional
+        The m features in which all this is computed. Default 500 to 1,000 Nyström landmarks (5√N for N rows), or all
+        rows where they are fewer. ``means`` needs Nyström features, whose span belongs to the space of the kernel.
+    ridge : float > 0, default 0.3
+        The ridge ρ in :math:`W_\rho = W + \rho \operatorname{tr}(W)/m\, I`; results depend on it little.
+    blend : float in [0, 1] or "cv", default "cv"
+        For ``means`` alone. Few bags do not determine B in all directions, so it is blended with a multiple of the
+        noise, :math:`B_\theta = (1 - \theta) B + \theta \operatorname{tr}(B)/\operatorname{tr}(W_\rho)\, W_\rho`; at
+        θ = 1 all directions are shrunk by one factor, as James and Stein do. "cv" takes, of six values, the one with
+        the smallest risk on bags left out.
+    random_state : None, int, Generator, SeedSequence or RandomState
+        Seed of the default landmarks. None is a fixed seed, so that two fits agree.
+
+    Attributes
+    ----------
+    kernel_ : Kernel
+        With the bandwidth as a number.
+    ratios_ : array
+        Eigenvalues r of :math:`W_\rho^{-1} B`, largest first: how much bags differ along a direction, in units of the
+        noise of one row. A bag of n rows keeps the share :math:`r/(r + 1/n)` of its coordinate.
+    blend_ : float
+        The blend θ of ``means``.
+    approximation_error_ : float
+        That of the features, on the rows of fit.
+    n_features_in_ : int
+        Columns of the bags.
+
+    Notes
+    -----
+    O(N m²) time for N rows, and memory for the rows, a block of 1,024 of them in features, and a few m x m matrices.
+
+    References
+    ----------
+    B. Efron, C. Morris. Empirical Bayes on vector observations: an extension of Stein's method. Biometrika 1972.
+
+    S. Ioffe. Probabilistic linear discriminant analysis. ECCV 2006.
+
+    Examples
+    --------
+    >>> import numpy as np, muhat as mh
+    >>> rng = np.random.default_rng(0)
+    >>> sizes = rng.integers(3, 100, size=60)
+    >>> bags = [rng.normal(rng.normal(scale=0.5, size=2), size=(n, 2)) for n in sizes]
+    >>> prior = mh.BagPrior(random_state=0).fit(bags)
+    >>> prior.transform(bags).shape[0], prior.log_odds(bags).shape
+    (60, (60, 60))
+
+    Two halves of one bag are found to belong together:
+
+    >>> halves = prior.log_odds([bag[::2] for bag in bags], [bag[1::2] for bag in bags])
+    >>> bool(np.mean(np.diag(halves)) > np.mean(halves))
+    True
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel = Gaussian(),
+        features: BaseFeatures | None = None,
+        *,
+        ridge: float = POOLING_RIDGE,
+        blend: float | Literal["cv"] = "cv",
+        random_state: RandomState = None,
+    ) -> None:
+        self.kernel = kernel
+        self.features = features
+        self.ridge = ridge
+        self.blend = blend
+        self.random_state = random_state
+
+    def fit(self, bags: Any, y: Any = None, *, population: ArrayLike = np.inf) -> Self:
+        """Learn centre, noise and covariance from bags.
+
+        Parameters
+        ----------
+        bags : sequence of arrays of shape (n_i, d)
+        y : ignored
+        population : float or array of shape (n_bags,), default infinity
+            See ``means``.
+
+        Returns
+        -------
+        self
+        """
+        ridge, blend = self._checked_parameters()
+        data = check_bags(bags, self, reset=True)
+        if len(data) < 2:
+            raise ValueError("bags holds one bag, and a prior needs two or more; use KernelMean for one sample")
+        noise_sizes = check_population(population, data.sizes)
+        kernel = self.kernel.resolve(data.rows)
+        features = fit_features(self.features, kernel, data.rows, 0 if self.random_state is None else self.random_state)
+        moments = check_noise(plain_moments(features, data))
+        self.kernel_, self._features = kernel, features
+        self.approximation_error_ = features.approximation_error_
+        self._pool = fit_pool(moments, noise_sizes, ridge)
+        self.blend_ = choose_blend(moments, noise_sizes, ridge, blend)
+        self.ratios_ = self._pool.ratios
+        self._n_features_out = max(int((self.ratios_ > _NO_DIFFERENCE * self.ratios_[0]).sum()), 1)
+        self._outside = OutsidePart.of(features, data) if isinstance(features, Nystroem) else None
+        return self
+
+    def _checked_parameters(self) -> tuple[float, float | Literal["cv"]]:
+        check_kernel("kernel", self.kernel)
+        check_features(self.features)
+        blend = self.blend
+        if blend != "cv":
+            blend = check_number("blend", blend, low=0, high=1, or_else='"cv"')
+        return check_number("ridge", self.ridge, low=0, open_low=True), blend
+
+    def means(self, bags: Any, *, population: ArrayLike = np.inf) -> list[Element]:
+        r"""Pooled mean elements of bags: the best guess of the mean of the population of each.
+
+        Parameters
+        ----------
+        bags : sequence of arrays of shape (n_i, d)
+        population : float or array of shape (n_bags,), default infinity
+            Where rows were drawn without replacement out of N_i: pass N_i. The mean of those is then what is
+            estimated, and the noise is :math:`W (1/n_i - 1/N_i)`. The rows do not reveal it.
+
+        Returns
+        -------
+        list of Element
+            In the order of the bags. They lie in the span of the landmarks, except for bags which that would cost
+            more than they gain (large ones, where the kernel is narrow): those keep their averages.
+        """
+        data = self._check_new(bags)
+        features = self._features
+        if not isinstance(features, Nystroem) or self._outside is None:
+            raise ValueError(
+                f"features={self.features!r} are not elements of the space of the kernel; use Nystroem(), or transform"
+            )
+        noise_sizes = check_population(population, data.sizes)
+        pooled = self._pool.means(plain_moments(features, data, within=False).means, noise_sizes, self.blend_)
+        gains = self._pool.unit**2 * self._pool.gains(noise_sizes, self.blend_)
+        plain = self._outside.better_plain(features, data, noise_sizes, gains)
+        return [
+            Element(self.kernel_, average if keep else Atoms.trusted(features.landmarks_, row))
+            for average, keep, row in zip(averages(data), plain, pooled @ features._map.T, strict=True)
+        ]
+
+    def transform(self, bags: Any) -> Array:
+        r"""Vectors for any classifier: means in units of the noise, each coordinate shrunk by what the bag can tell.
+
+        In the coordinates u in which the noise of one row is the identity and B is diag(r), the vector of a bag is
+        :math:`u_i \cdot r/(r + 1/n_i)`.
+
+        Parameters
+        ----------
+        bags : sequence of arrays of shape (n_i, d)
+
+        Returns
+        -------
+        array of shape (n_bags, n_components)
+            The direction in which bags differ most comes first; directions in which they do not differ are left out.
+        """
+        data = self._check_new(bags)
+        return (self._coordinates(data) * self._pool.factors(data.sizes))[:, : self._n_features_out]
+
+    def log_odds(self, bags: Any, others: Any = None) -> Array:
+        r"""How much more likely two bags are if they come from one population than from two: log-odds, for all pairs.
+
+        With coordinates x and y of two bags, per direction :math:`s = r + 1/n_i`, :math:`t = r + 1/n_j` and
+        :math:`e = st - r^2`, it is the sum over directions of
+
+        .. math:: -\tfrac12\Big[\frac{t x^2 + s y^2 - 2 r x y}{e} - \frac{x^2}{s} - \frac{y^2}{t}\Big]
+                  - \tfrac12 \log\frac{e}{st}.
+
+        Small bags have log-odds near 0, since they tell little. Use it to find duplicates, for retrieval, and
+        (with the sign changed) as a distance for clustering. An unbiased MMD must not rank neighbours: of many bags
+        the smallest has the most negative estimate.
+
+        Parameters
+        ----------
+        bags : sequence of arrays of shape (n_i, d)
+        others : sequence of arrays of shape (n_j, d), optional
+            Default the bags themselves; the diagonal then compares each bag with a copy of itself.
+
+        Returns
+        -------
+        array of shape (n_bags, n_others)
+        """
+        left = self._check_new(bags)
+        right = left if others is None else check_bags(others, self, reset=False)
+        check_memory(8 * len(left) * len(right), None, f"{len(left):,} x {len(right):,} log-odds", "use fewer bags")
+        kept = slice(self._n_features_out)
+        x = self._coordinates(left)[:, kept]
+        y = x if others is None else self._coordinates(right)[:, kept]
+        return log_odds(x, left.sizes, y, right.sizes, self.ratios_[kept])
+
+    def _check_new(self, bags: Any) -> Bags:
+        check_is_fitted(self, "kernel_")
+        return check_bags(bags, self, reset=False)
+
+    def _coordinates(self, data: Bags) -> Array:
+        return self._pool.coordinates(plain_moments(self._features, data, within=False).means)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        return tags
+
+
+_NO_DIFFERENCE = 1e-12
+"""Ratios below this share of the largest are rounding: bags do not differ there."""
+
+
+def log_odds(x: Array, sizes_x: NDArray[Any], y: Array, sizes_y: NDArray[Any], ratios: Array) -> Array:
+    """Log-odds of one population against two, for all pairs of coordinates.
+
+    For one size of y, the exponent is linear in x², xy and y², so that two matrix products serve all pairs.
+    """
+    result = np.empty((len(x), len(y)))
+    distinct, owners = np.unique(sizes_y, return_inverse=True)
+    s = ratios + 1.0 / sizes_x[:, None]
+    for k, size in enumerate(distinct):
+        t = ratios + 1.0 / size
+        e = s * t - ratios**2
+        of_x = (t / e - 1.0 / s) * x**2
+        constant = of_x.sum(axis=1) + np.log(e / (s * t)).sum(axis=1)
+        columns = np.flatnonzero(owners == k)
+        Y = y[columns]
+        forms = (s / e - 1.0 / t) @ (Y**2).T - 2.0 * (ratios * x / e) @ Y.T
+        result[:, columns] = -0.5 * (forms + constant[:, None])
+    return result
+
+
+def check_population(population: Any, sizes: NDArray[Any]) -> Array:
+    r"""Sizes of bags with the same noise from populations without end: 1/n_i − 1/N_i is 1/(n_i/(1 − n_i/N_i))."""
+    try:
+        rows = np.broadcast_to(np.asarray(population, dtype=np.float64), sizes.shape)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"population={population!r} must be a number of rows, or one for each of {len(sizes)} bags"
+        ) from error
+    if not (rows > sizes).all():
+        i = int(np.argmin(rows > sizes))
+        raise ValueError(
+            f"population={rows[i]:g} must be larger than the bag drawn from it, and bag {i} has {sizes[i]} rows; the "
+            f"average of a whole population has no noise, so leave such bags out"
+        )
+    return sizes / (1.0 - sizes / rows)
+
+
+def check_noise(moments: BagMoments) -> BagMoments:
+    """The moments, or a ValueError where they say nothing of the noise within bags."""
+    if not moments.degrees:
+        raise ValueError("all bags have one row, which says nothing of the noise; pass a bag of two rows or more")
+    if not np.trace(moments.within) > 0:
+        raise ValueError(
+            "no bag has two rows that differ, so there is no noise within bags to compare with; pass bags of several "
+            "rows, or compare their rows directly"
+        )
+    return moments
+
+
+def averages(data: Bags) -> list[Atoms]:
+    """The plain mean of each bag."""
+    return [Atoms.trusted(rows, np.full(len(rows), 1.0 / len(rows))) for rows in data.parts(data.rows)]
+
+
+def pooled_means(
+    bags: Any,
+    kernel: Kernel = Gaussian(),
+    *,
+    features: Nystroem | None = None,
+    ridge: float = POOLING_RIDGE,
+    blend: float | Literal["cv"] = "cv",
+    population: ArrayLike = np.inf,
+) -> list[Element]:
+    r"""Mean elements of bags, each shrunk toward the mean of all bags along the directions in which it is noise.
+
+    A short way to write ``BagPrior(...).fit(bags).means(bags)``; see :class:`BagPrior` for the rule. One bag alone, or
+    bags without noise, keep their averages.
+
+    Parameters
+    ----------
+    bags : sequence of arrays of shape (n_i, d)
+    kernel : Kernel, default Gaussian()
+        "median" is resolved once, on the pooled rows.
+    features, ridge, blend
+        See :class:`BagPrior`.
+    population : float or array of shape (n_bags,), default infinity
+        See :meth:`BagPrior.means`.
+
+    Returns
+    -------
+    list of Element
+        In the order of the bags, on the same atoms but for bags that keep their averages.
+
+    References
+    ----------
+    B. Efron, C. Morris. Empirical Bayes on vector observations: an extension of Stein's method. Biometrika 1972.
+
+    Examples
+    --------
+    >>> import numpy as np, muhat as mh
+    >>> rng = np.random.default_rng(0)
+    >>> centres = 0.2 * rng.normal(size=(40, 2))
+    >>> bags = [rng.normal(centre, size=(6, 2)) for centre in centres]
+    >>> pooled = mh.pooled_means(bags)
+    >>> kernel = pooled[0].kernel
+    >>> truth = [mh.embed(kernel, mh.GaussianMixture([1.0], [centre], [1.0])) for centre in centres]
+    >>> plain = [mh.embed(kernel, bag) for bag in bags]
+    >>> losses = [sum(f.distance(g) ** 2 for f, g in zip(each, truth)) for each in (pooled, plain)]
+    >>> round(losses[0] / losses[1], 2)
+    0.14
+    """
+    prior = BagPrior(kernel, features, ridge=ridge, blend=blend)
+    prior._checked_parameters()
+    if features is not None and not isinstance(features, Nystroem):
+        raise ValueError(f"features={features!r} are not elements of the space of the kernel; use Nystroem()")
+    data = check_bags(bags, prior, reset=True)
+    check_population(population, data.sizes)
+    noiseless = len(data.rows) > len(data) and all((rows == rows[0]).all() for rows in data.parts(data.rows))
+    if len(data) == 1 or noiseless:  # nothing to borrow from, or no need to
+        space = kernel.resolve(data.rows)
+        return [Element(space, atoms) for atoms in averages(data)]
+    return prior.fit(bags, population=population).means(bags, population=population)

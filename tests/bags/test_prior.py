@@ -1,0 +1,176 @@
+"""The prior over bags: against its formulas written out, for bags of the training set and for new ones."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from bag_samples import random_bags
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import multivariate_normal
+from sklearn.base import clone
+from sklearn.cluster import AgglomerativeClustering
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+
+import muhat as mh
+
+NEW = random_bags((2, 40, 1, 7), seed=1)
+
+
+def moments(bags, ridge):
+    """Centre, W_ρ and B in the space of the rows, where the kernel is linear."""
+    sizes = np.array([len(bag) for bag in bags])
+    means = np.array([bag.mean(axis=0) for bag in bags])
+    deviations = np.concatenate([bag - bag.mean(axis=0) for bag in bags])
+    W = deviations.T @ deviations / (sizes - 1).sum()
+    w = 1 / (max(np.trace(np.cov(means.T)) / np.trace(W) - (1 / sizes).mean(), 0) + 1 / sizes)
+    w /= w.sum()
+    centre = w @ means
+    spread = (w[:, None] * (means - centre)).T @ (means - centre)
+    g, V = np.linalg.eigh((spread - (w * (1 - w) / sizes).sum() * W) / (1 - w @ w))
+    return centre, W + ridge * np.trace(W) / len(W) * np.eye(len(W)), (V * np.maximum(g, 0)) @ V.T
+
+
+def fitted(bags=None, **options):
+    return mh.BagPrior(mh.Linear(), **options).fit(random_bags((4, 9, 2, 30, 3, 17) * 2) if bags is None else bags)
+
+
+def test_new_bags_are_mapped_by_their_size():
+    train = random_bags((4, 9, 2, 30, 3, 17) * 2)
+    prior = fitted(train, ridge=0.2, blend=0.0)
+    centre, W, B = moments(train, 0.2)
+    for bag, element in zip(NEW, prior.means(NEW), strict=True):
+        want = centre + B @ np.linalg.solve(B + W / len(bag), bag.mean(axis=0) - centre)
+        assert_allclose(element(np.eye(3)), want, rtol=1e-7)
+
+
+def test_inner_products_of_vectors_are_those_of_pooled_means_in_units_of_the_noise():
+    train = random_bags((4, 9, 2, 30, 3, 17) * 2)
+    prior = fitted(train, ridge=0.2)
+    centre, W, B = moments(train, 0.2)
+    pooled = [B @ np.linalg.solve(B + W / len(bag), bag.mean(axis=0) - centre) for bag in NEW]
+    want = [[f @ np.linalg.solve(W, g) for g in pooled] for f in pooled]
+    vectors = prior.transform(NEW)
+    assert_allclose(vectors @ vectors.T, want, rtol=1e-7)
+    assert_allclose(np.sort(prior.ratios_), np.sort(np.linalg.eigvals(np.linalg.solve(W, B)).real), atol=1e-9)
+
+
+def test_log_odds_are_those_of_two_normal_distributions():
+    train = random_bags((4, 9, 2, 30, 3, 17) * 2)
+    prior = fitted(train, ridge=0.2)
+    centre, W, B = moments(train, 0.2)
+
+    def odds(one, other):
+        x, y = one.mean(axis=0) - centre, other.mean(axis=0) - centre
+        left, right = B + W / len(one), B + W / len(other)
+        together = multivariate_normal(np.zeros(6), np.block([[left, B], [B, right]]))
+        apart = multivariate_normal(np.zeros(3), left).logpdf(x) + multivariate_normal(np.zeros(3), right).logpdf(y)
+        return together.logpdf(np.concatenate([x, y])) - apart
+
+    want = [[odds(one, other) for other in train] for one in NEW]
+    assert_allclose(prior.log_odds(NEW, train), want, rtol=1e-6, atol=1e-9)
+    assert_allclose(prior.log_odds(train, NEW), np.transpose(want), rtol=1e-6, atol=1e-9)
+    assert_allclose(prior.log_odds(train), prior.log_odds(train).T, atol=1e-10)
+    assert_allclose(prior.log_odds(train), prior.log_odds(train, train), atol=1e-12)
+
+
+def test_means_of_training_bags_are_pooled_means():
+    bags = random_bags()
+    for options in ({}, {"blend": 0.3, "ridge": 1.0}, {"features": mh.Nystroem(n_components=20, random_state=3)}):
+        one, other = mh.pooled_means(bags, **options), mh.BagPrior(**options).fit(bags).means(bags)
+        assert [f.distance(g) for f, g in zip(one, other, strict=True)] == [0.0] * len(bags)
+
+
+def test_a_bag_among_others_is_mapped_as_alone():
+    prior = mh.BagPrior().fit(random_bags())
+    together = prior.transform(NEW)
+    alone = np.concatenate([prior.transform([bag]) for bag in NEW])
+    assert_allclose(alone, together, atol=1e-10)
+
+
+def test_small_bags_stay_near_the_centre():
+    prior = mh.BagPrior().fit(random_bags((20,) * 30))
+    bag = np.random.default_rng(0).normal(size=(400, 3)) + 1.0
+    lengths = [np.linalg.norm(prior.transform([np.tile(bag[:1], (n, 1))])) for n in (1, 3, 10, 100)]
+    assert (np.diff(lengths) > 0).all()  # the same mean, known better and better
+
+
+def test_populations_are_told_apart_whatever_the_sizes():
+    rng = np.random.default_rng(0)
+    centres = rng.normal(size=(6, 2))
+    owners = np.repeat(np.arange(6), 8)
+    bags = [rng.normal(centres[k], size=(rng.integers(3, 200), 2)) for k in owners]
+    prior = mh.BagPrior(random_state=0).fit(bags)
+    odds = prior.log_odds(bags)
+    np.fill_diagonal(odds, -np.inf)
+    assert np.mean(owners[odds.argmax(axis=1)] == owners) > 0.8
+    np.fill_diagonal(odds, 0.0)
+    clustering = AgglomerativeClustering(6, metric="precomputed", linkage="average").fit(odds.max() - odds)
+    assert len(np.unique(clustering.labels_)) == 6
+
+
+def test_in_a_pipeline():
+    rng = np.random.default_rng(0)
+    y = np.arange(80) % 2
+    bags = [rng.normal(scale=1.0 + label, size=(rng.integers(3, 60), 2)) for label in y]
+    pipeline = make_pipeline(mh.BagPrior(random_state=0), LogisticRegression())
+    assert pipeline.fit(bags[:60], y[:60]).score(bags[60:], y[60:]) > 0.8
+    names = pipeline[0].get_feature_names_out()
+    assert names[0] == "bagprior0"
+    assert len(names) == pipeline[0].transform(bags).shape[1]
+    frame = mh.BagPrior().set_output(transform="pandas").fit_transform(bags)
+    assert list(frame.columns) == list(mh.BagPrior().fit(bags).get_feature_names_out())
+
+
+def test_bags_that_do_not_differ():
+    bag = random_bags((6,))[0]
+    prior = mh.BagPrior(mh.Gaussian(1.0)).fit([bag] * 4)
+    assert_array_equal(prior.transform([bag]), [[0.0]])
+    assert_allclose(prior.log_odds([bag, NEW[0]]), 0.0)
+    assert all(f.distance(mh.embed(f.kernel, bag)) < 1e-7 for f in prior.means([bag, NEW[0]]))
+
+
+def test_rules_of_estimators():
+    prior = mh.BagPrior(mh.Gaussian(2.0), random_state=0)
+    with pytest.raises(NotFittedError):
+        prior.transform(NEW)
+    copy = clone(prior).set_params(kernel__bandwidth=1.0)
+    assert prior.kernel == mh.Gaussian(2.0)
+    frames = [pd.DataFrame(bag, columns=list("abc")) for bag in random_bags()]
+    assert list(copy.fit(frames).feature_names_in_) == ["a", "b", "c"]
+    restored = pickle.loads(pickle.dumps(copy))
+    assert_array_equal(restored.transform(frames), copy.transform(frames))
+    assert_array_equal(copy.fit(random_bags()).transform(NEW), clone(copy).fit(random_bags()).transform(NEW))
+    assert mh.BagPrior(features=mh.Fourier(n_components=30, random_state=0)).fit(random_bags()).transform(NEW).any()
+
+
+BAD = {
+    "one bag": ([np.ones((3, 2))], {}, "needs two or more"),
+    "single rows": (random_bags((1, 1, 1)), {}, "all bags have one row"),
+    "no noise": ([np.ones((3, 2)), np.zeros((2, 2))], {}, "no bag has two rows that differ"),
+    "an empty bag": ([np.ones((3, 2)), np.ones((0, 2))], {}, r"bags\[1\].*0 sample"),
+    "ridge": (NEW, {"ridge": 0}, r"ridge=0 must be a number in \(0, inf\)"),
+    "blend": (NEW, {"blend": "loo"}, r'blend=\'loo\' must be a number in \[0, 1\] or be "cv"'),
+    "features": (NEW, {"features": 50}, "features=50 must be None, or features"),
+    "kernel": (NEW, {"kernel": "rbf"}, "kernel='rbf' must be a kernel object"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_named(case):
+    bags, options, message = BAD[case]
+    with pytest.raises(ValueError, match=message):
+        mh.BagPrior(**options).fit(bags)
+
+
+def test_bad_new_bags_are_named():
+    prior = mh.BagPrior().fit(random_bags())
+    with pytest.raises(ValueError, match=r"bags\[1\] has 2 columns and the bags of fit have 3"):
+        prior.transform([NEW[0], NEW[1][:, :2]])
+    with pytest.raises(ValueError, match=r"bags\[17\].*NaN"):
+        prior.log_odds([NEW[0]] * 17 + [np.full((2, 3), np.nan)])
+    fourier = mh.BagPrior(features=mh.Fourier(random_state=0)).fit(random_bags())
+    with pytest.raises(ValueError, match="not elements of the space"):
+        fourier.means(NEW)
