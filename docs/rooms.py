@@ -23,6 +23,7 @@ ROOMS = [
     "bags",
     "inference",
     "datasets",
+    "prepare",
     "plotting",
     "distributed",
     "report",

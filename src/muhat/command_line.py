@@ -53,6 +53,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_describe(commands)
     _add_reproduce(commands)
     _add_claims(commands)
+    _add_prepare(commands)
     return parser
 
 
@@ -132,6 +133,20 @@ def _add_claims(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     claims.set_defaults(run=_claims, failed=FAILED)
 
 
+def _add_prepare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    prepare = commands.add_parser(
+        "prepare",
+        help="make the bags of table 2 from public data",
+        description="Make the data that table 2 of the paper needs from public sources: scenes from a folder of "
+        "images, one folder a class; hep from atlas-higgs-challenge-2014-v2.csv of the CERN Open Data portal.",
+    )
+    prepare.add_argument("name", choices=("scenes", "scenes4", "hep"), help="scenes4 keeps the four indoor classes")
+    prepare.add_argument("--from", dest="source", required=True, metavar="PATH", help="folder of images, or CSV file")
+    prepare.add_argument("--out", default="data", metavar="DIR", help="data folder, for --data; default data")
+    prepare.add_argument("--seed", type=_natural, default=0, metavar="S", help="draws the patches; default 0")
+    prepare.set_defaults(run=_prepare, failed=FAILED)
+
+
 def _add_out(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", default="report", metavar="DIR", help="folder of the report; default: report")
 
@@ -162,6 +177,17 @@ def _reproduce(options: argparse.Namespace) -> int:
 
     plan = Plan(options.quick, options.seed, options.repetitions)
     return reproduce(options.names, plan, options.out, options.data, options.jobs, options.dask)
+
+
+def _prepare(options: argparse.Namespace) -> int:
+    from muhat.prepare import prepare_hep, prepare_scenes
+
+    if options.name == "hep":
+        path = prepare_hep(options.source, options.out)
+    else:
+        path = prepare_scenes(options.source, options.out, indoor=options.name == "scenes4", random_state=options.seed)
+    print(f"{path} is written; pass --data {options.out} to muhat reproduce")
+    return 0
 
 
 def _claims(options: argparse.Namespace) -> int:

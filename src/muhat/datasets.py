@@ -278,7 +278,8 @@ def load_bags(name: str, *, data: str | os.PathLike[str] | None = None) -> Bunch
     Bunch
         Scenes: ``bags`` (a list of arrays (100, 32)), ``target`` (the class of each bag), ``class_names``, ``split``
         (0 train, 1 test). Events: ``events`` (n, d), ``target`` (0 background, 1 signal of each event),
-        ``class_names``, and the other arrays of the file under their names.
+        ``class_names``, and the other arrays of the file under their names. ``original`` says whether the file is that
+        of the published run; one that ``muhat prepare`` made is as valid, and its numbers differ.
 
     Examples
     --------
@@ -292,16 +293,36 @@ def load_bags(name: str, *, data: str | os.PathLike[str] | None = None) -> Bunch
     if path is None:
         raise ValueError(
             f"the bags {name!r} were not found: name by data= or the environment variable {DATA_VARIABLE} a folder "
-            f"that holds groups/{name}.npz; docs/datasets.md says what it is made of"
+            f"that holds groups/{name}.npz; `muhat prepare --help` says how to make it"
         )
     with np.load(path, allow_pickle=False) as file:
         arrays = {key: file[key] for key in file.files}
+    _check_groups(path, arrays, checked)
+    original = _checksum(*(arrays[key] for key in checked)) == checksum
+    bunch = _bunch_of_bags(name, arrays) if "bag" in checked else _bunch_of_events(name, checked[0], arrays)
+    bunch.original = original
+    return bunch
+
+
+def _check_groups(path: Path, arrays: dict[str, NDArray[Any]], checked: tuple[str, ...]) -> None:
+    """Raise a ValueError unless the file holds what bags, or events, need."""
+    wanted = f"{path.name} must hold {checked}; make it by `muhat prepare` (docs/datasets.md names the public sources)"
     missing = [key for key in checked if key not in arrays]
-    if missing or _checksum(*(arrays[key] for key in checked)) != checksum:
-        raise ValueError(
-            f"{path.name} differs from the file of the experiments; it must hold {checked} as it did there"
-        )
-    return _bunch_of_bags(name, arrays) if "bag" in checked else _bunch_of_events(name, checked[0], arrays)
+    if missing:
+        raise ValueError(f"{wanted}: {missing[0]} is missing.")
+    rows = arrays[checked[0]]
+    labels = arrays["y"]
+    if rows.ndim != 2 or rows.dtype.kind != "f" or not np.isfinite(rows).all():
+        raise ValueError(f"{wanted}: {checked[0]} must be a matrix of finite numbers.")
+    if labels.ndim != 1 or labels.dtype.kind not in "iu":
+        raise ValueError(f"{wanted}: y must hold whole numbers, one class each.")
+    if "bag" in checked:
+        offsets = arrays["bag"]
+        ordered = offsets.ndim == 1 and offsets.dtype.kind in "iu" and bool((np.diff(offsets) > 0).all())
+        if not ordered or len(offsets) != len(labels) + 1 or offsets[0] != 0 or offsets[-1] != len(rows):
+            raise ValueError(f"{wanted}: bag must hold increasing offsets from 0 to {len(rows)}, one more than y has.")
+    elif len(labels) != len(rows):
+        raise ValueError(f"{wanted}: y has {len(labels)} entries for {len(rows)} events.")
 
 
 def load_set(name: str, *, data: str | os.PathLike[str] | None = None) -> Bunch:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import platform
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,7 @@ def reproduce(
     """Run the experiments named, by default all; 0 when the report is written. See ``muhat reproduce --help``."""
     console = Console(soft_wrap=True)
     experiments = _chosen(names)
-    _check_data(experiments, plan, data)
+    prepared = _check_data(experiments, plan, data)
     jobs = all_jobs(experiments, plan, data)
     with Store(out, version("muhat")) as store:
         _say_what_was_dropped(console, store)
@@ -43,16 +44,16 @@ def reproduce(
         except KeyboardInterrupt:
             console.print(f"stopped; finished cells are in {store.path}, and the same command goes on", highlight=False)
             raise
-        page = write_all(plan, store, Path(out))
+        page = write_all(plan, store, Path(out), prepared)
     console.print(f"report: {page}", highlight=False)
     return 0
 
 
-def write_all(plan: Plan, store: Store, folder: Path) -> Path:
-    """The report on every experiment of which all cells are there."""
+def write_all(plan: Plan, store: Store, folder: Path, prepared: Sequence[str] = ()) -> Path:
+    """The report on every experiment of which all cells are there; it names the data that are not those of our run."""
     rows = {name: collected_rows(experiment, plan, store) for name, experiment in EXPERIMENTS.items()}
     complete = {name: found for name, found in rows.items() if found is not None}
-    sections = {name: EXPERIMENTS[name].section(found) for name, found in complete.items()}
+    sections = {name: _noted(EXPERIMENTS[name], plan, found, prepared) for name, found in complete.items()}
     return write_report(folder, _results(plan, complete, sections), sections)
 
 
@@ -76,17 +77,36 @@ def _chosen(names: Sequence[str]) -> list[Experiment]:
     return [experiment for name, experiment in EXPERIMENTS.items() if not names or name in names]
 
 
-def _check_data(experiments: list[Experiment], plan: Plan, data: str | None) -> None:
-    """Load every table and all bags before the first cell runs: what is missing or wrong is said now."""
+def _noted(experiment: Experiment, plan: Plan, rows: list[Row], prepared: Sequence[str]) -> Section:
+    section = experiment.section(rows)
+    notes = [
+        f"The numbers of {name} come from a file made by `muhat prepare`, not from the file of the published run."
+        for name in prepared
+        if name in experiment.data_sets(plan)
+    ]
+    return replace(section, notes=[*section.notes, *notes])
+
+
+def _check_data(experiments: list[Experiment], plan: Plan, data: str | None) -> list[str]:
+    """Load every table and all bags before the first cell runs, and name the bags that a recipe made.
+
+    All that is missing is named at once, with the way to get each.
+    """
+    prepared, missing = [], []
     for name in dict.fromkeys(name for experiment in experiments for name in experiment.data_sets(plan)):
         try:
-            load_set(name, data=data)
+            if not load_set(name, data=data).get("original", True):
+                prepared.append(name)
         except ValueError as error:
             users = [experiment.name for experiment in experiments if name in experiment.data_sets(plan)]
-            raise ValueError(
-                f"{' and '.join(users)} cannot run: {error}. Name the folder by --data, choose other experiments, or "
-                "add --quick, which needs no data folder"
-            ) from error
+            missing.append(f"{' and '.join(users)} cannot run: {error}.")
+    if missing:
+        raise ValueError(
+            "\n".join(missing)
+            + "\nName the folder by --data, choose other experiments, or add --quick, which needs no "
+            "data folder."
+        )
+    return prepared
 
 
 def _say_what_was_dropped(console: Console, store: Store) -> None:
