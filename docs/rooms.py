@@ -30,6 +30,7 @@ ROOMS = [
     "files",
     "reproduce",
     "command_line",
+    "__main__",
 ]
 
 
