@@ -71,7 +71,7 @@ class Element:
 
     def _integral(self, points: Array, measure: Measure) -> Array:
         if isinstance(measure, Atoms):
-            return gram.product(self.kernel.evaluate_fast, points, measure.points, measure.weights)
+            return gram.product(self.kernel, points, measure.points, measure.weights)
         return measure.weights @ self.kernel.gaussian_expectations(measure, _unweighted(points))
 
     def inner(self, other: Element) -> float:

@@ -19,6 +19,8 @@ LEVEL2 = {
     "matern_half": mh.Matern(nu=0.5, bandwidth=0.7),
     "matern": mh.Matern(nu=1.5, bandwidth=0.7),
     "matern_smooth": mh.Matern(nu=2.5, bandwidth=0.7),
+    "sum": 2.0 * mh.Linear() + mh.Gaussian(bandwidth=0.7),
+    "product": mh.Polynomial(degree=2, constant=0.5) * mh.Gaussian(bandwidth=0.7),
 }
 
 
@@ -41,6 +43,8 @@ def test_level_2_is_a_function_of_elements(name):
         "polynomial": lambda f, g: (f.inner(g) + 0.5) ** 2,
         "gaussian": lambda f, g: np.exp(-(f.distance(g) ** 2) / (2 * 0.7**2)),
         "laplace": lambda f, g: np.exp(-f.distance(g) / 0.7),
+        "sum": lambda f, g: 2 * f.inner(g) + np.exp(-(f.distance(g) ** 2) / (2 * 0.7**2)),
+        "product": lambda f, g: (f.inner(g) + 0.5) ** 2 * np.exp(-(f.distance(g) ** 2) / (2 * 0.7**2)),
         **{
             key: lambda f, g, nu=nu: oracles.matern(np.zeros(1), np.array([f.distance(g)]), nu=nu, bandwidth=0.7)
             for key, nu in (("matern_half", 0.5), ("matern", 1.5), ("matern_smooth", 2.5))
@@ -96,7 +100,7 @@ def test_mostly_identical_bags_warn():
     assert fitted.level2_.bandwidth > 0.01
 
 
-@pytest.mark.parametrize("level2", ["gaussian", None, 1.0, mh.Linear() + mh.Gaussian(1.0), mh.Gaussian])
+@pytest.mark.parametrize("level2", ["gaussian", None, 1.0, mh.as_kernel(np.dot), mh.Gaussian])
 def test_level_2_must_be_known(level2):
     with pytest.raises(ValueError, match=r'level2=.* must be "linear", or a kernel'):
         DistributionKernel(level2=level2).fit(random_bags())

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_allclose
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.gaussian_process.kernels import RBF
@@ -15,9 +15,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from tables import KERNELS, data_sets, sample
 
 import muhat as mh
-from muhat.features.base import decode_kernel, encode_kernel
 from muhat.features.fourier import Fourier, _half_angles
 from muhat.features.nystroem import Nystroem, pivoted_cholesky
+from muhat.kernels import decode_kernel, encode_kernel
 
 STATIONARY = ("gaussian", "gaussian_narrow", "laplace", "matern_half", "matern", "matern_smooth")
 RADIAL = tuple(name for name in STATIONARY if name != "laplace")
@@ -69,21 +69,21 @@ def test_the_error_bounds_the_distance_of_the_means():
 def test_pivoted_cholesky(name):
     kernel, seen = KERNELS[name], []
 
-    def counted(A, B):
-        seen.append(len(A) * len(B))
-        return kernel(A, B)
+    class Counted(type(kernel)):
+        def evaluate(self, A, B):
+            seen.append(len(A) * len(B))
+            return super().evaluate(A, B)
 
     K = kernel(X)
-    pivots, L, residual = pivoted_cholesky(counted, X, 12)
+    pivots, L, residual = pivoted_cholesky(Counted(**kernel.get_params(deep=False)), X, 12)
     rest = K - L @ L.T
     assert L.shape == (60, len(pivots))
     assert len(set(pivots.tolist())) == len(pivots) <= 12
     assert_allclose(residual, np.trace(rest), atol=1e-12 * np.trace(K))
     assert_allclose(rest[pivots], 0, atol=1e-12 * K.max())
     assert np.linalg.eigvalsh(rest)[0] >= -1e-12 * np.trace(K)
-    assert max(seen) <= 32 * 32
-    assert sum(seen) <= 60 * 32 + 60 * 12
-    assert_array_equal(pivoted_cholesky(kernel, X, 12, diagonal=np.diag(K))[0], pivots)
+    assert max(seen) <= 60
+    assert sum(seen) <= 60 * 12
 
 
 def test_pivoted_cholesky_is_greedy_and_stops():
@@ -300,7 +300,7 @@ BAD = {
     "overflow": (Nystroem(1e308 * mh.Linear(), 5), "overflows on X"),
     "overflow of landmarks": (Nystroem(mh.Polynomial(3), landmarks=1e120 * X), "overflows"),
     "no feature": (Fourier(n_components=0), "n_components=0 must be a whole number of at least 1"),
-    "not stationary": (Fourier(mh.Polynomial(2)), r"kernel=Polynomial.* must be Gaussian\(\), .*Nystroem takes any"),
+    "not stationary": (Fourier(mh.Polynomial(2)), r"kernel=Polynomial.* must be a function of the distance .*Nystroem takes any"),
     "sum": (Fourier(mh.Gaussian(1.0) + mh.Linear()), "kernel=Sum.* must be"),
     "Fourier of a string": (Fourier("rbf"), "kernel='rbf' must be a kernel object"),
     "orthogonal Laplace": (Fourier(mh.Laplace(), 10, orthogonal=True), "orthogonal=True .*orthogonal=False"),

@@ -119,8 +119,8 @@ def test_tiles(n, far, monkeypatch):
     X[n // 2, 0] += far
     kernel = mh.Gaussian(1.3)
     forms, products = (
-        (gram.quadratic_form, kernel.evaluate_fast, X, W[:, 0]),
-        (gram.product, kernel.evaluate_fast, X, X, W),
+        (gram.quadratic_form, kernel, X, W[:, 0]),
+        (gram.product, kernel, X, X, W),
     )
     magnitude = np.abs(W[:, 0]) @ kernel(X) @ np.abs(W[:, 0])
     assert abs(forms[0](*forms[1:]) - by_numpy(monkeypatch, *forms)) <= 1e-13 * magnitude
@@ -135,16 +135,16 @@ def test_who_is_compiled(monkeypatch):
     calls = []
     monkeypatch.setattr(compiled, "gaussian_sums", lambda: lambda *arguments: calls.append(arguments))
     X, kernel = rows(10, 2), mh.Gaussian(1.0)
-    gram.quadratic_form(kernel.evaluate, X, np.ones(10))
-    gram.quadratic_form(mh.Laplace(1.0).evaluate_fast, X, np.ones(10))
-    gram.quadratic_form((kernel + kernel).evaluate_fast, X, np.ones(10))
-    gram.quadratic_form(lambda X, Y: X @ Y.T, X, np.ones(10))
-    gram.product(kernel.evaluate_fast, X, X, np.ones((10, compiled.FEW + 1)))
+    gram.dense(kernel, X)
+    gram.quadratic_form(mh.Laplace(1.0), X, np.ones(10))
+    gram.quadratic_form(kernel + kernel, X, np.ones(10))
+    gram.quadratic_form(mh.as_kernel(lambda X, Y: X @ Y.T), X, np.ones(10))
+    gram.product(kernel, X, X, np.ones((10, compiled.FEW + 1)))
     assert not calls
-    gram.product(kernel.evaluate_fast, X, X, np.ones((10, compiled.FEW)))
+    gram.product(kernel, X, X, np.ones((10, compiled.FEW)))
     assert len(calls) == 1
     monkeypatch.setattr(gram, "COMPILED", 101)
-    gram.product(kernel.evaluate_fast, X, X, np.ones(10))
+    gram.product(kernel, X, X, np.ones(10))
     assert len(calls) == 1
 
 
@@ -154,10 +154,10 @@ def test_who_is_compiled(monkeypatch):
 def test_results_do_not_depend_on_the_number_of_threads(workers, monkeypatch):
     X, W, kernel = rows(300, 6), rows(300, 2, 1), mh.Gaussian(2.0)
     monkeypatch.setattr(gram, "effective_n_jobs", lambda _: 1)
-    expected = gram.quadratic_form(kernel.evaluate_fast, X, W[:, 0]), gram.product(kernel.evaluate_fast, X, X, W)
+    expected = gram.quadratic_form(kernel, X, W[:, 0]), gram.product(kernel, X, X, W)
     monkeypatch.setattr(gram, "effective_n_jobs", lambda _: workers)
-    assert gram.quadratic_form(kernel.evaluate_fast, X, W[:, 0]) == expected[0]
-    assert_array_equal(gram.product(kernel.evaluate_fast, X, X, W), expected[1])
+    assert gram.quadratic_form(kernel, X, W[:, 0]) == expected[0]
+    assert_array_equal(gram.product(kernel, X, X, W), expected[1])
 
 
 @pytest.mark.usefixtures("everything_compiled")
@@ -176,10 +176,10 @@ SUMS = """
 import sys, numpy as np, muhat as mh
 from muhat.linalg import compiled, gram
 X, kernel = np.random.default_rng(0).normal(size=(40, 3)), mh.Gaussian(1.0)
-small = gram.quadratic_form(kernel.evaluate_fast, X, np.ones(40))
+small = gram.quadratic_form(kernel, X, np.ones(40))
 before = "numba" in sys.modules
 gram.COMPILED = 0
-large = gram.quadratic_form(kernel.evaluate_fast, X, np.ones(40))
+large = gram.quadratic_form(kernel, X, np.ones(40))
 print(before, "numba" in sys.modules, compiled.gaussian_sums() is None, abs(large / small - 1) < 1e-13)
 """
 

@@ -50,7 +50,7 @@ SOURCES = {"memmap": mapped, "data set": lambda _, X: DataSet(X), "Dask": dask_a
 @pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
 def test_every_source_gives_the_sums_of_the_array(source, kernel, tmp_path):
     X, beta, W = sample(50), sample(50, 1, 1)[:, 0], sample(50, 2, 2)
-    rows, K = source(tmp_path, X), kernel(X)
+    rows, K = gram.LazyRows(kernel, source(tmp_path, X)), kernel(X)
     tolerance = 1e-12 * 2500 * np.abs(K).max()
     assert_allclose(gram.quadratic_form(kernel, rows, beta, block=16), beta @ K @ beta, rtol=0, atol=tolerance)
     assert_allclose(gram.product(kernel, rows, X, W, block=7), K @ W, rtol=0, atol=tolerance)
@@ -63,7 +63,8 @@ def test_other_types_are_summed_in_float64(dtype):
     for kernel in (mh.Linear(), mh.Gaussian(200.0), mh.Laplace(200.0)):
         K = kernel(X.astype(np.float64))
         for rows in (X, DataSet(X)):
-            assert_allclose(gram.quadratic_form(kernel, rows, np.ones(60), block=16), K.sum(), rtol=1e-12)
+            lazy = gram.LazyRows(kernel, rows)
+            assert_allclose(gram.quadratic_form(kernel, lazy, np.ones(60), block=16), K.sum(), rtol=1e-12)
 
 
 @pytest.mark.parametrize("kernel", [mh.Gaussian(20.0), mh.Linear(), mh.Polynomial(3)], ids=repr)
@@ -73,7 +74,7 @@ def test_a_file_is_never_in_memory_as_a_whole(kernel, tmp_path):
     rows = DataSet(X)
     for source in (X, rows):
         tracemalloc.start()
-        gram.quadratic_form(kernel, source, beta, block=64)
+        gram.quadratic_form(kernel, gram.LazyRows(kernel, source), beta, block=64)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert peak < 0.5 * X.nbytes
@@ -102,10 +103,10 @@ def test_a_dask_array_of_unknown_size():
     X = pytest.importorskip("dask.array").from_array(sample(20), chunks=(5, 4))
     unknown = X[X[:, 0] > 0]
     with pytest.raises(ValueError, match=r"X has chunks of unknown sizes; X\.compute_chunk_sizes\(\) finds them"):
-        gram.quadratic_form(mh.Linear(), unknown, np.ones(10))
+        gram.LazyRows(mh.Linear(), unknown)
     unknown.compute_chunk_sizes()
     values = unknown.compute()
-    total = gram.quadratic_form(mh.Gaussian(1.0), unknown, np.ones(len(values)))
+    total = gram.quadratic_form(mh.Gaussian(1.0), gram.LazyRows(mh.Gaussian(1.0), unknown), np.ones(len(values)))
     assert_allclose(total, mh.Gaussian(1.0)(values).sum(), rtol=1e-12)
 
 
@@ -113,12 +114,12 @@ def test_bad_rows_are_named():
     X = sample(40)
     X[33, 1] = np.nan
     with pytest.raises(ValueError, match="NaN"):
-        gram.quadratic_form(mh.Gaussian(1.0), DataSet(X), np.ones(40), block=8)
+        gram.quadratic_form(mh.Gaussian(1.0), gram.LazyRows(mh.Gaussian(1.0), DataSet(X)), np.ones(40), block=8)
     with pytest.raises(ValueError, match=r"beta has 39 entries and must have one for each of the 40 rows"):
         gram.quadratic_form(mh.Gaussian(1.0), X, np.ones(39))
     with pytest.raises(ValueError, match=r"X has shape \(40,\) and must have two dimensions"):
-        gram.quadratic_form(mh.Gaussian(1.0), X[:, 0], np.ones(40))
-    with pytest.raises(ValueError, match="X has 3 columns and must have 4"):
-        gram.product(mh.Gaussian(1.0), sample(5), sample(5)[:, :3], np.ones(5))
+        gram.LazyRows(mh.Gaussian(1.0), X[:, 0])
+    with pytest.raises(ValueError, match="Y has 3 columns and X has 4; they must agree"):
+        gram.product(mh.Gaussian(1.0), sample(5), gram.LazyRows(mh.Gaussian(1.0), sample(5)[:, :3]), np.ones(5))
     with pytest.raises((TypeError, ValueError), match="dense"):
-        gram.quadratic_form(mh.Gaussian(1.0), csr_array(sample(5)), np.ones(5))
+        gram.quadratic_form(mh.Gaussian(1.0), gram.LazyRows(mh.Gaussian(1.0), csr_array(sample(5))), np.ones(5))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -26,8 +25,7 @@ from muhat.bags.whitening import (
 )
 from muhat.features.base import BaseFeatures
 from muhat.kernels.base import Kernel, check_kernel
-from muhat.kernels.dot import Linear, Polynomial
-from muhat.kernels.radial import Gaussian, Laplace, Matern
+from muhat.kernels.radial import Gaussian
 from muhat.linalg.resources import check_memory
 from muhat.means.base import BaseKernelMean
 from muhat.means.recipes import check_recipe
@@ -93,7 +91,8 @@ class DistributionKernel(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, 
         How the mean element of each bag is estimated, for example ``ShrunkKernelMean()``; its kernel is replaced
         by this one's. Default the plain average. A bag of one row is its own mean.
     level2 : "linear" or Kernel, default "linear"
-        Gaussian, Laplace or Matern of the distance of mean elements, or Linear or Polynomial of the inner product.
+        Gaussian, Laplace or Matern of the distance of mean elements, Linear or Polynomial of the inner product, or sums
+        and products of these.
         A bandwidth "median" is that of the distances between the bags of fit, over the pairs i < j.
     whiten : bool, default False
         Compare :math:`(\hat\mu_i - \bar\mu)(W + \rho \operatorname{tr}(W)/m\, I)^{-1/2}` in place of the mean elements,
@@ -265,63 +264,22 @@ class DistributionKernel(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, 
 Level2 = Kernel | Literal["linear"]
 
 
-_ROUNDING = 1e-14
-"""Squared distances of two elements below so much of their squared norms are rounding, and count as 0."""
-
-
 def check_level2(level2: Any) -> None:
-    """Raise a ValueError unless ``level2`` is "linear", or a function of distances or of inner products."""
+    """Raise a ValueError unless ``level2`` is "linear", or a kernel that compares elements."""
     if isinstance(level2, str) and level2 == "linear":
         return
-    if not isinstance(level2, Gaussian | Laplace | Matern | Linear | Polynomial):
+    if not (isinstance(level2, Kernel) and level2.has_level2):
         raise ValueError(
             f'level2={level2!r} must be "linear", or a kernel that is a function of the distance of two mean '
             f"elements (Gaussian, Laplace, Matern) or of their inner product (Linear, Polynomial)"
         )
 
 
-def squared_distances(inner: Array, a: Array, b: Array) -> Array:
-    """‖f_i − g_j‖² from the inner products ⟨f_i, g_j⟩ and the squared norms a_i = ‖f_i‖², b_j = ‖g_j‖²."""
-    sizes = np.add.outer(a, b)
-    distances = sizes - 2.0 * inner
-    distances[distances <= _ROUNDING * sizes] = 0.0
-    return distances
-
-
 def resolve_level2(level2: Level2, inner: Array) -> Level2:
     """The kernel with "median" replaced by the median distance over the pairs i < j of a Gram matrix."""
-    if not isinstance(level2, Gaussian | Laplace | Matern) or level2.bandwidth != "median":
-        return level2
-    norms = np.diag(inner)
-    squared = squared_distances(inner, norms, norms)[np.triu_indices(len(inner), 1)]
-    positive = squared[squared > 0]
-    if not len(positive):
-        raise ValueError(
-            f"level2={level2!r} needs two bags that differ, and the mean elements of all bags ({len(inner)}) are "
-            f"equal; pass the bandwidth as a number, for example level2=Gaussian(bandwidth=1.0)"
-        )
-    if np.median(squared) == 0:
-        warnings.warn(
-            f"level2={level2!r}: more than half of the pairs of bags coincide, so the median distance is 0; the "
-            f"median of the non-zero distances is used instead. Pass a number to choose the bandwidth yourself.",
-            UserWarning,
-            stacklevel=2,
-        )
-        squared = positive
-    median = np.median(np.sqrt(squared)) if isinstance(level2, Laplace) else np.sqrt(np.median(squared))
-    return level2.with_params(bandwidth=float(median))
+    return level2.resolve_level2(inner) if isinstance(level2, Kernel) else level2
 
 
 def evaluate_level2(level2: Level2, inner: Array, a: Array, b: Array) -> Array:
-    """κ(f_i, g_j) from inner products and squared norms, the kernel resolved.
-
-    On the line, a radial kernel of 0 and r is its profile at the distance r, and an inner-product kernel of 1 and
-    t its profile at t: so the kernels' own formulas serve in any space.
-    """
-    if not isinstance(level2, Kernel) or isinstance(level2, Linear):
-        return inner.copy()
-    if isinstance(level2, Polynomial):
-        origin, arguments = np.ones((1, 1)), inner
-    else:
-        origin, arguments = np.zeros((1, 1)), np.sqrt(squared_distances(inner, a, b))
-    return level2.evaluate(origin, arguments.reshape(-1, 1)).reshape(inner.shape)
+    """κ(f_i, g_j) from the inner products ⟨f_i, g_j⟩ and the squared norms a_i = ‖f_i‖², b_j = ‖g_j‖²."""
+    return level2.evaluate_level2(inner, a, b) if isinstance(level2, Kernel) else inner.copy()

@@ -13,7 +13,7 @@ from muhat.means.recipes import mean_weights
 from muhat.types import Array
 
 
-def bag_sums(kernel: gram.KernelFunction, A: Bags, a: Array, B: Bags, b: Array) -> Array:
+def bag_sums(kernel: Kernel, A: Bags, a: Array, B: Bags, b: Array) -> Array:
     """Inner products of mean elements, aᵢᵀ k(Aᵢ, Bⱼ) bⱼ for all pairs of bags: shape (len(A), len(B)).
 
     The kernel is evaluated on tiles; where A is B, each pair of rows is computed once.
@@ -28,7 +28,11 @@ def bag_sums(kernel: gram.KernelFunction, A: Bags, a: Array, B: Bags, b: Array) 
     def tile_sums(row: BagTile, column: BagTile) -> Array:
         X, Y = A.rows[row.rows], B.rows[column.rows]
         values = None if compiled is None else compiled(X, Y, column.weights.T.toarray())
-        return (column.weights @ (row.weights @ kernel(X, Y)).T).T if values is None else row.weights @ values
+        return (
+            (column.weights @ (row.weights @ kernel.evaluate_fast(X, Y)).T).T
+            if values is None
+            else row.weights @ values
+        )
 
     def strip(i: int) -> Array:
         row = row_tiles[i]
@@ -47,7 +51,7 @@ def bag_sums(kernel: gram.KernelFunction, A: Bags, a: Array, B: Bags, b: Array) 
 
 def checked_sums(kernel: Kernel, A: Bags, a: Array, B: Bags, b: Array) -> Array:
     with np.errstate(over="ignore", invalid="ignore"):
-        G = bag_sums(kernel.evaluate_fast, A, a, B, b)
+        G = bag_sums(kernel, A, a, B, b)
         if not np.isfinite(4.0 * np.abs(G).max()):  # squared distances add four of them
             raise ValueError(f"{kernel!r} overflows on these bags; rescale them first")
     return G
@@ -58,7 +62,7 @@ def bag_weights(kernel: Kernel, mean: BaseKernelMean | None, bags: Bags) -> Arra
     if mean is None:
         sizes = np.diff(bags.offsets)
         return np.repeat(1.0 / sizes, sizes)
-    return np.concatenate([mean_weights(mean, gram.dense(kernel.evaluate, rows)) for rows in bags.parts(bags.rows)])
+    return np.concatenate([mean_weights(mean, gram.dense(kernel, rows)) for rows in bags.parts(bags.rows)])
 
 
 def training_sums(kernel: Kernel, mean: BaseKernelMean | None, bags: Bags) -> tuple[Array, Array]:
@@ -68,4 +72,4 @@ def training_sums(kernel: Kernel, mean: BaseKernelMean | None, bags: Bags) -> tu
 
 def squared_norms(kernel: Kernel, bags: Bags, weights: Array) -> Array:
     pairs = zip(bags.parts(bags.rows), bags.parts(weights), strict=True)
-    return np.array([gram.quadratic_form(kernel.evaluate, rows, beta) for rows, beta in pairs])
+    return np.array([gram.quadratic_form(kernel, rows, beta) for rows, beta in pairs])

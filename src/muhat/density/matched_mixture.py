@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from muhat.density.objective import Mixture
 from muhat.density.solvers import Settings, Solver, solve
-from muhat.density.start import closed_form_parts, kernel_size, matching_objective, start_mixture
+from muhat.density.start import check_matchable, kernel_size, matching_objective, start_mixture
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.radial import Gaussian
 from muhat.means.base import BaseKernelMean
@@ -151,8 +151,10 @@ class MatchedGaussianMixture(RecipeHostMixin, ValueParametersMixin, DensityMixin
         self._check_parameters()
         X = check_rows(X, estimator=self, min_rows=2)
         _check_size(X, self.n_components)
-        self.kernel_ = self.kernel.resolve(X)
-        check_overflow(self.kernel_, self.kernel_.diagonal(X))
+        kernel = self.kernel.resolve(X)
+        check_matchable(kernel)
+        check_overflow(kernel, kernel.diagonal(X))
+        self.kernel_ = kernel
         self.mean_ = mean_element(self.mean, self.kernel_, X, self._sample_weights(metadata)["mean"])
         objective, settings = matching_objective(self.mean_), self._settings(_scale(X))
         start = start_mixture(self._init(), X, self.n_components, settings.spherical, settings.floor)
@@ -171,7 +173,6 @@ class MatchedGaussianMixture(RecipeHostMixin, ValueParametersMixin, DensityMixin
         check_count("n_init", self.n_init)
         check_recipe("mean", self.mean)
         check_kernel("kernel", self.kernel)
-        closed_form_parts(self.kernel)
         for name, choices in (("solver", get_args(Solver)), ("covariance_type", ("spherical", "diag"))):
             if getattr(self, name) not in choices:
                 raise ValueError(f"{name}={getattr(self, name)!r} must be one of {', '.join(map(repr, choices))}")

@@ -13,9 +13,7 @@ from threadpoolctl import threadpool_limits
 
 from muhat.density.objective import GaussianTerm, Mixture, Objective, PolynomialTerm, Term
 from muhat.elements import Element
-from muhat.kernels.base import Kernel, Scaled, Sum
-from muhat.kernels.dot import Linear, Polynomial
-from muhat.kernels.radial import Gaussian
+from muhat.kernels.base import Kernel
 from muhat.measures import Atoms, GaussianMixture, Gaussians
 from muhat.types import Array
 
@@ -23,35 +21,38 @@ _ONE_THREAD_ROWS = 2000
 """Up to so many rows k-means runs in one thread: on a busy machine the threads wait longer for each other."""
 
 
-def closed_form_parts(kernel: Any) -> list[tuple[float, Linear | Polynomial | Gaussian]]:
-    """The kernel as a sum of factors times kernels with closed-form expectations, or a ValueError."""
-    if isinstance(kernel, Sum):
-        return closed_form_parts(kernel.left) + closed_form_parts(kernel.right)
-    if isinstance(kernel, Scaled):
-        return [(kernel.factor * factor, part) for factor, part in closed_form_parts(kernel.kernel)]
-    if isinstance(kernel, Linear | Gaussian) or (isinstance(kernel, Polynomial) and kernel.degree <= 3):
-        return [(1.0, kernel)]
+def check_matchable(kernel: Kernel) -> None:
+    """Raise a ValueError unless all terms of a resolved kernel are Gaussian, or polynomial of degree 3 at most."""
+    if all(_has_term(term) for _, term in kernel.terms()):
+        return
     raise ValueError(
         f"kernel={kernel!r} has no closed-form expectation under a Gaussian, which matching needs; use Linear(), "
         f"Polynomial of degree 1 to 3, Gaussian(), or their sums and multiples"
     )
 
 
+def _has_term(kernel: Kernel) -> bool:
+    if kernel.polynomial_form is not None:
+        return kernel.has_gaussian_expectations
+    return kernel.gaussian_bandwidth is not None
+
+
 def matching_objective(target: Element) -> Objective:
     """The squared distance of mixtures from the target."""
-    terms = [(factor, _term(kernel, target)) for factor, kernel in closed_form_parts(target.kernel)]
+    check_matchable(target.kernel)
+    terms = [(factor, _term(kernel, target)) for factor, kernel in target.kernel.terms()]
     return Objective(terms, target.norm() ** 2)
 
 
 def kernel_size(kernel: Kernel, unit: float) -> float:
     """How the kernel grows with the scale of the data: for every part its factor at scale 1."""
-    return sum(factor * _growth(part, unit) for factor, part in closed_form_parts(kernel))
+    return sum(factor * _growth(part, unit) for factor, part in kernel.terms())
 
 
 def _growth(kernel: Kernel, unit: float) -> float:
-    if isinstance(kernel, Gaussian):
+    if kernel.polynomial_form is None:
         return 1.0
-    p, c = _degree_and_constant(kernel)
+    p, c = kernel.polynomial_form
     return _power_gain(unit**2, c, p) / _power_gain(1.0, c, p)
 
 
@@ -60,17 +61,14 @@ def _power_gain(x: float, c: float, p: int) -> float:
     return x * sum((x + c) ** i * c ** (p - 1 - i) for i in range(p))
 
 
-def _degree_and_constant(kernel: Kernel) -> tuple[int, float]:
-    return (kernel.degree, kernel.constant) if isinstance(kernel, Polynomial) else (1, 0.0)
-
-
 def _term(kernel: Kernel, target: Element) -> Term:
     atoms = [measure for measure in target.measures if isinstance(measure, Atoms)]
     gaussians = [measure for measure in target.measures if isinstance(measure, Gaussians)]
-    if not isinstance(kernel, Gaussian):
+    if kernel.polynomial_form is not None:
         atoms += [_cubature(measure) for measure in gaussians]
-        return PolynomialTerm(*_degree_and_constant(kernel), *_pooled(atoms, target.n_features))
-    term = GaussianTerm(kernel._width, *_pooled(atoms, target.n_features))
+        return PolynomialTerm(*kernel.polynomial_form, *_pooled(atoms, target.n_features))
+    assert kernel.gaussian_bandwidth is not None, "checked before"
+    term = GaussianTerm(kernel.gaussian_bandwidth, *_pooled(atoms, target.n_features))
     for measure in gaussians:
         for weight, (mean, covariance) in zip(measure.weights, measure.components(), strict=True):
             term.add_gaussian(float(weight), mean, covariance)

@@ -75,7 +75,7 @@ def weigh_rows(recipe: tuple[Kernel, BaseKernelMean | None], bags: Bags) -> Part
     with _task():
         if mean is None:
             return bags, np.repeat(1.0 / np.diff(bags.offsets), np.diff(bags.offsets))
-        grams = (gram.dense(kernel.evaluate, rows) for rows in bags.parts(bags.rows))
+        grams = (gram.dense(kernel, rows) for rows in bags.parts(bags.rows))
         return bags, np.concatenate([mean_weights(mean, K) for K in grams])
 
 
@@ -91,7 +91,7 @@ def fill_tile(recipe: tuple[Kernel, Any], left: Part, right: Part) -> Array:
     (A, a), (B, b), kernel = left, right, recipe[0]
     with _task():
         _check_same_width(A.rows, B.rows)
-        G = bag_sums(kernel.evaluate_fast, A, a, B, b)
+        G = bag_sums(kernel, A, a, B, b)
         if not np.isfinite(4.0 * np.abs(G).max()):  # squared distances add four of them
             raise ValueError(f"{kernel!r} overflows on these rows; rescale them first")
         return G

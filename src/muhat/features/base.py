@@ -11,36 +11,14 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from muhat.kernels.base import Kernel, Product, Scaled, Sum, check_kernel
-from muhat.kernels.dot import Linear, Polynomial
-from muhat.kernels.radial import Gaussian, Laplace, Matern
+from muhat.kernels.base import Kernel, check_kernel
+from muhat.kernels.encoding import encode_kernel
 from muhat.linalg.blocks import blocks
 from muhat.parameters import ValueParametersMixin
 from muhat.types import Array
 from muhat.validation import check_overflow, check_rows
 
 ROWS = 512
-
-
-_KINDS: tuple[Any, ...] = (Linear, Polynomial, Gaussian, Laplace, Matern, Sum, Product, Scaled)
-
-
-_DECLARED = {kind.__name__: kind for kind in _KINDS}
-
-
-def encode_kernel(kernel: Kernel) -> dict[str, Any] | None:
-    """A kernel of this library as names and numbers; None for one made of a function."""
-    if type(kernel) is not _DECLARED.get(type(kernel).__name__):
-        return None
-    values = kernel.get_params(deep=False)
-    encoded = {name: encode_kernel(v) if isinstance(v, Kernel) else np.asarray(v).item() for name, v in values.items()}
-    return None if None in encoded.values() else {"kernel": type(kernel).__name__, "parameters": encoded}
-
-
-def decode_kernel(encoded: dict[str, Any]) -> Kernel:
-    """The kernel that ``encode_kernel`` wrote down."""
-    values = {name: decode_kernel(v) if isinstance(v, dict) else v for name, v in encoded["parameters"].items()}
-    return _DECLARED[encoded["kernel"]](**values)
 
 
 class BaseFeatures(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):

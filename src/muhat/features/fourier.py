@@ -9,7 +9,7 @@ from scipy.linalg import qr
 
 from muhat.features.base import BaseFeatures
 from muhat.kernels.base import Kernel
-from muhat.kernels.radial import Gaussian, Laplace, Matern
+from muhat.kernels.radial import Gaussian, Radial
 from muhat.linalg.blocks import blocks
 from muhat.types import Array, RandomState
 from muhat.validation import check_count, check_rng
@@ -27,7 +27,8 @@ class Fourier(BaseFeatures):
 
     Parameters
     ----------
-    kernel : Gaussian, Laplace or Matern, default Gaussian()
+    kernel : Gaussian, Laplace, Matern or another Radial kernel, default Gaussian()
+        It draws its own frequencies, by ``sample_frequencies``.
     n_components : int, default 1000
         Number of features, 2f; an odd number is rounded up.
     orthogonal : bool, default False
@@ -72,14 +73,21 @@ class Fourier(BaseFeatures):
         self.random_state = random_state
 
     def _fit(self, rows: Array) -> None:
-        if not isinstance(self.kernel, Gaussian | Laplace | Matern):
-            raise ValueError(f"kernel={self.kernel!r} must be Gaussian(), Laplace() or Matern(); Nystroem takes any")
+        kernel = self.kernel_
+        if not isinstance(kernel, Radial):
+            raise ValueError(
+                f"kernel={self.kernel!r} must be a function of the distance of two rows, such as Gaussian(), "
+                f"Laplace() or Matern(); Nystroem takes any kernel"
+            )
         pairs = (check_count("n_components", self.n_components) + 1) // 2
-        if self.orthogonal and isinstance(self.kernel, Laplace):
-            raise ValueError("orthogonal=True needs a kernel of ‖x − y‖; with Laplace() use orthogonal=False")
+        if self.orthogonal and kernel.metric != "euclidean":
+            raise ValueError(
+                f"orthogonal=True needs a kernel of the Euclidean distance; with {self.kernel!r} use orthogonal=False"
+            )
         rng = check_rng(self.random_state)
-        draw = _orthogonal_frequencies if self.orthogonal else _frequencies
-        self.frequencies_ = draw(self.kernel_, rows.shape[1], pairs, rng)
+        self.frequencies_ = kernel.sample_frequencies(rows.shape[1], pairs, rng)
+        if self.orthogonal:
+            self.frequencies_ = _with_orthogonal_directions(self.frequencies_, rng)
         self._centre = (rows / len(rows)).sum(axis=0)  # phases of rows far from zero would lose their digits
         self._n_features_out = 2 * pairs
         seen = rows[rng.choice(len(rows), min(len(rows), 64), replace=False)]
@@ -112,7 +120,7 @@ class Fourier(BaseFeatures):
         size = max(_CACHED // width, 1)
         buffers = np.empty((3, min(size, len(rows)), width))
         with np.errstate(over="ignore"):
-            scaled = (rows - self._centre) / self.kernel_.get_params()["bandwidth"]
+            scaled = (rows - self._centre) / self.kernel_.length_scales[0]
         np.clip(scaled, -_FARTHEST, _FARTHEST, out=scaled)
         for block in blocks(len(rows), size):
             turns, sine, work = buffers[:, : block.stop - block.start]
@@ -150,17 +158,9 @@ def _half_angles(turns: Array, sine: Array, work: Array) -> tuple[Array, Array]:
     return sine, cosine
 
 
-def _frequencies(kernel: Kernel, d: int, count: int, rng: np.random.Generator) -> Array:
-    if isinstance(kernel, Laplace):
-        return rng.standard_cauchy((d, count))
-    normal = rng.standard_normal((d, count))
-    if isinstance(kernel, Matern):
-        normal /= np.sqrt(rng.chisquare(2 * kernel.nu, count) / (2 * kernel.nu))
-    return normal
-
-
-def _orthogonal_frequencies(kernel: Kernel, d: int, count: int, rng: np.random.Generator) -> Array:
-    """Frequencies with the lengths of independent ones, in directions that are orthogonal d at a time."""
-    lengths = np.linalg.norm(_frequencies(kernel, d, count, rng), axis=0)
+def _with_orthogonal_directions(frequencies: Array, rng: np.random.Generator) -> Array:
+    """Frequencies of the same lengths, in directions that are orthogonal d at a time."""
+    d, count = frequencies.shape
     factors = [qr(rng.standard_normal((d, d)), check_finite=False) for _ in range(-(-count // d))]
-    return np.hstack([Q * np.sign(np.diag(R)) for Q, R in factors])[:, :count] * lengths
+    directions = np.hstack([Q * np.sign(np.diag(R)) for Q, R in factors])[:, :count]
+    return directions * np.linalg.norm(frequencies, axis=0)

@@ -13,16 +13,13 @@ from muhat.kernels.base import Kernel
 from muhat.kernels.radial import Gaussian
 from muhat.linalg.blocks import blocks
 from muhat.linalg.distances import power_of_two_near
-from muhat.linalg.gram import KernelFunction
 from muhat.types import Array, RandomState
 from muhat.validation import check_count, check_overflow, check_rng, check_rows
 
 _EPS = np.finfo(np.float64).eps
 
 
-def pivoted_cholesky(
-    kernel: KernelFunction, X: Array, rank: int, tol: float = 0.0, diagonal: Array | None = None
-) -> tuple[NDArray[np.intp], Array, float]:
+def pivoted_cholesky(kernel: Kernel, X: Array, rank: int, tol: float = 0.0) -> tuple[NDArray[np.intp], Array, float]:
     """Incomplete Cholesky decomposition K ~ LLᵀ of k(X, X): each step takes the row with the largest residual k(x, x).
 
     O(n·rank²) time, O(n·rank) memory and kernel values. The trace of K − LLᵀ, which is positive semi-definite, bounds
@@ -30,15 +27,12 @@ def pivoted_cholesky(
 
     Parameters
     ----------
-    kernel : callable
-        Maps rows (n, d) and (m, d) to their kernel values (n, m).
+    kernel : Kernel
     X : array of shape (n, d)
     rank : int
         Steps at most; fewer where the residual is down to ``tol``, or to rounding.
     tol : float, default 0.0
         Trace of the residual, relative to that of K, at which to stop.
-    diagonal : array of shape (n,), optional
-        The values k(x, x), where they are known.
 
     Returns
     -------
@@ -55,9 +49,7 @@ def pivoted_cholesky(
     >>> bool(np.abs(mh.Gaussian(1.0)(X) - L @ L.T).max() <= residual < 1e-4)
     True
     """
-    if diagonal is None:
-        diagonal = np.concatenate([np.diag(kernel(X[block], X[block])) for block in blocks(len(X), 32)])
-    left = np.array(diagonal, dtype=np.float64)
+    left = kernel.diagonal(X)
     trace, rounding = left.sum(), len(X) * _EPS * left.max()
     columns = np.empty((min(rank, len(X)), len(X)))
     pivots: list[int] = []
@@ -65,7 +57,7 @@ def pivoted_cholesky(
         pivot = int(np.argmax(left))
         if left[pivot] <= rounding or left.sum() <= tol * trace:
             break
-        np.subtract(kernel(X[[pivot]], X)[0], columns[:step, pivot] @ columns[:step], out=column)
+        np.subtract(kernel.evaluate(X[[pivot]], X)[0], columns[:step, pivot] @ columns[:step], out=column)
         column /= np.sqrt(left[pivot])
         left -= column**2
         left[pivot] = 0.0
@@ -157,7 +149,7 @@ class Nystroem(BaseFeatures):
             centred /= power_of_two_near(float(np.abs(centred).max()))
             return rows[kmeans_plusplus(centred, m, random_state=int(rng.integers(2**31)))[1]]
         if self.landmarks == "pivoted":
-            pivots, _, _ = pivoted_cholesky(self.kernel_.evaluate, rows, m, diagonal=self.kernel_.diagonal(rows))
+            pivots, _, _ = pivoted_cholesky(self.kernel_, rows, m)
             return rows[pivots if len(pivots) else [0]]
         raise ValueError(f'landmarks={self.landmarks!r} must be "uniform", "k-means++", "pivoted" or an array')
 

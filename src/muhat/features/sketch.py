@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
@@ -13,11 +13,13 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from muhat.elements import Element
-from muhat.features.base import BaseFeatures, decode_kernel, encode_kernel
+from muhat.features.base import BaseFeatures
 from muhat.features.fourier import Fourier
 from muhat.features.nystroem import Nystroem
 from muhat.features.reservoir import Reservoir
 from muhat.features.sums import FeatureSums, MeanChoice, check_sums
+from muhat.kernels.base import Kernel
+from muhat.kernels.encoding import decode_kernel, encode_kernel
 from muhat.measures import Atoms
 from muhat.shrinkage.scores import Lam, Scale
 from muhat.types import Array
@@ -222,7 +224,7 @@ class MeanSketch:
         f = self.features
         kernel = encode_kernel(f.kernel_)
         if kernel is None:
-            raise ValueError(f"{f.kernel_!r} is a function and cannot be saved as numbers; pickle the sketch instead")
+            raise ValueError(f"{f.kernel_!r} holds more than numbers and cannot be saved; pickle the sketch instead")
         settings = {name: getattr(self, name) for name in ("second_moment", "reservoir", "random_state")}
         header: dict[str, Any] = {
             "format": _FORMAT,
@@ -242,27 +244,29 @@ class MeanSketch:
             np.savez(file, header=np.array(json.dumps(header)), **arrays)
 
     @classmethod
-    def load(cls, path: str | Path) -> MeanSketch:
+    def load(cls, path: str | Path, kernels: Iterable[type[Kernel]] = ()) -> MeanSketch:
         """Read what ``save`` wrote; nothing in the file is executed.
 
         Parameters
         ----------
         path : str or Path
+        kernels : classes of kernels, optional
+            The file names the class of its kernel. If you wrote that class yourself, pass it: ``kernels=[MyKernel]``.
         """
         try:
             with np.load(path, allow_pickle=False) as archive:
                 arrays = {name: archive[name] for name in archive.files}
-            return cls._restored(json.loads(str(arrays.pop("header"))), arrays)
+            return cls._restored(json.loads(str(arrays.pop("header"))), arrays, kernels)
         except (ValueError, KeyError, TypeError, AttributeError, EOFError, BadZipFile) as error:
             raise ValueError(
                 f"{path} is no sketch that this version of MeanSketch.save has written: {error}"
             ) from error
 
     @classmethod
-    def _restored(cls, header: dict[str, Any], arrays: dict[str, Any]) -> MeanSketch:
+    def _restored(cls, header: dict[str, Any], arrays: dict[str, Any], kernels: Iterable[type[Kernel]]) -> MeanSketch:
         if header["format"] != _FORMAT:
             raise ValueError(f"its format is {header['format']!r} and must be {_FORMAT!r}")
-        kernel = decode_kernel(header["kernel"])
+        kernel = decode_kernel(header["kernel"], kernels)
         features: Any
         if header["features"] == "Nystroem":
             landmarks = arrays["featureslandmarks_"]

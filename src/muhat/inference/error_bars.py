@@ -121,7 +121,7 @@ def _squared_error(sample: _Sample) -> float:
     """(ϱ − m)/n, the unbiased estimate of E‖μ̂ − μ‖² of the plain average, as (ϱ − ρ)/(n − 1)."""
     share = sample.repetitions / sample.n
     spread = float(share @ sample.kernel.diagonal(sample.points))
-    spread -= gram.quadratic_form(sample.kernel.evaluate_fast, sample.points, share)
+    spread -= gram.quadratic_form(sample.kernel, sample.points, share)
     return max(spread, 0.0) / (sample.n - 1.0)
 
 
@@ -254,7 +254,7 @@ def _bootstrap_radius(sample: _Sample, level: float, n_resamples: int, rng: np.r
 
 def checked_gram(kernel: Kernel, points: Array) -> Array:
     check_overflow(kernel, kernel.diagonal(points))
-    return gram.dense(kernel.evaluate, points)
+    return gram.dense(kernel, points)
 
 
 def bootstrap_counts(

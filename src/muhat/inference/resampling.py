@@ -50,7 +50,7 @@ def check_column_names(X: Any, Y: Any) -> None:
 
 def pooled_gram(kernel: Kernel, points: Array) -> Array:
     check_overflow(kernel, kernel.diagonal(points))
-    K = gram.dense(kernel.evaluate, points, arrays=4)
+    K = gram.dense(kernel, points, arrays=4)
     if not np.isfinite(K.sum()):  # no comparison with NaN holds, which would look like a small p-value
         raise ValueError(f"{kernel!r} gives values that are not finite; correct the kernel, or rescale the data")
     return K

@@ -1,12 +1,14 @@
 """What a kernel is, and all that we have."""
 
 from muhat.kernels.base import Kernel, Measure, Product, Scaled, Sum, check_kernel
-from muhat.kernels.dot import Linear, Polynomial
+from muhat.kernels.dot import InnerProduct, Linear, Polynomial
+from muhat.kernels.encoding import decode_kernel, encode_kernel
 from muhat.kernels.foreign import Precomputed, as_kernel
-from muhat.kernels.radial import Gaussian, Laplace, Matern
+from muhat.kernels.radial import Gaussian, Laplace, Matern, Radial
 
 __all__ = [
     "Gaussian",
+    "InnerProduct",
     "Kernel",
     "Laplace",
     "Linear",
@@ -15,8 +17,11 @@ __all__ = [
     "Polynomial",
     "Precomputed",
     "Product",
+    "Radial",
     "Scaled",
     "Sum",
     "as_kernel",
     "check_kernel",
+    "decode_kernel",
+    "encode_kernel",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cache
 from itertools import combinations_with_replacement, pairwise
@@ -15,8 +16,56 @@ from muhat.types import Array
 from muhat.validation import check_count, check_number
 
 
+class InnerProduct(Kernel):
+    r"""A kernel of the inner product, k(x, y) = profile(xᵀy).
+
+    To write your own, derive a frozen dataclass and define :meth:`profile`. The matrix, its diagonal and the kernel
+    between mean elements of bags follow.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> import numpy as np, muhat as mh
+    >>> @dataclass(frozen=True)
+    ... class Exponential(mh.kernels.InnerProduct):
+    ...     "k(x, y) = exp(xᵀy)."
+    ...
+    ...     def profile(self, t):
+    ...         return np.exp(t)
+    >>> Exponential()([[0.0, 1.0]], [[1.0, 0.0]])
+    array([[1.]])
+    """
+
+    @abstractmethod
+    def profile(self, t: Array) -> Array:
+        """The kernel as a function of the inner product.
+
+        Parameters
+        ----------
+        t : array
+            Inner products, in an array of any shape that the method may overwrite.
+
+        Returns
+        -------
+        array of the same shape
+        """
+
+    def evaluate(self, X: Array, Y: Array) -> Array:
+        return self.profile(X @ Y.T)
+
+    def diagonal(self, X: Array) -> Array:
+        return self.profile(np.einsum("ij,ij->i", X, X))
+
+    @property
+    def has_level2(self) -> bool:
+        return True
+
+    def evaluate_level2(self, inner: Array, left: Array, right: Array) -> Array:
+        return self.profile(inner.copy())
+
+
 @dataclass(frozen=True)
-class Polynomial(Kernel):
+class Polynomial(InnerProduct):
     r"""k(x, y) = (xᵀy + ``constant``)^``degree``.
 
     Parameters
@@ -28,8 +77,8 @@ class Polynomial(Kernel):
 
     Examples
     --------
-    >>> from muhat import Polynomial
-    >>> Polynomial(degree=2)([[1.0, 2.0]], [[3.0, 4.0]])
+    >>> import muhat as mh
+    >>> mh.Polynomial(degree=2)([[1.0, 2.0]], [[3.0, 4.0]])
     array([[144.]])
     """
 
@@ -40,11 +89,14 @@ class Polynomial(Kernel):
         check_count("degree", self.degree)
         check_number("constant", self.constant, low=0)
 
-    def evaluate(self, X: Array, Y: Array) -> Array:
-        return _power(X @ Y.T + self.constant, self.degree)
+    def profile(self, t: Array) -> Array:
+        t += self.constant
+        with np.errstate(over="ignore"):  # the caller that sums the values reports infinities
+            return t**self.degree if self.degree > 1 else t
 
-    def diagonal(self, X: Array) -> Array:
-        return _power(np.einsum("ij,ij->i", X, X) + self.constant, self.degree)
+    @property
+    def polynomial_form(self) -> tuple[int, float]:
+        return self.degree, self.constant
 
     def exact_feature_count(self, width: int) -> int:
         return comb(width + bool(self.constant) + self.degree - 1, self.degree)
@@ -59,6 +111,10 @@ class Polynomial(Kernel):
             with np.errstate(over="ignore"):
                 monomials = np.concatenate([Z[i] * monomials[-last:] for i, last in enumerate(kept)])
         return (_roots_of_multiplicities(len(Z), self.degree)[:, None] * monomials).T
+
+    @property
+    def has_gaussian_expectations(self) -> bool:
+        return self.degree <= 3
 
     def gaussian_expectations(self, P: Gaussians, Q: Measure) -> Array:
         points = Q.points if isinstance(Q, Atoms) else Q.means
@@ -95,14 +151,9 @@ class Polynomial(Kernel):
         raise ValueError(self._no_closed_form())
 
 
-def _power(values: Array, degree: int) -> Array:
-    with np.errstate(over="ignore"):  # an infinite value is reported by who sums the matrix
-        return values**degree if degree > 1 else values
-
-
 @cache
 def _roots_of_multiplicities(width: int, degree: int) -> Array:
-    """Roots of degree! / ∏ⱼ αⱼ!, how often ∏ⱼ zⱼ^αⱼ occurs in (Σⱼ zⱼ)^degree, in the order of ``_features``."""
+    """Roots of degree! / ∏ⱼ αⱼ!, how often ∏ⱼ zⱼ^αⱼ occurs in (Σⱼ zⱼ)^degree, in the order of ``exact_features``."""
     chosen = np.array(list(combinations_with_replacement(range(width), degree)))
     orders = np.full(len(chosen), float(factorial(degree)))
     run = np.ones(len(chosen))
@@ -113,27 +164,28 @@ def _roots_of_multiplicities(width: int, degree: int) -> Array:
 
 
 @dataclass(frozen=True)
-class Linear(Kernel):
+class Linear(InnerProduct):
     """k(x, y) = xᵀy: the kernel mean is the ordinary mean.
 
     Examples
     --------
-    >>> from muhat import Linear
-    >>> Linear()([[1.0, 2.0]], [[3.0, 4.0]])
+    >>> import muhat as mh
+    >>> mh.Linear()([[1.0, 2.0]], [[3.0, 4.0]])
     array([[11.]])
     """
 
-    def evaluate(self, X: Array, Y: Array) -> Array:
-        return X @ Y.T
+    def profile(self, t: Array) -> Array:
+        return t
+
+    @property
+    def polynomial_form(self) -> tuple[int, float]:
+        return 1, 0.0
 
     def exact_feature_count(self, width: int) -> int:
         return width
 
     def exact_features(self, X: Array) -> Array:
         return X
-
-    def diagonal(self, X: Array) -> Array:
-        return np.einsum("ij,ij->i", X, X)
 
     def gaussian_expectations(self, P: Gaussians, Q: Measure) -> Array:
         return P.means @ (Q.points if isinstance(Q, Atoms) else Q.means).T

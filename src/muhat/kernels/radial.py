@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
@@ -10,47 +12,153 @@ from scipy.linalg import cholesky, solve_triangular
 from scipy.spatial.distance import cdist
 
 from muhat.kernels.base import Kernel, Measure
-from muhat.linalg.distances import Metric, median_distance, negative_half_squares, squared_distances
+from muhat.linalg.distances import (
+    Metric,
+    element_squared_distances,
+    median_distance,
+    negative_half_squares,
+    squared_distances,
+)
 from muhat.measures import Atoms, Gaussians
 from muhat.types import Array
 from muhat.validation import check_number, check_rows
 
+_FARTHEST = 1e100
+"""Distances are cut here, so that powers of them are numbers."""
 
-class _Radial(Kernel):
-    """Base of kernels with a bandwidth, a function of a distance, and k(x, x) = 1."""
+
+class Radial(Kernel):
+    r"""A kernel of a distance, k(x, y) = profile(‖x − y‖ / s), with s = ``bandwidth``.
+
+    To write your own, derive a frozen dataclass with a field ``bandwidth`` and define :meth:`profile`. The matrix, its
+    diagonal and bound, the bandwidth "median", sampled targets and kernels between bags follow. Define
+    :meth:`sample_frequencies` too for Fourier features.
+
+    The profile must be positive definite in every dimension. Schoenberg's theorem says that it is then a mixture of
+    Gaussian profiles: it has no negative values, and it is largest at 0.
+
+    Attributes
+    ----------
+    metric : {"euclidean", "cityblock"}
+        The distance between rows, a class variable; "euclidean" unless a class says otherwise.
+
+    References
+    ----------
+    I. J. Schoenberg. Metric spaces and completely monotone functions. Annals of Mathematics 1938.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> import muhat as mh
+    >>> @dataclass(frozen=True)
+    ... class Cauchy(mh.kernels.Radial):
+    ...     "k(x, y) = 1 / (1 + ‖x − y‖² / s²)."
+    ...
+    ...     bandwidth: float | str = "median"
+    ...
+    ...     def profile(self, r):
+    ...         return 1 / (1 + r**2)
+    >>> Cauchy().resolve([[0.0], [1.0], [3.0]])
+    Cauchy(bandwidth=2.0)
+    >>> Cauchy(bandwidth=1.0)([[0.0]], [[3.0]])
+    array([[0.1]])
+    """
 
     bandwidth: float | Literal["median"]
-    _metric: ClassVar[Metric] = "sqeuclidean"
+    metric: ClassVar[Metric] = "euclidean"
 
     def __post_init__(self) -> None:
         if not (isinstance(self.bandwidth, str) and self.bandwidth == "median"):
             check_number("bandwidth", self.bandwidth, low=0, open_low=True, or_else='"median"')
 
-    def resolve(self, X: Any, sample_weight: Array | None = None) -> Self:
-        if self.bandwidth != "median":
-            return self
-        median = median_distance(check_rows(X, min_rows=2), self._metric, sample_weight)
-        return self.with_params(bandwidth=median)
+    @abstractmethod
+    def profile(self, r: Array) -> Array:
+        """The kernel as a function of the distance, in units of the bandwidth.
+
+        Parameters
+        ----------
+        r : array
+            Distances from 0 to 1e100, in an array of any shape that the method may overwrite.
+
+        Returns
+        -------
+        array of the same shape
+        """
 
     @property
-    def _width(self) -> float:
+    def width(self) -> float:
+        """The bandwidth as a number; a ValueError for a "median" that was not resolved."""
         if self.bandwidth == "median":
             raise ValueError(f"{self!r}: the median needs data; call kernel.resolve(X) first, or pass a number")
         return self.bandwidth
 
+    def resolve(self, X: Any, sample_weight: Array | None = None) -> Self:
+        if self.bandwidth != "median":
+            return self
+        median = median_distance(check_rows(X, min_rows=2), self.metric, sample_weight)
+        return self.with_params(bandwidth=median)
+
+    def evaluate(self, X: Array, Y: Array) -> Array:
+        if self.metric == "cityblock":
+            r = cdist(X / self.width, Y / self.width, "cityblock")
+        else:
+            r = squared_distances(X, Y, scale=self.width)
+            np.sqrt(r, out=r)
+        return self.profile(np.minimum(r, _FARTHEST, out=r))
+
     def diagonal(self, X: Array) -> Array:
-        return np.ones(len(X))
+        return np.full(len(X), self.upper_bound)
 
     @property
     def upper_bound(self) -> float:
-        return 1.0
+        return float(self.profile(np.zeros(1))[0])
+
+    @property
+    def is_stationary(self) -> bool:
+        return True
+
+    @property
+    def length_scales(self) -> tuple[float, ...]:
+        return (self.width,)
 
     def gaussian_diagonal(self, P: Gaussians) -> Array:
-        return np.ones(len(P))
+        return np.full(len(P), self.upper_bound)
+
+    @property
+    def has_level2(self) -> bool:
+        return True
+
+    def resolve_level2(self, inner: Array) -> Self:
+        if self.bandwidth != "median":
+            return self
+        norms = np.diag(inner)
+        squared = element_squared_distances(inner, norms, norms)[np.triu_indices(len(inner), 1)]
+        positive = squared[squared > 0]
+        if not len(positive):
+            raise ValueError(
+                f"level2={self!r} needs two bags that differ, and the mean elements of all bags ({len(inner)}) are "
+                f"equal; pass the bandwidth as a number, for example level2=Gaussian(bandwidth=1.0)"
+            )
+        if np.median(squared) == 0:
+            warnings.warn(
+                f"level2={self!r}: more than half of the pairs of bags coincide, so the median distance is 0; the "
+                f"median of the non-zero distances is used instead. Pass a number to choose the bandwidth yourself.",
+                UserWarning,
+                stacklevel=2,
+            )
+            squared = positive
+        median = np.median(np.sqrt(squared)) if self.metric == "cityblock" else np.sqrt(np.median(squared))
+        return self.with_params(bandwidth=float(median))
+
+    def evaluate_level2(self, inner: Array, left: Array, right: Array) -> Array:
+        r = np.sqrt(element_squared_distances(inner, left, right))
+        with np.errstate(over="ignore"):
+            r /= self.width
+        return self.profile(np.minimum(r, _FARTHEST, out=r))
 
 
 @dataclass(frozen=True)
-class Gaussian(_Radial):
+class Gaussian(Radial):
     r"""k(x, y) = exp(−‖x − y‖² / 2s²), with s = ``bandwidth``.
 
     Parameters
@@ -60,31 +168,39 @@ class Gaussian(_Radial):
 
     Examples
     --------
-    >>> from muhat import Gaussian
-    >>> Gaussian(bandwidth=1.0)([[0.0], [1.0]]).round(4)
+    >>> import muhat as mh
+    >>> mh.Gaussian(bandwidth=1.0)([[0.0], [1.0]]).round(4)
     array([[1.    , 0.6065],
            [0.6065, 1.    ]])
-    >>> Gaussian().resolve([[0.0], [1.0], [3.0]])
+    >>> mh.Gaussian().resolve([[0.0], [1.0], [3.0]])
     Gaussian(bandwidth=2.0)
     """
 
     bandwidth: float | Literal["median"] = "median"
 
+    def profile(self, r: Array) -> Array:
+        r *= r
+        r *= -0.5
+        return np.exp(r, out=r)
+
     def evaluate(self, X: Array, Y: Array) -> Array:
-        K = squared_distances(X, Y, scale=self._width)
+        K = squared_distances(X, Y, scale=self.width)  # the profile takes roots, which this has no need of
         K *= -0.5
         return np.exp(K, out=K)
 
     def evaluate_fast(self, X: Array, Y: Array) -> Array:
-        exponents = negative_half_squares(X, Y, scale=self._width)
+        exponents = negative_half_squares(X, Y, scale=self.width)
         if exponents is None:
             return self.evaluate(X, Y)
         return np.exp(exponents, out=exponents)
 
     @property
-    def _gaussian_width(self) -> float:
-        """Offers ``gram`` to sum the values of ``_tile`` by compiled code."""
-        return self._width
+    def gaussian_bandwidth(self) -> float:
+        return self.width
+
+    def sample_frequencies(self, width: int, count: int, rng: np.random.Generator) -> Array:
+        """Standard normal."""
+        return rng.standard_normal((width, count))
 
     def gaussian_expectations(self, P: Gaussians, Q: Measure) -> Array:
         if isinstance(Q, Atoms):
@@ -94,14 +210,14 @@ class Gaussian(_Radial):
 
     def _smoothed(self, offsets: Array, covariance: Array) -> Array:
         """|I + Σ/s²|^(−½) exp(−½ rᵀ(Σ + s²I)⁻¹r) for each offset r."""
-        s = self._width
+        s = self.width
         root = cholesky(np.eye(len(covariance)) + covariance / s / s, lower=True)
         standardised = solve_triangular(root, offsets.T / s, lower=True)
         return np.exp(-0.5 * (standardised**2).sum(axis=0) - np.log(np.diag(root)).sum())
 
 
 @dataclass(frozen=True)
-class Laplace(_Radial):
+class Laplace(Radial):
     r"""k(x, y) = exp(−‖x − y‖₁ / s), with s = ``bandwidth``.
 
     Parameters
@@ -111,26 +227,25 @@ class Laplace(_Radial):
 
     Examples
     --------
-    >>> from muhat import Laplace
-    >>> Laplace(bandwidth=1.0)([[0.0]], [[1.0]]).round(4)
+    >>> import muhat as mh
+    >>> mh.Laplace(bandwidth=1.0)([[0.0]], [[1.0]]).round(4)
     array([[0.3679]])
     """
 
     bandwidth: float | Literal["median"] = "median"
-    _metric: ClassVar[Metric] = "cityblock"
+    metric: ClassVar[Metric] = "cityblock"
 
-    def evaluate(self, X: Array, Y: Array) -> Array:
-        K = cdist(X / self._width, Y / self._width, "cityblock")
-        np.negative(K, out=K)
-        return np.exp(K, out=K)
+    def profile(self, r: Array) -> Array:
+        np.negative(r, out=r)
+        return np.exp(r, out=r)
 
-
-_VANISHING = 1e3
-"""exp(-r) is 0 here, and so is any power of r times it."""
+    def sample_frequencies(self, width: int, count: int, rng: np.random.Generator) -> Array:
+        """Cauchy in each coordinate."""
+        return rng.standard_cauchy((width, count))
 
 
 @dataclass(frozen=True)
-class Matern(_Radial):
+class Matern(Radial):
     r"""The Matérn kernel of smoothness ``nu``, with r = √(2ν)·‖x − y‖ / ``bandwidth``.
 
     ν = ½: e^(−r);  ν = 3/2: (1 + r) e^(−r);  ν = 5/2: (1 + r + r²/3) e^(−r).
@@ -143,8 +258,8 @@ class Matern(_Radial):
 
     Examples
     --------
-    >>> from muhat import Matern
-    >>> Matern(nu=1.5, bandwidth=1.0)([[0.0]], [[1.0]]).round(4)
+    >>> import muhat as mh
+    >>> mh.Matern(nu=1.5, bandwidth=1.0)([[0.0]], [[1.0]]).round(4)
     array([[0.4834]])
     """
 
@@ -156,10 +271,14 @@ class Matern(_Radial):
         if check_number("nu", self.nu) not in (0.5, 1.5, 2.5):
             raise ValueError(f"nu={self.nu!r} must be 0.5, 1.5 or 2.5; for others use as_kernel(sklearn's Matern)")
 
-    def evaluate(self, X: Array, Y: Array) -> Array:
-        r = np.sqrt(squared_distances(X, Y, scale=self._width / np.sqrt(2 * self.nu)))
-        np.minimum(r, _VANISHING, out=r)
+    def profile(self, r: Array) -> Array:
+        r *= np.sqrt(2 * self.nu)
         decay = np.exp(-r)
         if self.nu == 0.5:
             return decay
         return decay * (1 + r if self.nu == 1.5 else 1 + r + r**2 / 3)
+
+    def sample_frequencies(self, width: int, count: int, rng: np.random.Generator) -> Array:
+        """Student's t with 2ν degrees of freedom."""
+        normal = rng.standard_normal((width, count))
+        return normal / np.sqrt(rng.chisquare(2 * self.nu, count) / (2 * self.nu))

@@ -11,7 +11,7 @@ from scipy.spatial.distance import cdist, pdist
 
 from muhat.types import Array
 
-Metric = Literal["sqeuclidean", "cityblock"]
+Metric = Literal["euclidean", "cityblock"]
 
 
 MEDIAN_ROWS = 2000
@@ -89,6 +89,18 @@ def _expanded(X: Array, Y: Array, A: Array, B: Array) -> Array:
     return distances
 
 
+_SAME_ELEMENT = 1e-14
+"""Squared distances of two elements below this share of their squared norms are rounding, and count as 0."""
+
+
+def element_squared_distances(inner: Array, left: Array, right: Array) -> Array:
+    """‖f_i − g_j‖² from the inner products ⟨f_i, g_j⟩ and the squared norms ‖f_i‖² and ‖g_j‖²."""
+    sizes = np.add.outer(left, right)
+    distances = sizes - 2.0 * inner
+    distances[distances <= _SAME_ELEMENT * sizes] = 0.0
+    return distances
+
+
 def negative_half_squares(X: Array, Y: Array, scale: float) -> Array | None:
     """−‖x − y‖² / 2scale² by one matrix product, or None where that would lose more than 1e-13."""
     centre = X.mean(axis=0)
@@ -106,7 +118,7 @@ def negative_half_squares(X: Array, Y: Array, scale: float) -> Array | None:
 
 
 def median_distance(X: Array, metric: Metric, sample_weight: Array | None = None) -> float:
-    """Median over all pairs i < j of the distance (for "sqeuclidean": root of the median squared distance).
+    """Median over all pairs i < j of the distance (for "euclidean": root of the median squared distance).
 
     Exact up to 2,000 rows. Beyond, the rows are put in lexicographic order and cut into 2,000 steps, and from each
     step one row is taken at a place that a fixed seed chose: the order of the rows does not matter.
@@ -114,14 +126,14 @@ def median_distance(X: Array, metric: Metric, sample_weight: Array | None = None
     """
     X, weights = _thinned(X, sample_weight)
     unit = power_of_two_near(float(np.abs(X - X[0]).max()))
-    distances = pdist(X / unit, metric)
+    distances = pdist(X / unit, "sqeuclidean" if metric == "euclidean" else metric)
     multiplicity = None
     if weights is not None:
         i, j = np.triu_indices(len(X), 1)
         distances = np.append(distances, 0.0)
         multiplicity = np.append(weights[i] * weights[j], (weights * (weights - 1)).clip(0).sum() / 2)
     median = _positive_median(distances, multiplicity)
-    return unit * float(np.sqrt(median) if metric == "sqeuclidean" else median)
+    return unit * float(np.sqrt(median) if metric == "euclidean" else median)
 
 
 def _thinned(X: Array, weights: Array | None) -> tuple[Array, Array | None]:

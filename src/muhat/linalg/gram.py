@@ -1,8 +1,7 @@
 """Gram products in bounded memory: the n x m matrix is visited a tile at a time, by several threads.
 
-``kernel`` is a kernel object, and then rows may be anything that can be sliced: arrays, ``np.memmap``, HDF5 data sets,
-Dask arrays. Each block is read when its turn comes, checked, and converted to float64. Or ``kernel`` is a function of
-two blocks of rows, and then rows are arrays that were checked before.
+Rows are float64 arrays that were checked before, or :class:`LazyRows` around what can be sliced: ``np.memmap``, HDF5
+data sets, Dask arrays. Of those, each block is read when its turn comes, checked, and converted to float64.
 
 Results do not depend on the number of threads: each thread owns rows, and sums are added in the order of the rows.
 Large sums of a Gaussian kernel are compiled where numba is installed (``muhat.linalg.compiled``); they agree to 1e-13
@@ -16,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import copy_context
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from joblib import effective_n_jobs
@@ -26,10 +25,7 @@ from muhat.linalg import compiled
 from muhat.linalg.blocks import blocks
 from muhat.linalg.resources import check_memory, one_blas_thread
 from muhat.types import Array
-from muhat.validation import check_count
-
-KernelFunction = Callable[[Array, Array], Array]
-
+from muhat.validation import check_count, check_overflow
 
 TileProduct = Callable[[Array, Array, Array], "Array | None"]
 
@@ -38,6 +34,21 @@ Item = TypeVar("Item")
 
 
 Result = TypeVar("Result")
+
+
+class TileKernel(Protocol):
+    """What sums need to know of a kernel; ``muhat.kernels.Kernel`` describes each method."""
+
+    def evaluate(self, X: Array, Y: Array) -> Array: ...
+
+    def evaluate_fast(self, X: Array, Y: Array) -> Array: ...
+
+    def exact_feature_count(self, width: int) -> float: ...
+
+    def exact_features(self, X: Array) -> Array: ...
+
+    @property
+    def gaussian_bandwidth(self) -> float | None: ...
 
 
 BLOCK = 512
@@ -66,37 +77,45 @@ _OVERHEAD = 16  # what a number costs beside its part of a matrix product, in mu
 _CELLS = 2**20  # numbers of a block of features
 
 
-class _Rows:
-    """Rows that are read, checked and converted to float64 a block at a time."""
+class LazyRows:
+    """Rows that are read, checked and converted to float64 a block at a time, and are never in memory as a whole.
 
-    def __init__(self, name: str, X: Any, points: Callable[[Any, int], Array], width: int | None) -> None:
+    Parameters
+    ----------
+    kernel : Kernel
+        It says what a row is.
+    X : object with a shape that can be sliced
+        An array, ``np.memmap``, an HDF5 data set, a Dask array, or a list of rows.
+    name : str, default "X"
+        For messages.
+
+    Examples
+    --------
+    >>> import muhat as mh
+    >>> from muhat.linalg import gram
+    >>> rows = gram.LazyRows(mh.Linear(), [[1], [2]])
+    >>> gram.quadratic_form(mh.Linear(), rows, [1.0, 1.0])
+    9.0
+    """
+
+    def __init__(self, kernel: Any, X: Any, name: str = "X") -> None:
         X = X if hasattr(X, "shape") and hasattr(X, "__getitem__") else np.asarray(X)
         if len(X.shape) != 2:
             raise ValueError(f"{name} has shape {X.shape} and must have two dimensions, rows and columns")
         if any(size != size for size in X.shape):  # NaN
             raise ValueError(f"{name} has chunks of unknown sizes; {name}.compute_chunk_sizes() finds them")
         self.shape = tuple(map(int, X.shape))
-        self._X, self._points, self._width = X, points, self.shape[1] if width is None else width
+        self._X, self._kernel = X, kernel
 
     def __len__(self) -> int:
         return self.shape[0]
 
     def __getitem__(self, rows: slice) -> Array:
         part = self._X[rows]
-        return self._points(part if issparse(part) else np.asarray(part), self._width)
+        return self._kernel.points(part if issparse(part) else np.asarray(part), self.shape[1])
 
 
-def _opened(kernel: Any, name: str, X: Any, width: int | None = None) -> Any:
-    """Rows as they are for a function, and a block at a time for a kernel object."""
-    return _Rows(name, X, kernel.points, width) if hasattr(kernel, "points") else X
-
-
-def _tiles_of(kernel: Any) -> tuple[KernelFunction, Any]:
-    """The function of tiles, and the kernel object that it belongs to, if any."""
-    if hasattr(kernel, "evaluate_fast"):
-        return kernel.evaluate_fast, kernel
-    owner = getattr(kernel, "__self__", None)
-    return kernel, owner if kernel == getattr(owner, "evaluate_fast", None) else None
+Rows = Array | LazyRows
 
 
 def _check_weights(name: str, weights: Any, X: Any) -> Array:
@@ -121,27 +140,24 @@ def mapping(entries: int) -> Iterator[Callable[[Callable[[Item], Result], Iterab
         yield lambda function, items: pool.map(lambda item: context.copy().run(function, item), items)
 
 
-def compiled_product(kernel: KernelFunction, entries: int, columns: int) -> TileProduct | None:
+def compiled_product(kernel: TileKernel, entries: int, columns: int) -> TileProduct | None:
     """The compiled (X, Y, W) -> k(X, Y) @ W of a tile, where the kernel offers it and there is much to do.
 
     It returns None for tiles that it cannot sum to the last digits.
     """
-    owner = _tiles_of(kernel)[1]
-    offered = entries >= COMPILED and columns <= compiled.FEW
-    width = getattr(owner, "_gaussian_width", None) if offered else None
-    sums = compiled.gaussian_sums() if width is not None else None
-    if sums is None or width is None:
+    if entries < COMPILED or columns > compiled.FEW or (bandwidth := kernel.gaussian_bandwidth) is None:
         return None
-    return lambda X, Y, W: sums(X, Y, W, width)
+    sums = compiled.gaussian_sums()
+    return None if sums is None else lambda X, Y, W: sums(X, Y, W, bandwidth)
 
 
-def _tile_product(kernel: KernelFunction, entries: int, columns: int) -> tuple[Callable[..., Array], int]:
+def _tile_product(kernel: TileKernel, entries: int, columns: int) -> tuple[Callable[..., Array], int]:
     """The function (X, Y, W) -> k(X, Y) @ W of a tile, and the rows of a tile that suit it."""
-    tile, fast = _tiles_of(kernel)[0], compiled_product(kernel, entries, columns)
+    fast = compiled_product(kernel, entries, columns)
 
     def times(X: Array, Y: Array, W: Array) -> Array:
         values = None if fast is None else fast(X, Y, W)
-        return tile(X, Y) @ W if values is None else values
+        return kernel.evaluate_fast(X, Y) @ W if values is None else values
 
     return times, BLOCK if fast is None else compiled.BLOCK
 
@@ -167,35 +183,38 @@ class _Features(NamedTuple):
             return np.concatenate(list(mapped(lambda rows: self.of(X[rows]) @ moments, self.blocks(X, block))))
 
 
-def _cheap_features(kernel: Any, width: int, rows: int, entries: float, columns: int) -> _Features | None:
-    """The features of the kernel, where those of so many rows cost less than so many entries of tiles."""
-    owner = _tiles_of(kernel)[1]
-    if owner is None:
-        return None
-    count = owner.exact_feature_count(width)
+def _cheap_features(kernel: TileKernel, width: int, rows: int, entries: float, columns: int) -> _Features | None:
+    """The features of the kernel, where those of that many rows cost less than that many entries of tiles."""
+    count = kernel.exact_feature_count(width)
     if rows * count * (_OVERHEAD + columns) >= entries * (_OVERHEAD + width):
         return None
-    return _Features(owner.exact_features, count)
+    return _Features(kernel.exact_features, int(count))
 
 
-def dense(kernel: KernelFunction, X: Array, *, arrays: int = 2) -> Array:
-    """The symmetric matrix k(X, X), each pair computed once; ``kernel`` is a function.
+def dense(kernel: TileKernel, X: Array, *, arrays: int = 2) -> Array:
+    """The symmetric matrix k(X, X), each pair computed once, or a ValueError where sums over it would overflow.
 
     The caller needs as many ``arrays`` of that size in all; where they do not fit the memory, a MemoryError says so
     before anything is allocated.
     """
     n = len(X)
-    if n <= BLOCK:
-        return kernel(X, X)
     if n >= LARGE:
         check_memory(arrays * 8 * n**2, None, f"{arrays} Gram matrices of {n:,} rows", _REMEDY)
+    with np.errstate(over="ignore", invalid="ignore"):
+        K = kernel.evaluate(X, X) if n <= BLOCK else _dense_by_tiles(kernel, X)
+    check_overflow(kernel, np.diag(K))
+    return K
+
+
+def _dense_by_tiles(kernel: TileKernel, X: Array) -> Array:
+    n = len(X)
     K = np.empty((n, n))
 
     def fill(rows: slice) -> None:
         part = X[rows]
-        K[rows, rows] = kernel(part, part)
+        K[rows, rows] = kernel.evaluate(part, part)
         for columns in blocks(n, BLOCK, rows.stop):
-            K[rows, columns] = kernel(part, X[columns])
+            K[rows, columns] = kernel.evaluate(part, X[columns])
             K[columns, rows] = K[rows, columns].T
 
     with mapping(n * n) as mapped:
@@ -203,14 +222,15 @@ def dense(kernel: KernelFunction, X: Array, *, arrays: int = 2) -> Array:
     return K
 
 
-def product(kernel: Any, X: Any, Y: Any, W: Any, *, block: int | None = None) -> Array:
+def product(kernel: TileKernel, X: Rows, Y: Rows, W: Any, *, block: int | None = None) -> Array:
     """k(X, Y) @ W for a vector or a matrix W.
 
     Parameters
     ----------
-    kernel : Kernel, or function of two blocks of rows
-    X, Y : arrays of shape (n, d) and (m, d)
-        For a kernel object anything that can be sliced, and is read a block at a time.
+    kernel : Kernel
+        With a numeric bandwidth.
+    X, Y : arrays of shape (n, d) and (m, d), or LazyRows
+        Arrays are taken as they are: finite float64 numbers.
     W : array of shape (m,) or (m, c)
     block : int, optional
         Rows and columns of a tile, by default 512, or 1024 where it is compiled.
@@ -221,13 +241,14 @@ def product(kernel: Any, X: Any, Y: Any, W: Any, *, block: int | None = None) ->
 
     Examples
     --------
-    >>> import muhat as mh
+    >>> import numpy as np, muhat as mh
     >>> from muhat.linalg import gram
-    >>> gram.product(mh.Linear(), [[1.0], [2.0]], [[1.0], [3.0]], [1.0, 1.0])
+    >>> X, Y = np.array([[1.0], [2.0]]), np.array([[1.0], [3.0]])
+    >>> gram.product(mh.Linear(), X, Y, [1.0, 1.0])
     array([4., 8.])
     """
-    X = _opened(kernel, "X", X)
-    Y = _opened(kernel, "Y", Y, X.shape[1])
+    if isinstance(Y, LazyRows) and Y.shape[1] != X.shape[1]:
+        raise ValueError(f"Y has {Y.shape[1]} columns and X has {X.shape[1]}; they must agree")
     block = None if block is None else check_count("block", block)
     W = _check_weights("W", W, Y)
     entries, columns = len(X) * len(Y), int(np.prod(W.shape[1:]))
@@ -248,17 +269,16 @@ def product(kernel: Any, X: Any, Y: Any, W: Any, *, block: int | None = None) ->
     return out
 
 
-def quadratic_form(kernel: Any, X: Any, beta: Any, *, block: int | None = None) -> float:
+def quadratic_form(kernel: TileKernel, X: Rows, beta: Any, *, block: int | None = None) -> float:
     """The form βᵀ k(X, X) β, each pair computed once; parameters as those of :func:`product`.
 
     Examples
     --------
-    >>> import muhat as mh
+    >>> import numpy as np, muhat as mh
     >>> from muhat.linalg import gram
-    >>> gram.quadratic_form(mh.Linear(), [[1.0], [2.0]], [1.0, 1.0])
+    >>> gram.quadratic_form(mh.Linear(), np.array([[1.0], [2.0]]), [1.0, 1.0])
     9.0
     """
-    X = _opened(kernel, "X", X)
     block = None if block is None else check_count("block", block)
     beta, n = _check_weights("beta", beta, X), len(X)
     features = _cheap_features(kernel, X.shape[1], n, 0.5 * n * n, 1)
@@ -279,14 +299,14 @@ def quadratic_form(kernel: Any, X: Any, beta: Any, *, block: int | None = None) 
         return float(sum(mapped(strip, blocks(n, size))))
 
 
-def bilinear_form(kernel: Any, X: Any, Y: Any, beta: Any, gamma: Any, *, block: int | None = None) -> float:
+def bilinear_form(kernel: TileKernel, X: Rows, Y: Rows, beta: Any, gamma: Any, *, block: int | None = None) -> float:
     """The form βᵀ k(X, Y) γ; parameters as those of :func:`product`.
 
     Examples
     --------
-    >>> import muhat as mh
+    >>> import numpy as np, muhat as mh
     >>> from muhat.linalg import gram
-    >>> gram.bilinear_form(mh.Linear(), [[1.0], [2.0]], [[3.0]], [1.0, 1.0], [1.0])
+    >>> gram.bilinear_form(mh.Linear(), np.array([[1.0], [2.0]]), np.array([[3.0]]), [1.0, 1.0], [1.0])
     9.0
     """
     values = product(kernel, X, Y, gamma, block=block)

@@ -102,7 +102,7 @@ class AdaptiveKernelMean(BaseKernelMean):
         check_memory((DENSE_ARRAYS + 3) * 8 * len(rows) ** 2, self.memory_limit, f"{len(rows):,} rows", _REMEDY)
         self.solver_ = "dense"
         self.target_kind_, refits = self._target_refits(rows)
-        spectrum = whole_spectrum(gram.dense(self.kernel_.evaluate, rows))
+        spectrum = whole_spectrum(gram.dense(self.kernel_, rows))
         if refits is None:
             self.target_ = None
             self._choose_scale(spectrum)

@@ -112,7 +112,7 @@ class BaseKernelMean(SketchedMeanMixin, ValueParametersMixin, BaseEstimator):
         """
         check_is_fitted(self, "mean_")
         rows = check_rows(X, estimator=self, reset=False)
-        constant = 0.0 if isinstance(self.kernel_, Precomputed) else self.kernel_.diagonal(rows).mean()
+        constant = self.kernel_.diagonal(rows).mean() if self.kernel_.evaluates_new_rows else 0.0
         return float(2.0 * self.mean_.values(rows).mean() - constant - self.mean_.norm() ** 2)
 
     def __sklearn_tags__(self) -> Any:

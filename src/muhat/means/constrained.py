@@ -82,7 +82,7 @@ class ConstrainedKernelMean(BaseKernelMean):
 
     def _estimate(self, points: Array, repetitions: Array) -> None:
         present = repetitions > 0
-        K = gram.dense(self.kernel_.evaluate, points[present], arrays=_ARRAYS)
+        K = gram.dense(self.kernel_, points[present], arrays=_ARRAYS)
         self.solver_ = "dense"
         self.shrinkage_ = self._chosen_shrinkage(K, repetitions[present])
         weights = np.zeros(len(points))
@@ -112,7 +112,7 @@ class ConstrainedKernelMean(BaseKernelMean):
                 f"sample_weight={repetitions.min():g} is too small for loo_score_, which leaves out one copy of a row; "
                 f"use weights of 0 or at least 1"
             )
-        K = gram.dense(self.kernel_.evaluate, points[present], arrays=_ARRAYS)
+        K = gram.dense(self.kernel_, points[present], arrays=_ARRAYS)
         unit = power_of_two_near(float(np.diag(K).max()))
         K /= unit
         losses = [self._loss_without(i, K, repetitions) for i in range(len(K))]

@@ -170,7 +170,7 @@ class _WeightedKernelMean(BaseKernelMean):
         if self._copies_rows:
             rows, counts = np.repeat(rows, counts.astype(int)), np.ones(int(counts.sum()))
         self.solver_ = "dense"
-        K = gram.dense(self.kernel_.evaluate, points[rows], arrays=_ARRAYS * (1 + bool(np.ptp(counts))))
+        K = gram.dense(self.kernel_, points[rows], arrays=_ARRAYS * (1 + bool(np.ptp(counts))))
         unit = power_of_two_near(float(np.abs(np.diag(K)).max()))
         K /= unit
         weights = self._row_weights(K, counts, float(np.sqrt(unit)))

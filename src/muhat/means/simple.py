@@ -23,7 +23,7 @@ def _gram_means(kernel: Kernel, points: Array, repetitions: Array) -> tuple[floa
     """n, ϱ and ρ of a sample whose rows repeat."""
     n = repetitions.sum()
     share = repetitions / n
-    mean_gram = gram.quadratic_form(kernel.evaluate_fast, points, share)
+    mean_gram = gram.quadratic_form(kernel, points, share)
     return float(n), float(share @ kernel.diagonal(points)), max(mean_gram, 0.0)
 
 

@@ -172,7 +172,7 @@ class SpectralKernelMean(BaseKernelMean):
         if self._repeats_rows:
             rows = np.repeat(rows, counts.astype(int), axis=0)
         check_memory(DENSE_ARRAYS * 8 * len(rows) ** 2, self.memory_limit, f"{len(rows):,} rows", _REMEDY)
-        return whole_spectrum(gram.dense(self.kernel_.evaluate, rows), multiplicities)
+        return whole_spectrum(gram.dense(self.kernel_, rows), multiplicities)
 
     @property
     def _repeats_rows(self) -> bool:
@@ -223,8 +223,7 @@ class SpectralKernelMean(BaseKernelMean):
         check_memory(needed, self.memory_limit, f"{n:,} rows at rank {rank}", _REMEDY)
 
     def _low_rank(self, points: Array, rank: int) -> tuple[Spectrum, Array]:
-        diagonal = self.kernel_.diagonal(points)
-        _, L, residual_trace = pivoted_cholesky(self.kernel_.evaluate, points, rank, diagonal=diagonal)
+        _, L, residual_trace = pivoted_cholesky(self.kernel_, points, rank)
         L = L if L.shape[1] else np.zeros((len(points), 1))
         return low_rank_spectrum(L, residual_trace=residual_trace), L
 
@@ -232,7 +231,7 @@ class SpectralKernelMean(BaseKernelMean):
         if self.lam_ == 0 or np.isinf(self.lam_):
             return 0.0
         residual = 1.0 / len(points) - weights
-        products = gram.product(self.kernel_.evaluate_fast, points, points, np.column_stack([residual, weights]))
+        products = gram.product(self.kernel_, points, points, np.column_stack([residual, weights]))
         norm = np.sqrt(max(float(weights @ products[:, 1]), np.finfo(float).tiny))
         return float(np.linalg.norm(products[:, 0] - L @ (L.T @ residual)) / (2.0 * np.sqrt(self.lam_)) / norm)
 

@@ -12,10 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from muhat.elements import Element
-from muhat.kernels.base import Kernel, Product, Scaled, Sum
-from muhat.kernels.dot import Linear, Polynomial
-from muhat.kernels.foreign import Precomputed
-from muhat.kernels.radial import Gaussian, Laplace, Matern
+from muhat.kernels.base import Kernel
 from muhat.linalg.distances import power_of_two_near
 from muhat.measures import Atoms, Gaussians
 from muhat.types import Array
@@ -76,12 +73,12 @@ def given_target(target: Element, kernel: Kernel, points: Array) -> TargetRefits
 
 def gaussian_kind(kernel: Kernel, points: Array) -> str:
     """How a kernel has a Gaussian as its target: "gaussian", "gaussian sample", or "none: " and why not."""
-    if isinstance(kernel, Precomputed):
+    if not kernel.evaluates_new_rows:
         return "none: Gram matrix"
     if _is_affine(kernel):
         return "none: linear kernel"  # the target is the plain average
-    exact = _has_expectations(kernel, points[:1])
-    if not exact and not (_is_radial(kernel) and points.shape[1] <= _WIDEST):
+    exact = kernel.has_gaussian_expectations
+    if not exact and not (kernel.is_stationary and points.shape[1] <= _WIDEST):
         return "none: no closed form"
     if not _has_squares(kernel, points):
         return "none: scale"
@@ -90,42 +87,15 @@ def gaussian_kind(kernel: Kernel, points: Array) -> str:
 
 def _has_squares(kernel: Kernel, points: Array) -> bool:
     """Whether squares of the data, and of its ratio to the bandwidth, neither overflow nor vanish."""
-    largest = _LARGEST if isinstance(kernel, _RADIAL) else _LARGEST_POWERED
+    largest = _LARGEST if kernel.is_stationary else _LARGEST_POWERED
     spread = np.ptp(points, axis=0).max() if np.abs(points).max() < largest else np.inf
-    widths = [spread, spread / kernel._width] if isinstance(kernel, _RADIAL) else [spread]
+    widths = [spread, *(spread / scale for scale in kernel.length_scales)]
     return bool(spread == 0 or all(_SMALLEST < width < _LARGEST for width in widths))
 
 
-_RADIAL = (Gaussian, Laplace, Matern)
-
-
-def _is_radial(kernel: Kernel) -> bool:
-    """Whether a kernel is bounded and known at every point, so that a sample outside of the rows will do.
-
-    Foreign kernels may not be: some are for counts, or for lengths.
-    """
-    if isinstance(kernel, Sum | Product):
-        return _is_radial(kernel.left) and _is_radial(kernel.right)
-    if isinstance(kernel, Scaled):
-        return _is_radial(kernel.kernel)
-    return isinstance(kernel, _RADIAL)
-
-
 def _is_affine(kernel: Kernel) -> bool:
-    if isinstance(kernel, Sum):
-        return _is_affine(kernel.left) and _is_affine(kernel.right)
-    if isinstance(kernel, Scaled):
-        return _is_affine(kernel.kernel)
-    return isinstance(kernel, Linear) or (isinstance(kernel, Polynomial) and kernel.degree == 1)
-
-
-def _has_expectations(kernel: Kernel, row: Array) -> bool:
-    d = row.shape[1]
-    try:
-        kernel.gaussian_expectations(_normal(row[0], np.zeros((d, d))), Atoms.trusted(row, np.ones(1)))
-    except ValueError:  # how a kernel says that there is no closed form
-        return False
-    return True
+    forms = [term.polynomial_form for _, term in kernel.terms()]
+    return all(form is not None and form[0] == 1 for form in forms)
 
 
 def _normal(mean: Array, covariance: Array) -> Gaussians:
@@ -159,8 +129,8 @@ def gaussian_target(kernel: Kernel, points: Array) -> TargetRefits:
     """The Gaussian target of the rows, with its refits."""
     n = len(points)
     target = Element(kernel, fitted_gaussian(points))
-    if isinstance(kernel, Gaussian):
-        values, squared_norms, inexact = _without_each_row(kernel, points)
+    if kernel.gaussian_bandwidth is not None:
+        values, squared_norms, inexact = _without_each_row(kernel.gaussian_bandwidth, points)
         parts = np.arange(n)
         again = np.flatnonzero(inexact)
     else:
@@ -225,7 +195,7 @@ def _folds(points: Array) -> Any:
     return parts
 
 
-def _without_each_row(kernel: Gaussian, points: Array) -> tuple[Array, Array, Any]:
+def _without_each_row(bandwidth: float, points: Array) -> tuple[Array, Array, Any]:
     """Values and squared norms of the n refits for the Gaussian kernel, and which of them rounding has spoilt.
 
     In the basis of the eigenvectors of S, where row j is z_j, Σ + s²I without row i is diagonal but for a multiple of
@@ -241,7 +211,7 @@ def _without_each_row(kernel: Gaussian, points: Array) -> tuple[Array, Array, An
     squares = (variances**2).sum() - 2 * Z**2 @ variances / (n - 1) + (lengths / (n - 1)) ** 2
     inexact = (traces <= _CANCELLED * variances.sum()) | (squares <= _CANCELLED * (variances**2).sum())
     amounts = oas_amount(n - 1, d, traces.clip(0), grown**2 * squares.clip(0))
-    ratio = (unit / kernel._width) ** 2
+    ratio = (unit / bandwidth) ** 2
     floor = amounts * traces.clip(0) / d
     smoothed = _Downdates(Z, ratio, grown * np.outer(1 - amounts, variances), floor, (1 - amounts) * grown / (n - 1), d)
     values, left = smoothed.values()

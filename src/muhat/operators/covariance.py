@@ -139,7 +139,7 @@ class KernelCovariance(RecipeHostMixin, ValueParametersMixin, BaseEstimator):
         resolved = kernel.resolve(X)
         with np.errstate(over="ignore"):
             check_overflow(resolved, resolved.diagonal(X))
-        K = gram.dense(resolved.evaluate, X, arrays=4)
+        K = gram.dense(resolved, X, arrays=4)
         weights = mean_weights(self.centering, K, sample_weight)
         centre_gram(K, weights)
         return Element(resolved, Atoms.trusted(X, weights)), K

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -61,6 +62,10 @@ class PairKernel(Kernel):
         d = self.columns
         return self.kernel_x.evaluate(X[:, :d], Y[:, :d]) * self.kernel_y.evaluate(X[:, d:], Y[:, d:])
 
+    def evaluate_fast(self, X: Array, Y: Array) -> Array:
+        d = self.columns
+        return self.kernel_x.evaluate_fast(X[:, :d], Y[:, :d]) * self.kernel_y.evaluate_fast(X[:, d:], Y[:, d:])
+
     def diagonal(self, X: Array) -> Array:
         return self.kernel_x.diagonal(X[:, : self.columns]) * self.kernel_y.diagonal(X[:, self.columns :])
 
@@ -111,16 +116,12 @@ class CovarianceOperator:
         """Hilbert–Schmidt inner product, a tile of pairs at a time."""
         on_x = _CentredTiles(self.mean_x, other.mean_x)
         on_y = _CentredTiles(self.mean_y, other.mean_y)
+        tiles = PairKernel(on_x, on_y, columns=self.x.shape[1] + 1)
         mine = np.hstack([on_x.left(self.x), on_y.left(self.y)])
-        d = self.x.shape[1] + 1
-
-        def tile(A: Array, B: Array) -> Array:
-            return on_x(A[:, :d], B[:, :d]) * on_y(A[:, d:], B[:, d:])
-
         if other is self:
-            return gram.quadratic_form(tile, mine, self.weights)
+            return gram.quadratic_form(tiles, mine, self.weights)
         theirs = np.hstack([on_x.right(other.x), on_y.right(other.y)])
-        return gram.bilinear_form(tile, mine, theirs, self.weights, other.weights)
+        return gram.bilinear_form(tiles, mine, theirs, self.weights, other.weights)
 
     def norm(self) -> float:
         """Hilbert–Schmidt norm."""
@@ -187,7 +188,7 @@ def _centred_combination(mean: Element, points: Array, coefficients: Array) -> E
 
 def _centred_gram(points: Array, mean: Element) -> Array:
     """⟨φ(x) − μ, φ(y) − μ⟩ for all pairs of rows; two bases are five arrays of that size."""
-    K = gram.dense(mean.kernel.evaluate, points, arrays=5)
+    K = gram.dense(mean.kernel, points, arrays=5)
     values = mean.values(points)
     K -= values
     K -= values[:, None]
@@ -195,21 +196,28 @@ def _centred_gram(points: Array, mean: Element) -> Array:
     return K
 
 
-class _CentredTiles:
+@dataclass(frozen=True, eq=False)
+class _CentredTiles(Kernel):
     """⟨φ(x) − μ, φ(y) − ν⟩ for blocks of rows that have what the other mean is there, ν(x) or μ(y), for last column."""
 
-    def __init__(self, mean: Element, other_mean: Element) -> None:
-        self._mean, self._other_mean = mean, other_mean
-        self._shared = mean.inner(other_mean)  # raises where the spaces differ
+    mean: Element
+    other_mean: Element
 
     def left(self, X: Array) -> Array:
-        return np.column_stack([X, self._other_mean.values(X)])
+        return np.column_stack([X, self.other_mean.values(X)])
 
     def right(self, Y: Array) -> Array:
-        return np.column_stack([Y, self._mean.values(Y)])
+        return np.column_stack([Y, self.mean.values(Y)])
 
-    def __call__(self, A: Array, B: Array) -> Array:
-        K = self._mean.kernel.evaluate_fast(A[:, :-1], B[:, :-1])
+    @cached_property
+    def _shared(self) -> float:
+        return self.mean.inner(self.other_mean)  # raises where the spaces differ
+
+    def evaluate(self, A: Array, B: Array) -> Array:
+        K = self.mean.kernel.evaluate_fast(A[:, :-1], B[:, :-1])
         K -= np.add.outer(A[:, -1], B[:, -1])
         K += self._shared
         return K
+
+    def diagonal(self, A: Array) -> Array:
+        raise TypeError("only μ = ν makes this a kernel with a diagonal: see Centered")

@@ -155,7 +155,7 @@ class KernelPCA(
             return None
         if isinstance(self.kernel, Kernel):
             self.kernel_, self._points = self.kernel.resolve(rows), rows
-            K = gram.dense(self.kernel_.evaluate, rows, arrays=2 if self.covariance is None else 5)
+            K = gram.dense(self.kernel_, rows, arrays=2 if self.covariance is None else 5)
         else:
             check_precomputed(self.kernel)
             K = check_gram(rows, name="X", definite=False)
@@ -237,7 +237,7 @@ class KernelPCA(
 
     def _feature_scores(self, rows: Array) -> Array:
         """Inner products of φ(x), not centred, with the directions."""
-        return gram.product(self.kernel_.evaluate_fast, rows, self._points, self.coefficients_)
+        return gram.product(self.kernel_, rows, self._points, self.coefficients_)
 
     def inverse_transform(self, X: Any) -> Array:
         """Rows whose scores are near the given ones.
@@ -252,7 +252,7 @@ class KernelPCA(
         array of shape (m, d)
         """
         check_is_fitted(self, "coefficients_")
-        if isinstance(self.kernel_, Precomputed):
+        if not self.kernel_.evaluates_new_rows:
             raise ValueError("kernel='precomputed' has no rows to return; fit on the data with a kernel object")
         scores = check_rows(X)
         if scores.shape[1] != self._n_features_out:
@@ -262,11 +262,11 @@ class KernelPCA(
             own_scores = self._feature_scores(self._points) - self._shift
             kernel: Any = self.kernel
             return ridge_preimages(kernel, own_scores, self._points, scores, alpha)
-        if not isinstance(self.kernel_, Gaussian):
+        if self.kernel_.gaussian_bandwidth is None:
             raise ValueError(f'pre_image="fixed-point" needs a Gaussian kernel; with {self.kernel_!r} use "ridge"')
         weighted = np.column_stack([scores, np.ones(len(scores))])
         functions = np.column_stack([self.coefficients_, self.mean_weights_])
-        return fixed_point_preimages(self.kernel_, self._points, weighted, functions)
+        return fixed_point_preimages(self.kernel_.gaussian_bandwidth, self._points, weighted, functions)
 
     def reconstruction_error(
         self, X: Any, of: Literal["centred", "feature"] = "centred", *, per_row: bool = False
@@ -289,13 +289,13 @@ class KernelPCA(
         check_is_fitted(self, "coefficients_")
         if of not in ("centred", "feature"):
             raise ValueError(f'of={of!r} must be "centred" or "feature"')
-        if isinstance(self.kernel_, Precomputed):
+        if not self.kernel_.evaluates_new_rows:
             raise ValueError("kernel='precomputed' knows no k(z, z) of new rows; fit on the data with a kernel object")
         rows = check_rows(X, estimator=self, reset=False)
         projections = self._feature_scores(rows)
         squared_length = self.kernel_.diagonal(rows)
         if of == "centred":
-            at_mean = gram.product(self.kernel_.evaluate_fast, rows, self._points, self.mean_weights_)
+            at_mean = gram.product(self.kernel_, rows, self._points, self.mean_weights_)
             squared_length = squared_length - 2.0 * at_mean + self._squared_norm
             projections = projections - self._shift
         errors = np.maximum(squared_length - (projections**2).sum(axis=1), 0.0)

@@ -8,6 +8,7 @@ from scipy.linalg import solve
 from muhat.kernels.base import Kernel
 from muhat.kernels.radial import Gaussian
 from muhat.linalg import gram
+from muhat.linalg.blocks import blocks
 from muhat.types import Array
 
 _CELLS = 2**20  # numbers of a block: 8 MB
@@ -16,23 +17,23 @@ _CELLS = 2**20  # numbers of a block: 8 MB
 def ridge_preimages(kernel: Kernel, scores: Array, points: Array, new_scores: Array, alpha: float) -> Array:
     """Kernel ridge regression from the scores of the training rows to the rows themselves."""
     resolved = kernel.resolve(scores)
-    K = gram.dense(resolved.evaluate, scores)
+    K = gram.dense(resolved, scores)
     K[np.diag_indices_from(K)] += alpha
     coefficients = solve(K, points, assume_a="pos", overwrite_a=True)
-    return gram.product(resolved.evaluate, new_scores, scores, coefficients)
+    return gram.product(resolved, new_scores, scores, coefficients)
 
 
-def fixed_point_preimages(kernel: Gaussian, points: Array, scores: Array, functions: Array) -> Array:
-    """Rows z that maximise f(z) for f = Σ scoreⱼ fⱼ, a row for each row of ``scores``.
+def fixed_point_preimages(bandwidth: float, points: Array, scores: Array, functions: Array) -> Array:
+    """Rows z that maximise f(z) for f = Σ scoreⱼ fⱼ and a Gaussian kernel, one for each row of ``scores``.
 
     Column j of ``functions`` holds the coefficients of fⱼ at φ(xᵢ). The iteration starts at the training row where f is
     largest; scores are taken a block at a time, to bound the memory.
     """
-    values = gram.product(kernel.evaluate, points, points, functions)
-    size = max(_CELLS // len(points), 1)
-    blocks = [scores[first : first + size] for first in range(0, len(scores), size)]
-    starts = (points[np.argmax(block @ values.T, axis=1)] for block in blocks)
-    found = [_climb(kernel, points, block @ functions.T, rows) for block, rows in zip(blocks, starts, strict=True)]
+    kernel = Gaussian(bandwidth)
+    values = gram.product(kernel, points, points, functions)
+    parts = [scores[rows] for rows in blocks(len(scores), max(_CELLS // len(points), 1))]
+    starts = (points[np.argmax(part @ values.T, axis=1)] for part in parts)
+    found = [_climb(kernel, points, part @ functions.T, rows) for part, rows in zip(parts, starts, strict=True)]
     return np.concatenate(found)
 
 
@@ -44,7 +45,7 @@ def _climb(
     A step that leads nowhere (a vanishing or negative denominator) leaves the row where it was.
     """
     moving = np.arange(len(rows))
-    tolerance = tol * kernel._width
+    tolerance = tol * kernel.width
     for _ in range(max_iter):
         pull = kernel.evaluate(rows[moving], points) * targets[moving]
         total = pull.sum(axis=1)

@@ -10,7 +10,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from muhat.elements import Element
 from muhat.inference.error_bars import Bands, mean_bands
-from muhat.kernels.foreign import Precomputed
 from muhat.means.adaptive import AdaptiveKernelMean
 from muhat.plotting.display import Display, styled
 from muhat.shrinkage.scores import ScorePath
@@ -158,7 +157,7 @@ def _function(mean: Any) -> Element:
     if not isinstance(mean, Element):
         check_is_fitted(mean, "mean_")
         mean = mean.mean_
-    if isinstance(mean.kernel, Precomputed):
+    if not mean.kernel.evaluates_new_rows:
         raise ValueError("a mean of a Gram matrix is no function of a column; fit it with a kernel object")
     return mean
 

@@ -43,7 +43,7 @@ def _weight_sizes(X: Array) -> Row:
 
 def _bandwidth_readings(P: GaussianMixture, X: Array) -> Row:
     """σ² as the median squared distance, and as the median distance, which the words say."""
-    median = median_distance(X, "sqeuclidean")
+    median = median_distance(X, "euclidean")
     row: Row = {}
     for reading, bandwidth in (("formula", median), ("words", np.sqrt(median))):
         kernel = Gaussian(bandwidth=bandwidth)

@@ -33,7 +33,7 @@ FAMILIES = {"RBF": "Gaussian", "L1": "Laplacian, ‖x − y‖₁", "L2": "Lapla
 
 def kernels_of_width(X: Array, width: float) -> dict[str, Kernel]:
     """One kernel of each family, with the same value e^(−1/2w) at the median distance of its own metric."""
-    euclidean, cityblock = median_distance(X, "sqeuclidean"), median_distance(X, "cityblock")
+    euclidean, cityblock = median_distance(X, "euclidean"), median_distance(X, "cityblock")
     return {
         "RBF": Gaussian(bandwidth=np.sqrt(width) * euclidean),
         "L1": Laplace(bandwidth=2.0 * width * cityblock),

@@ -76,7 +76,7 @@ def level2_grams(inner: Inner, multiples: Sequence[float]) -> Iterator[Level2]:
     median = cast(Gaussian, resolve_level2(Gaussian(), inner.train))
     norms = np.diag(inner.train)
     for multiple in multiples:
-        kernel = median.with_params(bandwidth=multiple * median._width)
+        kernel = median.with_params(bandwidth=multiple * median.width)
         train = evaluate_level2(kernel, inner.train, norms, norms)
         yield Level2("gaussian", multiple, train, evaluate_level2(kernel, inner.test, inner.test_norms, norms))
 
