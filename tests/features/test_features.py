@@ -300,7 +300,10 @@ BAD = {
     "overflow": (Nystroem(1e308 * mh.Linear(), 5), "overflows on X"),
     "overflow of landmarks": (Nystroem(mh.Polynomial(3), landmarks=1e120 * X), "overflows"),
     "no feature": (Fourier(n_components=0), "n_components=0 must be a whole number of at least 1"),
-    "not stationary": (Fourier(mh.Polynomial(2)), r"kernel=Polynomial.* must be a function of the distance .*Nystroem takes any"),
+    "not stationary": (
+        Fourier(mh.Polynomial(2)),
+        r"kernel=Polynomial.* must be a function of the distance .*Nystroem takes any",
+    ),
     "sum": (Fourier(mh.Gaussian(1.0) + mh.Linear()), "kernel=Sum.* must be"),
     "Fourier of a string": (Fourier("rbf"), "kernel='rbf' must be a kernel object"),
     "orthogonal Laplace": (Fourier(mh.Laplace(), 10, orthogonal=True), "orthogonal=True .*orthogonal=False"),

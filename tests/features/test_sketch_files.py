@@ -143,7 +143,7 @@ BAD = {
     "features": (lambda: MeanSketch(mh.Gaussian(1.0)), "features=Gaussian.* must be fitted features"),
     "reservoir": (lambda: MeanSketch(FEATURES["linear"], reservoir=-1), "reservoir=-1 must be a whole number"),
     "seed": (lambda: MeanSketch(FEATURES["linear"], random_state=None), "random_state=None must be a whole number"),
-    "function to a file": (lambda: MeanSketch(FUNCTION).save("never"), "cannot be saved as numbers; pickle"),
+    "function to a file": (lambda: MeanSketch(FUNCTION).save("never"), "cannot be saved; pickle"),
     "feature mean of one row": (lambda: feature_mean(X[:1]), "minimum of 2"),
     "feature mean overflow": (lambda: feature_mean(1e200 * X), "overflow"),
     "feature mean lam": (lambda: feature_mean(X, lam="best"), "lam='best' must be"),
