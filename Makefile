@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: reproduce test lint docs clean
+.PHONY: reproduce test quick lint docs clean
 
 # The environment is made without ensurepip, which Debian's own Python may lack.
 $(BIN)/python:
@@ -15,6 +15,10 @@ $(VENV)/.%: $(BIN)/python pyproject.toml
 
 test: $(VENV)/.test
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile
+
+# Laws, golden cases and messages, for people who edit: no process is started.
+quick: $(VENV)/.test
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile -m "not slow" tests
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .

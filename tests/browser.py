@@ -1,15 +1,13 @@
-"""A page in headless Chromium, driven through its DevTools protocol over two pipes: no driver, no port, no package."""
+"""A page in headless Chromium, driven by selenium through the driver that is installed beside the browser."""
 
 import base64
 import json
-import os
-import select
 import shutil
-import subprocess
-import sys
 import tempfile
-import time
+from contextlib import ExitStack
+from importlib.util import find_spec
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
@@ -24,84 +22,60 @@ FLAGS = (
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
-    "--remote-debugging-pipe",
 )
-# Chromium reads commands from descriptor 3 and answers on 4.
-LAUNCH = """
-import fcntl, os, sys
-ends = [fcntl.fcntl(int(end), fcntl.F_DUPFD, 10) for end in sys.argv[1:3]]
-for end, number in zip(ends, (3, 4)):
-    os.dup2(end, number)
-os.execv(sys.argv[3], sys.argv[3:])
-"""
-PATIENCE = 60.0
 
 
 def require_chromium():
-    """Path of the browser; the test is skipped where there is none."""
-    found = next(filter(None, map(shutil.which, NAMES)), None)
-    if found is None or os.name != "posix":
-        pytest.skip(f"no Chromium on the path (looked for {', '.join(NAMES)})")
-    return found
+    """Paths of the browser and of its driver; the test is skipped where one of them is missing."""
+    found, driver = next(filter(None, map(shutil.which, NAMES)), None), shutil.which("chromedriver")
+    if found is None or driver is None or find_spec("selenium") is None:
+        pytest.skip(f"pages need selenium, chromedriver and a browser ({', '.join(NAMES)}) on the path")
+    return found, driver
 
 
 class Browser:
-    """A browser with an empty profile. ``open`` shows a page; then ``evaluate``, ``press`` and ``screenshot`` it.
-
-    ``requests`` holds the addresses that the last page asked for, its own first; ``complaints`` what it wrote to the
-    console, its uncaught errors, and what the browser blocked.
-    """
+    """A browser with an empty profile. ``open`` shows a page; then ``evaluate``, ``press`` and ``screenshot`` it."""
 
     def __enter__(self):
-        self._profile = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
-        commands, self._write = os.pipe()
-        self._read, answers = os.pipe()
-        command = [require_chromium(), *FLAGS, f"--user-data-dir={self._profile.name}", "about:blank"]
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", LAUNCH, str(commands), str(answers), *command],
-            pass_fds=(commands, answers),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        os.close(commands)
-        os.close(answers)
-        self._buffer, self._events, self._last, self._session = b"", [], 0, None
-        target = self._call("Target.createTarget", url="about:blank")["targetId"]
-        self._session = self._call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
-        for domain in ("Page", "Network", "Runtime", "Log"):
-            self._call(f"{domain}.enable")
+        from selenium.webdriver import Chrome
+        from selenium.webdriver.chrome.service import Service
+
+        chromium, driver = require_chromium()
+        with ExitStack() as stack:
+            profile = stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))
+            stack.enter_context(patch.dict("os.environ", no_proxy="localhost", NO_PROXY="localhost"))
+            self._driver = Chrome(self._options(chromium, profile), Service(driver))
+            stack.callback(self._driver.quit)
+            self._stack = stack.pop_all()
         return self
 
     def __exit__(self, *_):
-        self._process.kill()
-        self._process.wait()
-        os.close(self._read)
-        os.close(self._write)
-        self._profile.cleanup()
+        self._stack.close()
+
+    def _options(self, chromium, profile):
+        from selenium.webdriver import ChromeOptions
+
+        options = ChromeOptions()
+        options.binary_location = chromium
+        for flag in (*FLAGS, f"--user-data-dir={profile}"):
+            options.add_argument(flag)
+        options.set_capability("goog:loggingPrefs", {"performance": "ALL", "browser": "ALL"})
+        return options
 
     def open(self, path, width=1280, height=900, dark=False):
         """Load a file and wait until it is there."""
         self._call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
         self.emulate("", dark)
-        self._events.clear()
-        self._call("Page.navigate", url=Path(path).resolve().as_uri())
-        if not self._named("Page.loadEventFired"):
-            self._answer(lambda message: message.get("method") == "Page.loadEventFired")
+        self._forget()
+        self._driver.get(Path(path).resolve().as_uri())
         self._draw()
 
     def emulate(self, media="", dark=False):
         """``media="print"`` for paper; a dark screen, and no motion."""
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        self._call(
-            "Emulation.setEmulatedMedia",
-            media=media,
-            features=[scheme, {"name": "prefers-reduced-motion", "value": "reduce"}],
-        )
+        still = {"name": "prefers-reduced-motion", "value": "reduce"}
+        self._call("Emulation.setEmulatedMedia", media=media, features=[scheme, still])
         self._draw()
-
-    def _draw(self):
-        """Wait for a frame: until then the browser may still answer for the last one."""
-        self.evaluate("new Promise(done => requestAnimationFrame(() => setTimeout(done, 50)))")
 
     def evaluate(self, script):
         """Value of an expression in the page; a promise is waited for."""
@@ -109,11 +83,11 @@ class Browser:
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
 
-    def press(self, key, code):
-        """A key of the keyboard, such as ``("Tab", 9)`` or ``("Enter", 13)``."""
-        parts = {"key": key, "code": key, "windowsVirtualKeyCode": code}
-        self._call("Input.dispatchKeyEvent", type="keyDown", **parts, **({"text": "\r"} if key == "Enter" else {}))
-        self._call("Input.dispatchKeyEvent", type="keyUp", **parts)
+    def press(self, key):
+        """A key of the keyboard: TAB, ENTER and the other names of selenium's ``Keys``."""
+        from selenium.webdriver import ActionChains, Keys
+
+        ActionChains(self._driver).send_keys(getattr(Keys, key)).perform()
 
     def screenshot(self, path):
         """The page as PNG, also what lies below the window."""
@@ -123,38 +97,23 @@ class Browser:
 
     @property
     def requests(self):
-        return [event["params"]["request"]["url"] for event in self._named("Network.requestWillBeSent")]
+        """Addresses that the last page has asked for since this was read last, its own first."""
+        events = [json.loads(entry["message"])["message"] for entry in self._driver.get_log("performance")]
+        asked = [event["params"] for event in events if event["method"] == "Network.requestWillBeSent"]
+        return [event["request"]["url"] for event in asked]
 
     @property
     def complaints(self):
-        names = ("Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded")
-        return [event["params"] for name in names for event in self._named(name)]
+        """What the last page wrote to the console, its uncaught errors, and what the browser blocked."""
+        return self._driver.get_log("browser")
 
-    def _named(self, name):
-        return [event for event in self._events if event.get("method") == name]
+    def _forget(self):
+        for log in ("performance", "browser"):
+            self._driver.get_log(log)
+
+    def _draw(self):
+        """Wait for a frame: until then the browser may still answer for the last one."""
+        self.evaluate("new Promise(done => requestAnimationFrame(() => setTimeout(done, 50)))")
 
     def _call(self, method, **params):
-        self._last += 1
-        number = self._last
-        message = {"id": number, "method": method, "params": params}
-        if self._session:
-            message["sessionId"] = self._session
-        os.write(self._write, json.dumps(message).encode() + b"\0")
-        answer = self._answer(lambda message: message.get("id") == number)
-        assert "result" in answer, f"{method}: {answer}"
-        return answer["result"]
-
-    def _answer(self, wanted):
-        """The next message that is wanted; events on the way are kept."""
-        end = time.monotonic() + PATIENCE
-        while True:
-            while b"\0" not in self._buffer:
-                assert select.select([self._read], [], [], max(end - time.monotonic(), 0.0))[0], "the browser is silent"
-                part = os.read(self._read, 1 << 20)
-                assert part, "the browser ended"
-                self._buffer += part
-            text, self._buffer = self._buffer.split(b"\0", 1)
-            message = json.loads(text)
-            self._events.append(message)
-            if wanted(message):
-                return message
+        return self._driver.execute_cdp_cmd(method, params)

@@ -1,9 +1,91 @@
-"""Fixtures that test files share."""
+"""What all tests share: the data folder, which tests are quick, and a session that leaves no process behind."""
 
 import os
+import sys
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
+
+SLOW = {
+    "distributed": "workers of Dask are processes",
+    "report": "pages in a browser",
+    "reproduce": "runs of the paper's experiments",
+    "test_benchmarks.py": "each benchmark runs once, small",
+    "test_examples.py": "each example of the gallery runs",
+    "test_memory.py": "a process under a limit of its memory",
+}
+"""Rooms and files that `make quick` leaves out, and why; the marker ``slow`` does it for single tests."""
+MARK = "MUHAT_TEST_SESSION"
+STARTS = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.system"}
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "slow: starts processes or takes seconds; `make quick` leaves it out")
+    os.environ.setdefault(MARK, str(uuid4()))  # inherited by all that this session starts
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if SLOW.keys() & set(item.path.parts[-2:]) or "test_scikit_learn_checks" in item.name:
+            item.add_marker("slow")
+
+
+# ---------------------------------------------------------------- quick tests start no process
+
+_current = None
+
+
+def _watch(event, _):
+    if event in STARTS and _current is not None:
+        raise AssertionError(f"{_current} starts a process: mark it as slow")
+
+
+sys.addaudithook(_watch)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    global _current
+    _current = None if "slow" in item.keywords or item.path.suffix == ".md" else item.nodeid
+    try:
+        return (yield)
+    finally:
+        _current = None
+
+
+# ---------------------------------------------------------------- nothing is left running
+
+
+def left_running(mark):
+    """Processes on Linux that carry the mark of this session and are neither this one nor below it."""
+    found = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+            ours = f"{MARK}={mark}".encode() in (folder / "environ").read_bytes().split(b"\0")
+            found[int(folder.name)] = parent, ours, (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+        except (OSError, ValueError):
+            continue  # it has ended meanwhile, or belongs to someone else
+    below, size = {os.getpid()}, 0
+    while size < len(below):
+        size, below = len(below), below | {number for number, (parent, *_) in found.items() if parent in below}
+    return [
+        f"{number}: {command[:100]}" for number, (_, ours, command) in found.items() if ours and number not in below
+    ]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_sessionfinish(session):
+    """After the workers of xdist have ended."""
+    result = yield
+    if "PYTEST_XDIST_WORKER" not in os.environ and (left := left_running(os.environ[MARK])):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+        sys.stderr.write("\nThese processes are left running:\n" + "\n".join(left) + "\n")
+    return result
+
+
+# ---------------------------------------------------------------- data
 
 
 @pytest.fixture(scope="session")

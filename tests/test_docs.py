@@ -109,6 +109,7 @@ def test_the_gallery_has_a_dozen_examples():
     assert sum(heading(example) for example in EXAMPLES) >= 12
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(find_spec("sphinx_gallery") is None, reason='Sphinx is missing: pip install "muhat[docs]"')
 def test_the_site_builds_without_warnings(tmp_path):
     """Pages and reference; examples are read and not run, as another test runs them."""

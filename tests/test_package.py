@@ -69,10 +69,12 @@ def loaded():
     return {module: after(module) for module in ("muhat", "sklearn.svm")}
 
 
+@pytest.mark.slow
 def test_import_is_light(loaded):
     assert not set(HEAVY) & loaded["muhat"]
 
 
+@pytest.mark.slow
 def test_import_costs_a_tenth_more_than_scikit_learn_at_most(loaded):
     """Modules are counted: seconds depend on what else the machine does."""
     assert len(loaded["muhat"]) <= 1.1 * len(loaded["sklearn.svm"])

@@ -113,6 +113,7 @@ def test_holm_against_its_definition():
     np.testing.assert_allclose(holm(pvalues)[order], expected, rtol=1e-14)
 
 
+@pytest.mark.slow
 def test_the_level_is_kept():
     """Of 200 pairs of files from one distribution, at level 0.1, more than 34 findings have a chance of 0.1 %."""
     rng = np.random.default_rng(0)
@@ -270,6 +271,7 @@ def test_too_many_rows_for_the_memory(files, capsys, monkeypatch):
     assert err.rstrip().endswith("take fewer by --rows")
 
 
+@pytest.mark.slow
 def test_the_hard_dependencies_are_enough_for_text(files):
     """A subprocess in which the optional packages cannot be imported; the page needs them and says so at once."""
     hide = (
@@ -288,6 +290,7 @@ def test_the_hard_dependencies_are_enough_for_text(files):
     assert not page.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="pipes of POSIX")
 def test_nobody_reads_on(files):
     reader, writer = os.pipe()
@@ -346,6 +349,7 @@ def browser():
         yield opened
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [320, 1280])
 def test_the_page_in_a_browser(browser, page, width):
     browser.open(page, width=width, dark=width == 320)

@@ -65,6 +65,7 @@ def test_json_holds_the_numbers_of_the_library(path, capsys):
     assert found["columns"][1]["standard_deviation"] == pytest.approx(rows[:, 1].std(ddof=1), rel=1e-12)
 
 
+@pytest.mark.slow
 def test_the_estimated_gains_are_right_on_average():
     """Against losses that are known exactly, over 60 samples; standard errors of the differences are about 0.02."""
     kernel = mh.Gaussian(4.0)
@@ -307,6 +308,7 @@ def test_an_unknown_column(path, capsys):
 # ---------------------------------------------------------------------------------------------------------------- page
 
 
+@pytest.mark.slow
 def test_the_page_in_a_browser(path, tmp_path):
     require_chromium()
     target = tmp_path / "report.html"

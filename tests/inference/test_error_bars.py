@@ -85,6 +85,7 @@ def test_the_variance_is_self_bounding():
         assert (drops**2).sum() <= 2 * value + 1e-12
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("level", "method"), [(0.95, "bernstein"), (0.5, "bernstein"), (0.95, "bootstrap"), (0.5, "bootstrap")]
 )
@@ -188,6 +189,7 @@ def test_bands_of_a_gram_matrix(method):
     assert repr(one) == repr(other)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", [0.95, 0.5])
 @pytest.mark.parametrize("method", METHODS)
 def test_bands_cover(method, level):
@@ -238,6 +240,7 @@ def test_bootstrap_and_jackknife_agree_on_large_samples():
     assert_allclose([other.low, other.high], [one.low, one.high], rtol=0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", [0.95, 0.5])
 @pytest.mark.parametrize("method", METHODS)
 def test_intervals_cover_the_mmd(method, level):

@@ -270,6 +270,7 @@ LEVELS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("pvalue", "settings"), LEVELS)
 def test_level_on_a_thousand_nulls(pvalue, settings):
     """A 5 % test rejects 5 % of 1,000 true hypotheses, within the central 99.99 % of the binomial."""

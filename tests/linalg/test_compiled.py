@@ -184,6 +184,7 @@ print(before, "numba" in sys.modules, compiled.gaussian_sums() is None, abs(larg
 """
 
 
+@pytest.mark.slow
 @needs_numba
 def test_numba_is_imported_at_the_first_large_sum():
     assert run(SUMS) == ["False", "True", "False", "True"]
@@ -192,6 +193,7 @@ def test_numba_is_imported_at_the_first_large_sum():
 HIDDEN = ["import sys; sys.modules['numba'] = None", "import os; os.environ['NUMBA_DISABLE_JIT'] = '1'"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hidden", HIDDEN, ids=["not installed", "not compiling"])
 def test_without_numba_the_tiles_are_numpys(hidden):
     assert run(f"{hidden}\n{SUMS}")[2:] == ["True", "True"]

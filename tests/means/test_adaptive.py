@@ -373,6 +373,7 @@ def test_the_memory_is_checked():
 # ---------------------------------------------------------------- what it is for
 
 
+@pytest.mark.slow
 def test_it_beats_its_special_cases_on_the_papers_mixtures():
     with one_blas_thread():
         losses = [_losses(np.random.default_rng(seed)) for seed in np.random.SeedSequence(7).spawn(30)]

@@ -185,6 +185,7 @@ def test_a_mean_of_one_row_has_nothing_to_leave_out():
 # ---------------------------------------------------------------- bad rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["clump", "spread", "tight"])
 @pytest.mark.parametrize("d", [1, 2, 10])
 def test_ten_percent_of_gross_outliers(d, kind):

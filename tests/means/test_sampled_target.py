@@ -171,6 +171,7 @@ def test_weights_are_repetitions():
 # ---------------------------------------------------------------- what it is for
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", [mh.Laplace(3.0), mh.Matern(1.5, 2.0)], ids=repr)
 def test_it_beats_shrinkage_alone(kernel):
     rng = np.random.default_rng(8)

@@ -225,7 +225,7 @@ def test_tables_are_sorted_from_the_keyboard(browser, page, number, ascending):
     browser.evaluate(f"{head}.querySelector('button').focus()")
     descending = ascending[::-1] if None not in (row[number] for row in ROWS) else ["3", "−20.25", "–"]
     for order, values in (("ascending", ascending), ("descending", descending), ("none", given)):
-        browser.press("Enter", 13)
+        browser.press("ENTER")
         assert browser.evaluate(f"{head}.getAttribute('aria-sort')") == order
         assert column(browser, number) == values
 
@@ -245,7 +245,7 @@ def test_claims_are_filtered_by_verdict_and_found_again_by_link(browser, page):
 
 def test_the_first_key_offers_to_skip_to_the_content(browser, page):
     browser.open(page)
-    browser.press("Tab", 9)
+    browser.press("TAB")
     assert browser.evaluate("document.activeElement.className") == "skip"
     assert browser.evaluate("document.activeElement.getBoundingClientRect().top") >= 0
 
