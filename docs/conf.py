@@ -21,18 +21,22 @@ extensions = [
     "sphinx.ext.autosummary",
     "numpydoc",
     "myst_parser",
+    "sphinx_copybutton",
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
 ]
 exclude_patterns = ["README.md", "reproduction", "gallery/*.ipynb", "gallery/*.py"]
 templates_path = ["_templates"]
 smartquotes = False
-highlight_language = "text"  # formulas are set as code
+highlight_language = "text"
 suppress_warnings = ["config.cache"]  # functions below are values of the gallery's configuration
 html_math_renderer = "mathml"
 
-myst_enable_extensions = ["colon_fence"]
+myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 3
+
+copybutton_prompt_text = r">>> |\.\.\. |\$ "  # a copied block is input only
+copybutton_prompt_is_regexp = True
 
 autodoc_typehints = "none"  # numpydoc's sections say more
 autosummary_generate = True
@@ -147,12 +151,35 @@ def write_math(translator, node, as_block=False):
 
     # An index of an accented letter would go below it; behind empty braces it stays an index.
     source = re.sub(r"(\\(?:hat|bar)\s?\\?\w+?)(?=[_^])", r"\1{}", node.astext().translate(LATEX))
-    translator.body.append(tex2mathml(source, as_block=as_block))
+    formula = tex2mathml(source, as_block=as_block)
+    translator.body.append(f'<div class="formula">{formula}</div>' if as_block else formula)
     raise nodes.SkipNode
 
 
 def write_display_math(translator, node):
     write_math(translator, node, as_block=True)
+
+
+NAME = re.compile(r"(?:muhat\.|mh\.)?((?:\w+\.)*\w+)(?:\(.*\))?", flags=re.S)
+
+
+def link_names(app, doctree, docname):
+    """Turn a literal such as ``ShrunkKernelMean(target=f)`` into a link to the page of that name."""
+    from docutils import nodes
+    from sphinx.util.nodes import make_refnode
+
+    objects = app.env.domains["py"].objects
+    pages = {name: entry for name, entry in objects.items() if entry.objtype in {"class", "function"}}
+    short = {name.rpartition(".")[2]: entry for name, entry in pages.items()}
+    for literal in list(doctree.findall(nodes.literal)):
+        inside = isinstance(literal.parent, nodes.reference | nodes.title | nodes.term)
+        name = NAME.fullmatch(literal.astext())
+        if name is None or inside:
+            continue
+        entry = pages.get(f"muhat.{name[1]}") or short.get(name[1])
+        if entry is not None and entry.docname != docname:
+            link = make_refnode(app.builder, docname, entry.docname, entry.node_id, literal.deepcopy())
+            literal.replace_self(link)
 
 
 def copy_report(app, error):
@@ -168,4 +195,5 @@ def setup(app):
     app.connect("source-read", close_blocks)
     app.connect("autodoc-skip-member", skip_inherited)
     app.connect("autodoc-process-docstring", quote_fitted_names, priority=900)  # after numpydoc
+    app.connect("doctree-resolved", link_names)
     app.connect("build-finished", copy_report)

@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import inspect
 import json
 import re
 import shutil
@@ -19,7 +20,7 @@ import muhat as mh
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
-PAGES = sorted(DOCS.glob("*.md"))
+PAGES = sorted([*DOCS.glob("*.md"), *DOCS.glob("notes/*.md")])
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 READ = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *PAGES]
 
@@ -27,40 +28,43 @@ names_of = {"ids": lambda path: path.name}
 
 
 def documented():
-    """Pairs of module and name that the reference lists."""
-    module, found = None, set()
-    for line in (DOCS / "reference.md").read_text(encoding="utf-8").splitlines():
-        if line.startswith(".. currentmodule::"):
-            module = line.split()[-1]
-        elif re.fullmatch(r"   \w+", line):
-            found.add((module, line.strip()))
-    return found
+    """Dotted names below muhat that the reference and the page of extension points list."""
+    pages = [(DOCS / name).read_text(encoding="utf-8") for name in ("reference.md", "extension_points.md")]
+    return set(re.findall(r"^   ([\w.]+)$", "".join(pages), flags=re.M))
 
 
 def test_the_reference_names_what_exists():
     assert documented()
-    for module, name in documented():
-        assert getattr(importlib.import_module(module), name).__doc__, f"{module}.{name} has no docstring"
+    for name in documented():
+        module, _, attribute = f"muhat.{name}".rpartition(".")
+        assert getattr(importlib.import_module(module), attribute).__doc__, f"{name} has no docstring"
 
 
 def test_every_public_name_is_in_the_reference():
-    assert {name for module, name in documented() if module == "muhat"} >= set(mh.__all__)
+    assert documented() >= set(mh.__all__)
 
 
 @pytest.mark.parametrize("room", ROOMS)
-def test_the_public_names_of_a_room_are_in_the_reference(room):
-    public = getattr(importlib.import_module(f"muhat.{room}"), "__all__", ())
-    assert set(public) <= {name for _, name in documented()}
+def test_every_public_name_of_a_room_is_in_the_reference(room):
+    names = getattr(importlib.import_module(f"muhat.{room}"), "__all__", [])
+    assert {name for name in names if name not in mh.__all__ and f"{room}.{name}" not in documented()} == set()
 
 
-@pytest.mark.parametrize("page", READ, **names_of)
-def test_what_pages_import_is_in_the_reference(page):
-    """A user who copies a line from a page must find the name."""
-    known = {name for _, name in documented()} | {module.split(".")[-1] for module, _ in documented()} | set(ROOMS)
-    inside = {"squared_distances", "check_number"}  # of the page on adding a kernel
-    found = re.findall(r"^>>> from muhat[\w.]* import (.+)$", page.read_text(encoding="utf-8"), flags=re.M)
-    names = {name.strip() for line in found for name in line.split(",")}
-    assert names - known - (inside if page.name == "extending.md" else set()) == set()
+def described_parameters(docstring):
+    """What the section on parameters says of each name; one that is ignored needs no words."""
+    text = inspect.cleandoc(docstring or "")
+    section = re.search(r"^Parameters\n-+\n(.*?)(?=^\S[^\n]*\n-{3,}$|\Z)", text, flags=re.M | re.S)
+    found = {}
+    for heading, words in re.findall(r"^(\S.*)\n((?:[ ].*\n?|\n)*)", section[1] if section else "", flags=re.M):
+        for name in heading.partition(" : ")[0].split(", "):
+            found[name.lstrip("*")] = words.strip() or heading.endswith("ignored")
+    return {name for name, words in found.items() if words}
+
+
+@pytest.mark.parametrize("name", mh.__all__)
+def test_every_parameter_has_a_description(name):
+    thing = getattr(mh, name)
+    assert set(inspect.signature(thing).parameters) == described_parameters(thing.__doc__)
 
 
 @pytest.mark.parametrize("page", READ, **names_of)
@@ -86,13 +90,15 @@ def toctrees():
 
 def test_every_page_is_in_one_toctree():
     listed = sorted(name for name in toctrees() if name != "gallery/index")
-    assert listed == sorted(page.stem for page in PAGES if page.name not in {"index.md", "README.md"})
+    pages = [str(page.relative_to(DOCS).with_suffix("")) for page in PAGES]
+    assert listed == sorted(page for page in pages if page not in {"index", "README"})
 
 
 def test_the_plain_index_lists_every_page():
     text = (DOCS / "README.md").read_text(encoding="utf-8")
-    inner = {"index.md", "README.md", "guide.md", "project.md", "reference.md"}
-    assert [page.name for page in PAGES if page.name not in inner and f"]({page.name})" not in text] == []
+    inner = {"index.md", "README.md", "guide.md", "project.md", "reference.md", "extension_points.md"}
+    pages = [page.name for page in PAGES if page.parent == DOCS and page.name not in inner]
+    assert [name for name in pages if f"]({name})" not in text] == []
 
 
 def test_the_picture_of_the_rooms_is_the_one_that_is_drawn():

@@ -7,13 +7,15 @@ from muhat.bags.data import bags_from_groups
 from muhat.bags.kernel import DistributionKernel
 from muhat.bags.machines import OneClassSupportMeasureMachine, SupportMeasureClassifier, SupportMeasureRegressor
 from muhat.bags.prior import BagPrior, pooled_means
-from muhat.datasets import load_bags, load_uci, paper_mixture
+from muhat.datasets import draw_bags, load_bags, load_uci, paper_mixture
 from muhat.density.matched_mixture import MatchedGaussianMixture
 from muhat.elements import Element, embed
 from muhat.features.fourier import Fourier
 from muhat.features.nystroem import Nystroem
 from muhat.features.sketch import MeanSketch
+from muhat.inference.error_bars import confidence_ball, mean_bands, mean_error
 from muhat.inference.independence import hsic_test
+from muhat.inference.mmd_intervals import mmd_difference_interval, mmd_interval
 from muhat.inference.two_sample import mmd_test
 from muhat.kernels.dot import Linear, Polynomial
 from muhat.kernels.foreign import as_kernel
@@ -68,11 +70,17 @@ __all__ = [
     "TruncatedSVD",
     "as_kernel",
     "bags_from_groups",
+    "confidence_ball",
+    "draw_bags",
     "embed",
     "hsic_test",
     "james_stein",
     "load_bags",
     "load_uci",
+    "mean_bands",
+    "mean_error",
+    "mmd_difference_interval",
+    "mmd_interval",
     "mmd_test",
     "oracle_shrinkage",
     "paper_mixture",

@@ -27,7 +27,9 @@ def paper_mixture(n_features: int, random_state: RandomState = None) -> Gaussian
     Parameters
     ----------
     n_features : int
+        Number of columns of its rows, d.
     random_state : None, int, Generator, SeedSequence or RandomState
+        The seed: the same number gives the same result.
 
     Examples
     --------
@@ -135,8 +137,8 @@ def load_uci(
 
     Examples
     --------
-    >>> from muhat.datasets import load_uci
-    >>> wine = load_uci("wine")
+    >>> import muhat as mh
+    >>> wine = mh.load_uci("wine")
     >>> wine.data.shape, wine.target_names
     ((178, 13), ['class_0', 'class_1', 'class_2'])
     """
@@ -283,8 +285,8 @@ def load_bags(name: str, *, data: str | os.PathLike[str] | None = None) -> Bunch
 
     Examples
     --------
-    >>> from muhat.datasets import load_bags
-    >>> scenes = load_bags("scenes4_indoor")  # doctest: +SKIP
+    >>> import muhat as mh
+    >>> scenes = mh.load_bags("scenes4_indoor")  # doctest: +SKIP
     >>> len(scenes.bags), scenes.bags[0].shape  # doctest: +SKIP
     (914, (100, 32))
     """
@@ -368,6 +370,7 @@ def draw_bags(
     share : float in (0, 1], default 0.5
         Share of anomalous rows in an anomalous bag, rounded to whole rows, at least one.
     random_state : None, int, Generator, SeedSequence or RandomState
+        The seed: the same number gives the same result.
 
     Returns
     -------
@@ -379,8 +382,8 @@ def draw_bags(
     Examples
     --------
     >>> import numpy as np
-    >>> from muhat.datasets import draw_bags
-    >>> bags, labels = draw_bags(
+    >>> import muhat as mh
+    >>> bags, labels = mh.draw_bags(
     ...     np.zeros((9, 2)), np.ones((9, 2)), n_normal=1, n_anomalous=1, size=4, random_state=0
     ... )
     >>> [float(bag.mean()) for bag in bags], labels.tolist()

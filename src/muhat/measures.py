@@ -26,13 +26,14 @@ class Atoms:
     Parameters
     ----------
     points : array of shape (n, d)
+        Where the atoms are, one a row.
     weights : array of shape (n,), default 1/n each
         Any finite numbers; they are never normalised.
 
     Examples
     --------
-    >>> from muhat import Atoms
-    >>> Atoms([[0.0], [1.0]])
+    >>> import muhat as mh
+    >>> mh.Atoms([[0.0], [1.0]])
     Atoms(n=2, d=1, total_weight=1)
     """
 
@@ -126,13 +127,14 @@ class GaussianMixture(Gaussians):
     weights : array of shape (k,)
         Non-negative, sum 1.
     means : array of shape (k, d)
+        The means of the components, one a row.
     covariances : array of shape (k, d, d), (k, d) or (k,)
         Full, diagonal or spherical; positive semi-definite, singular ones allowed.
 
     Examples
     --------
-    >>> from muhat import GaussianMixture
-    >>> P = GaussianMixture([0.5, 0.5], [[0.0, 0.0], [3.0, 0.0]], [1.0, 0.25])
+    >>> import muhat as mh
+    >>> P = mh.GaussianMixture([0.5, 0.5], [[0.0, 0.0], [3.0, 0.0]], [1.0, 0.25])
     >>> P
     GaussianMixture(n_components=2, d=2, total_weight=1)
     >>> P.sample(3, random_state=0).shape
@@ -154,7 +156,9 @@ class GaussianMixture(Gaussians):
         Parameters
         ----------
         n : int
+            Number of rows to draw.
         random_state : None, int, Generator, SeedSequence or RandomState
+            The seed: the same number gives the same result.
 
         Returns
         -------
@@ -176,6 +180,7 @@ class GaussianMixture(Gaussians):
         Parameters
         ----------
         X : array of shape (n, d)
+            The rows, one observation each.
 
         Returns
         -------

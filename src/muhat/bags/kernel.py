@@ -130,7 +130,8 @@ class DistributionKernel(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, 
 
     Examples
     --------
-    >>> import numpy as np, muhat as mh
+    >>> import numpy as np
+    >>> import muhat as mh
     >>> rng = np.random.default_rng(0)
     >>> bags = [rng.normal(size=(n, 2)) for n in (5, 8, 1)]
     >>> mh.DistributionKernel(mh.Gaussian(bandwidth=1.0), level2=mh.Gaussian()).fit_transform(bags).round(3)
@@ -166,6 +167,7 @@ class DistributionKernel(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, 
         Parameters
         ----------
         bags : sequence of arrays of shape (n_i, d)
+            The bags: one matrix of rows each, all with d columns.
         y : ignored
 
         Returns
@@ -181,6 +183,7 @@ class DistributionKernel(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, 
         Parameters
         ----------
         bags : sequence of arrays of shape (n_i, d)
+            The bags: one matrix of rows each, all with d columns.
         y : ignored
 
         Returns
@@ -195,6 +198,7 @@ class DistributionKernel(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, 
         Parameters
         ----------
         bags : sequence of arrays of shape (n_i, d)
+            The bags: one matrix of rows each, all with d columns.
 
         Returns
         -------

@@ -76,6 +76,7 @@ class _SupportMeasureMachine(ValueParametersMixin, BaseEstimator):
         Parameters
         ----------
         bags : sequence of arrays of shape (n_i, d)
+            The bags: one matrix of rows each, all with d columns.
 
         Returns
         -------
@@ -167,7 +168,8 @@ class SupportMeasureClassifier(ClassifierMixin, _SupportMeasureMachine):
 
     Examples
     --------
-    >>> import numpy as np, muhat as mh
+    >>> import numpy as np
+    >>> import muhat as mh
     >>> rng = np.random.default_rng(0)
     >>> y = np.arange(40) % 2
     >>> bags = [rng.normal(scale=1 + label, size=(rng.integers(5, 30), 3)) for label in y]  # all centred at 0
@@ -208,6 +210,7 @@ class SupportMeasureClassifier(ClassifierMixin, _SupportMeasureMachine):
         Parameters
         ----------
         bags : sequence of arrays of shape (n_i, d)
+            The bags: one matrix of rows each, all with d columns.
         y : array of shape (n,)
             The class of each bag.
         sample_weight : array of shape (n,), optional
@@ -245,6 +248,7 @@ class SupportMeasureClassifier(ClassifierMixin, _SupportMeasureMachine):
         Parameters
         ----------
         bags : sequence of arrays of shape (n_i, d)
+            The bags: one matrix of rows each, all with d columns.
 
         Returns
         -------
@@ -259,6 +263,7 @@ class SupportMeasureClassifier(ClassifierMixin, _SupportMeasureMachine):
         Parameters
         ----------
         bags : sequence of arrays of shape (n_i, d)
+            The bags: one matrix of rows each, all with d columns.
 
         Returns
         -------
@@ -289,7 +294,8 @@ class SupportMeasureRegressor(RegressorMixin, _SupportMeasureMachine):
 
     Examples
     --------
-    >>> import numpy as np, muhat as mh
+    >>> import numpy as np
+    >>> import muhat as mh
     >>> rng = np.random.default_rng(0)
     >>> y = rng.uniform(1, 3, size=80)
     >>> bags = [rng.normal(scale=scale, size=(40, 2)) for scale in y]  # the target is the spread
@@ -328,6 +334,7 @@ class SupportMeasureRegressor(RegressorMixin, _SupportMeasureMachine):
         Parameters
         ----------
         bags : sequence of arrays of shape (n_i, d)
+            The bags: one matrix of rows each, all with d columns.
         y : array of shape (n,)
             The target of each bag.
         sample_weight : array of shape (n,), optional
@@ -386,7 +393,8 @@ class OneClassSupportMeasureMachine(OutlierMixin, _SupportMeasureMachine):
 
     Examples
     --------
-    >>> import numpy as np, muhat as mh
+    >>> import numpy as np
+    >>> import muhat as mh
     >>> rng = np.random.default_rng(0)
     >>> normal = [rng.normal(size=(20, 2)) for _ in range(50)]
     >>> odd = [np.repeat(rng.normal(size=(20, 1)), 2, axis=1) for _ in range(3)]  # normal rows, odd together
@@ -423,6 +431,7 @@ class OneClassSupportMeasureMachine(OutlierMixin, _SupportMeasureMachine):
         Parameters
         ----------
         bags : sequence of arrays of shape (n_i, d)
+            The bags: one matrix of rows each, all with d columns.
         y : ignored
         sample_weight : array of shape (n,), optional
             One weight a bag, as in ``sklearn.svm.OneClassSVM``.
@@ -445,6 +454,7 @@ class OneClassSupportMeasureMachine(OutlierMixin, _SupportMeasureMachine):
         Parameters
         ----------
         bags : sequence of arrays of shape (n_i, d)
+            The bags: one matrix of rows each, all with d columns.
 
         Returns
         -------
@@ -459,6 +469,7 @@ class OneClassSupportMeasureMachine(OutlierMixin, _SupportMeasureMachine):
         Parameters
         ----------
         bags : sequence of arrays of shape (n_i, d)
+            The bags: one matrix of rows each, all with d columns.
 
         Returns
         -------

@@ -129,7 +129,8 @@ class BagPrior(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, Transforme
 
     Examples
     --------
-    >>> import numpy as np, muhat as mh
+    >>> import numpy as np
+    >>> import muhat as mh
     >>> rng = np.random.default_rng(0)
     >>> sizes = rng.integers(3, 100, size=60)
     >>> bags = [rng.normal(rng.normal(scale=0.5, size=2), size=(n, 2)) for n in sizes]
@@ -165,6 +166,7 @@ class BagPrior(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, Transforme
         Parameters
         ----------
         bags : sequence of arrays of shape (n_i, d)
+            The bags: one matrix of rows each, all with d columns.
         y : ignored
         population : float or array of shape (n_bags,), default infinity
             See ``means``.
@@ -204,6 +206,7 @@ class BagPrior(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, Transforme
         Parameters
         ----------
         bags : sequence of arrays of shape (n_i, d)
+            The bags: one matrix of rows each, all with d columns.
         population : float or array of shape (n_bags,), default infinity
             Where rows were drawn without replacement out of N_i: pass N_i. The mean of those is then what is
             estimated, and the noise is :math:`W (1/n_i - 1/N_i)`. The rows do not reveal it.
@@ -238,6 +241,7 @@ class BagPrior(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, Transforme
         Parameters
         ----------
         bags : sequence of arrays of shape (n_i, d)
+            The bags: one matrix of rows each, all with d columns.
 
         Returns
         -------
@@ -263,6 +267,7 @@ class BagPrior(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, Transforme
         Parameters
         ----------
         bags : sequence of arrays of shape (n_i, d)
+            The bags: one matrix of rows each, all with d columns.
         others : sequence of arrays of shape (n_j, d), optional
             Default the bags themselves; the diagonal then compares each bag with a copy of itself.
 
@@ -366,6 +371,7 @@ def pooled_means(
     Parameters
     ----------
     bags : sequence of arrays of shape (n_i, d)
+        The bags: one matrix of rows each, all with d columns.
     kernel : Kernel, default Gaussian()
         "median" is resolved once, on the pooled rows.
     features, ridge, blend
@@ -384,7 +390,8 @@ def pooled_means(
 
     Examples
     --------
-    >>> import numpy as np, muhat as mh
+    >>> import numpy as np
+    >>> import muhat as mh
     >>> rng = np.random.default_rng(0)
     >>> centres = 0.2 * rng.normal(size=(40, 2))
     >>> bags = [rng.normal(centre, size=(6, 2)) for centre in centres]

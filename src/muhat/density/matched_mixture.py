@@ -46,6 +46,7 @@ class MatchedGaussianMixture(RecipeHostMixin, ValueParametersMixin, DensityMixin
     Parameters
     ----------
     n_components : int, default 10
+        Number of Gaussians, m.
     kernel : Kernel, default Gaussian()
         Linear, Polynomial of degree 1 to 3, Gaussian, their sums and multiples.
     mean : mean estimator, optional
@@ -98,9 +99,8 @@ class MatchedGaussianMixture(RecipeHostMixin, ValueParametersMixin, DensityMixin
     Examples
     --------
     >>> import muhat as mh
-    >>> from muhat.density.matched_mixture import MatchedGaussianMixture
     >>> P = mh.GaussianMixture([0.3, 0.7], [[-2.0, 0.0], [2.0, 0.0]], [0.5, 1.0])
-    >>> matched = MatchedGaussianMixture(2, n_init=5, random_state=0).fit(P.sample(500, random_state=0))
+    >>> matched = mh.MatchedGaussianMixture(2, n_init=5, random_state=0).fit(P.sample(500, random_state=0))
     >>> matched.weights_.round(1)
     array([0.7, 0.3])
     >>> matched.means_.round()[:, 0]
@@ -140,6 +140,7 @@ class MatchedGaussianMixture(RecipeHostMixin, ValueParametersMixin, DensityMixin
         Parameters
         ----------
         X : array of shape (n, d), n >= max(2, n_components)
+            The rows, one observation each.
         y : ignored
         **metadata
             ``sample_weight`` for a recipe that requests it; see :class:`muhat.means.recipes.RecipeHostMixin`.
@@ -250,6 +251,7 @@ class MatchedGaussianMixture(RecipeHostMixin, ValueParametersMixin, DensityMixin
         Parameters
         ----------
         X : array of shape (n, d)
+            The rows, one observation each.
 
         Returns
         -------
@@ -263,6 +265,7 @@ class MatchedGaussianMixture(RecipeHostMixin, ValueParametersMixin, DensityMixin
         Parameters
         ----------
         X : array of shape (n, d)
+            The rows, one observation each.
         y : ignored
 
         Returns
@@ -286,6 +289,7 @@ class MatchedGaussianMixture(RecipeHostMixin, ValueParametersMixin, DensityMixin
         Parameters
         ----------
         n_samples : int, default 1
+            Number of rows to draw.
         random_state : default that of the estimator
             With a whole number, every call draws the same rows.
 

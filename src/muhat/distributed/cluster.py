@@ -66,11 +66,11 @@ def sketch_collection(
     --------
     >>> import dask.array as da, muhat as mh
     >>> from distributed import Client
-    >>> from muhat.distributed.cluster import sketch_collection
+    >>> import muhat as mh
     >>> rows = mh.paper_mixture(5, random_state=0).sample(3000, random_state=1)
     >>> features = mh.Nystroem(n_components=100, random_state=0).fit(rows[:500])
     >>> with Client(processes=False, dashboard_address="127.0.0.1:0", worker_dashboard_address="127.0.0.1:0"):
-    ...     sketch = sketch_collection(features, da.from_array(rows, chunks=(500, -1)))
+    ...     sketch = mh.distributed.sketch_collection(features, da.from_array(rows, chunks=(500, -1)))
     >>> sketch.n_, sketch.distance(mh.MeanSketch(features).update(rows)) < 1e-10
     (3000, True)
     """
@@ -98,13 +98,15 @@ def mmd_distance(X: Any, Y: Any, kernel: Kernel | BaseFeatures, unbiased: bool =
 
     Examples
     --------
-    >>> import dask.array as da, numpy as np, muhat as mh
+    >>> import dask.array as da
+    >>> import numpy as np
     >>> from distributed import Client
-    >>> from muhat.distributed.cluster import mmd_distance
+    >>> import muhat as mh
     >>> rng, kernel = np.random.default_rng(0), mh.Gaussian(1.0)
     >>> X, Y = rng.normal(size=(400, 2)), rng.laplace(size=(600, 2)) + 0.5
     >>> with Client(processes=False, dashboard_address="127.0.0.1:0", worker_dashboard_address="127.0.0.1:0"):
-    ...     mmd = mmd_distance(da.from_array(X, chunks=(200, -1)), da.from_array(Y, chunks=(200, -1)), kernel)
+    ...     blocks = [da.from_array(rows, chunks=(200, -1)) for rows in (X, Y)]
+    ...     mmd = mh.distributed.mmd_distance(*blocks, kernel)
     >>> abs(mmd.distance - mh.embed(kernel, X).distance(mh.embed(kernel, Y))) < 1e-10
     True
     """
@@ -147,12 +149,12 @@ def bag_gram(
 
     Examples
     --------
-    >>> import numpy as np, muhat as mh
+    >>> import numpy as np
     >>> from distributed import Client
-    >>> from muhat.distributed.cluster import bag_gram
+    >>> import muhat as mh
     >>> bags = [np.random.default_rng(n).normal(size=(n, 2)) for n in (5, 8, 1)]
     >>> with Client(processes=False, dashboard_address="127.0.0.1:0", worker_dashboard_address="127.0.0.1:0"):
-    ...     G = bag_gram(bags, level2=mh.Gaussian())
+    ...     G = mh.distributed.bag_gram(bags, level2=mh.Gaussian())
     >>> bool(np.allclose(G, mh.DistributionKernel(level2=mh.Gaussian()).fit_transform(bags), rtol=1e-10))
     True
     """
@@ -195,11 +197,11 @@ def map_cells(
     --------
     >>> import numpy as np
     >>> from distributed import Client
-    >>> from muhat.distributed.cluster import map_cells
+    >>> import muhat as mh
     >>> def experiment(seed):
     ...     return float(np.random.default_rng(seed).normal(size=1000).mean())
     >>> with Client(processes=False, dashboard_address="127.0.0.1:0", worker_dashboard_address="127.0.0.1:0"):
-    ...     results = dict(map_cells(experiment, range(4)))
+    ...     results = dict(mh.distributed.map_cells(experiment, range(4)))
     >>> [results[i] == experiment(i) for i in range(4)]
     [True, True, True, True]
     """

@@ -2,12 +2,16 @@
 
 from muhat.features.base import BaseFeatures
 from muhat.features.fourier import Fourier
-from muhat.features.nystroem import Nystroem
+from muhat.features.nystroem import Nystroem, pivoted_cholesky
 from muhat.features.sketch import MeanSketch
+from muhat.features.sums import FeatureMean, feature_mean
 
 __all__ = [
     "BaseFeatures",
+    "FeatureMean",
     "Fourier",
     "MeanSketch",
     "Nystroem",
+    "feature_mean",
+    "pivoted_cholesky",
 ]

@@ -38,6 +38,7 @@ class BaseFeatures(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, Transf
         Parameters
         ----------
         X : array of shape (n, d)
+            The rows, one observation each.
         y : ignored
         """
         rows = check_rows(X, estimator=self)
@@ -55,6 +56,7 @@ class BaseFeatures(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, Transf
         Parameters
         ----------
         X : array of shape (n, d)
+            The rows, one observation each.
         """
         check_is_fitted(self, "fingerprint_")
         return self._features(check_rows(X, estimator=self, reset=False))

@@ -35,6 +35,7 @@ class Fourier(BaseFeatures):
         Frequencies in orthogonal directions, as many as the dimension at a time: lower error (Yu et al., 2016). Not for
         Laplace, whose frequencies have no uniform directions.
     random_state : None, int, Generator, SeedSequence or RandomState
+        The seed: the same number gives the same result.
 
     Attributes
     ----------
@@ -49,9 +50,8 @@ class Fourier(BaseFeatures):
     Examples
     --------
     >>> import muhat as mh
-    >>> from muhat.features.fourier import Fourier
     >>> X = mh.paper_mixture(5, random_state=0).sample(500, random_state=1)
-    >>> features = Fourier(n_components=1000, random_state=0).fit(X)
+    >>> features = mh.Fourier(n_components=1000, random_state=0).fit(X)
     >>> features.transform(X).shape
     (500, 1000)
     >>> round(features.approximation_error_, 3)

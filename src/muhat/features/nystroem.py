@@ -29,6 +29,7 @@ def pivoted_cholesky(kernel: Kernel, X: Array, rank: int, tol: float = 0.0) -> t
     ----------
     kernel : Kernel
     X : array of shape (n, d)
+        The rows, one observation each.
     rank : int
         Steps at most; fewer where the residual is down to ``tol``, or to rounding.
     tol : float, default 0.0
@@ -42,10 +43,10 @@ def pivoted_cholesky(kernel: Kernel, X: Array, rank: int, tol: float = 0.0) -> t
 
     Examples
     --------
-    >>> import numpy as np, muhat as mh
-    >>> from muhat.features.nystroem import pivoted_cholesky
+    >>> import numpy as np
+    >>> import muhat as mh
     >>> X = np.linspace(0, 1, 50)[:, None]
-    >>> pivots, L, residual = pivoted_cholesky(mh.Gaussian(1.0), X, rank=5)
+    >>> pivots, L, residual = mh.features.pivoted_cholesky(mh.Gaussian(1.0), X, rank=5)
     >>> bool(np.abs(mh.Gaussian(1.0)(X) - L @ L.T).max() <= residual < 1e-4)
     True
     """
@@ -76,12 +77,14 @@ class Nystroem(BaseFeatures):
     Parameters
     ----------
     kernel : Kernel, default Gaussian()
+        The kernel to approximate. A bandwidth "median" becomes a number in ``fit``.
     n_components : int, default 100
         Landmarks to choose, at most the number of rows.
     landmarks : "uniform", "k-means++", "pivoted" or array of shape (m, d), default "uniform"
         Rows at random; rows at random that lie apart; the row that is worst approximated so far, again and again
         (pivoted Cholesky: no chance in it, and no row is left far off); or landmarks of your own.
     random_state : None, int, Generator, SeedSequence or RandomState
+        The seed: the same number gives the same result.
 
     Attributes
     ----------
@@ -96,10 +99,9 @@ class Nystroem(BaseFeatures):
     Examples
     --------
     >>> import muhat as mh
-    >>> from muhat.features.nystroem import Nystroem
     >>> X = mh.paper_mixture(5, random_state=0).sample(500, random_state=1)
     >>> for landmarks in ("uniform", "k-means++", "pivoted"):
-    ...     features = Nystroem(n_components=50, landmarks=landmarks, random_state=0).fit(X)
+    ...     features = mh.Nystroem(n_components=50, landmarks=landmarks, random_state=0).fit(X)
     ...     print(f"{landmarks:<10} {features.approximation_error_:.1e}")
     uniform    3.2e-03
     k-means++  2.1e-03

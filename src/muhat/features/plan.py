@@ -76,6 +76,7 @@ class SketchedMeanMixin:
         Parameters
         ----------
         X : array of shape (n, d)
+            The rows, one observation each.
         y : ignored
 
         Returns

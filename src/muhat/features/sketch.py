@@ -61,11 +61,9 @@ class MeanSketch:
     Examples
     --------
     >>> import muhat as mh
-    >>> from muhat.features.nystroem import Nystroem
-    >>> from muhat.features.sketch import MeanSketch
     >>> X = mh.paper_mixture(5, random_state=0).sample(3000, random_state=1)
-    >>> features = Nystroem(n_components=100, random_state=0).fit(X[:500])
-    >>> monday, tuesday = MeanSketch(features).update(X[:1000]), MeanSketch(features).update(X[1000:])
+    >>> features = mh.Nystroem(n_components=100, random_state=0).fit(X[:500])
+    >>> monday, tuesday = mh.MeanSketch(features).update(X[:1000]), mh.MeanSketch(features).update(X[1000:])
     >>> both = monday + tuesday
     >>> both.n_, round(monday.distance(tuesday), 3)
     (3000, 0.028)
@@ -220,6 +218,7 @@ class MeanSketch:
         Parameters
         ----------
         path : str or Path
+            The file, an ``.npz`` archive.
         """
         f = self.features
         kernel = encode_kernel(f.kernel_)
@@ -250,6 +249,7 @@ class MeanSketch:
         Parameters
         ----------
         path : str or Path
+            The file, an ``.npz`` archive.
         kernels : classes of kernels, optional
             The file names the class of its kernel. If you wrote that class yourself, pass it: ``kernels=[MyKernel]``.
         """

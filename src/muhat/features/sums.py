@@ -169,6 +169,7 @@ def feature_mean(Z: Any, lam: Lam = "loo", scale: Scale = 1.0) -> FeatureMean:
     Parameters
     ----------
     Z : array of shape (n, r)
+        The features, one row an observation.
     lam : "loo", "theorem4" or float in [0, inf], default "loo"
         As in :class:`SpectralKernelMean`; 0 is the plain average.
     scale : float >= 0 or "loo", default 1.0
@@ -177,9 +178,9 @@ def feature_mean(Z: Any, lam: Lam = "loo", scale: Scale = 1.0) -> FeatureMean:
     Examples
     --------
     >>> import numpy as np
-    >>> from muhat.features.sums import feature_mean
+    >>> import muhat as mh
     >>> Z = np.random.default_rng(0).normal(size=(1000, 3)) + [1.0, 0.1, 0.0]
-    >>> feature_mean(Z, lam=0.0, scale="loo").coefficients.round(3)
+    >>> mh.features.feature_mean(Z, lam=0.0, scale="loo").coefficients.round(3)
     array([ 0.895,  0.128, -0.029])
     """
     Z = check_rows(Z, name="Z", min_rows=2)

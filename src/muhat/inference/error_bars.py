@@ -143,10 +143,9 @@ def mean_error(mean: BaseKernelMean | Element) -> float:
     Examples
     --------
     >>> import muhat as mh
-    >>> from muhat.inference.error_bars import mean_error
     >>> P = mh.paper_mixture(5, random_state=0)
     >>> mean = mh.KernelMean(mh.Gaussian(20.0)).fit(P.sample(50, random_state=0))
-    >>> round(mean_error(mean), 3), round(mean.mean_.distance(mh.embed(mean.kernel_, P)), 3)
+    >>> round(mh.mean_error(mean), 3), round(mean.mean_.distance(mh.embed(mean.kernel_, P)), 3)
     (0.085, 0.113)
     """
     return float(np.sqrt(_squared_error(_sample_of(mean))))
@@ -181,12 +180,15 @@ def confidence_ball(
         The ball is found about the plain average. About another estimate it is wider by the distance of the two, which
         keeps the level, but gives nothing for the better estimate.
     level : float in (0, 1), default 0.95
+        The probability with which the truth is inside.
     method : "auto", "bernstein" or "bootstrap", default "auto"
         "auto" is "bernstein" where k(x, x) is known to be bounded, else "bootstrap".
     bound : float, optional
         A number that k(x, x) never exceeds, for kernels of which the library does not know it.
     n_resamples : int, default 999
+        Number of resamples of the rows, for method "bootstrap".
     random_state : None, int, Generator, SeedSequence or RandomState
+        The seed: the same number gives the same result.
 
     Returns
     -------
@@ -200,12 +202,11 @@ def confidence_ball(
     Examples
     --------
     >>> import muhat as mh
-    >>> from muhat.inference.error_bars import confidence_ball
     >>> P = mh.paper_mixture(5, random_state=0)
     >>> kernel = mh.Gaussian(20.0)
-    >>> ball = confidence_ball(mh.embed(kernel, P.sample(200, random_state=0)))
+    >>> ball = mh.confidence_ball(mh.embed(kernel, P.sample(200, random_state=0)))
     >>> ball
-    ConfidenceBall(radius=0.1851, level=0.95, method='bernstein')
+    ConfidenceBall(radius=0.185..., level=0.95, method='bernstein')
     >>> ball.contains(mh.embed(kernel, P))
     True
     """
@@ -300,6 +301,7 @@ def mean_bands(
     Parameters
     ----------
     mean : fitted mean estimator, or Element ``muhat.embed(kernel, X)``
+        The estimate, with the rows that it came from.
     X_eval : array of shape (m, d)
         Where; for ``kernel="precomputed"`` the kernel values with the training rows, (m, n).
     level : float in (0, 1), default 0.95
@@ -307,7 +309,9 @@ def mean_bands(
     method : "jackknife" or "bootstrap", default "jackknife"
         "bootstrap" takes quantiles of the resampled values; other estimators are fitted ``n_resamples`` times.
     n_resamples : int, default 999
+        Number of resamples of the rows, for method "bootstrap".
     random_state : None, int, Generator, SeedSequence or RandomState
+        The seed: the same number gives the same result.
 
     Returns
     -------
@@ -315,10 +319,10 @@ def mean_bands(
 
     Examples
     --------
-    >>> import numpy as np, muhat as mh
-    >>> from muhat.inference.error_bars import mean_bands
+    >>> import numpy as np
+    >>> import muhat as mh
     >>> X = np.random.default_rng(0).normal(size=(40, 1))
-    >>> mean_bands(mh.KernelMean(mh.Gaussian(1.0)).fit(X), np.linspace(-3, 3, 50)[:, None])
+    >>> mh.mean_bands(mh.KernelMean(mh.Gaussian(1.0)).fit(X), np.linspace(-3, 3, 50)[:, None])
     Bands(n_points=50, mean_width=0.153..., level=0.95, method='jackknife')
     """
     level, sample = check_level(level), _sample_of(mean)

@@ -65,6 +65,7 @@ def hsic_test(
     Parameters
     ----------
     X : array of shape (n, p), n >= 2
+        The rows, one observation each.
     Y : array of shape (n, q)
         Row i belongs to row i of X.
     kernel_x, kernel_y : Kernel, default Gaussian()
@@ -72,6 +73,7 @@ def hsic_test(
     n_resamples : int, default 999
         Number of random pairings.
     random_state : None, int, Generator, SeedSequence or RandomState
+        The seed: the same number gives the same result.
     mean : mean estimator, optional
         A recipe for the means about which X and Y are centred, each fitted once; default the plain average.
     unbiased : bool, default False
@@ -91,9 +93,9 @@ def hsic_test(
     Examples
     --------
     >>> import numpy as np
-    >>> from muhat.inference.independence import hsic_test
+    >>> import muhat as mh
     >>> angle = np.random.default_rng(0).uniform(0, 2 * np.pi, size=(200, 1))
-    >>> hsic_test(np.cos(angle), np.sin(angle), random_state=0)  # no correlation, but no independence either
+    >>> mh.hsic_test(np.cos(angle), np.sin(angle), random_state=0)  # no correlation, but no independence either
     HSICResult(statistic=0.0086..., pvalue=0.001, n_resamples=999)
     """
     X, Y = sample_rows("X", X, 4 if unbiased else 2), sample_rows("Y", Y, 1)

@@ -57,14 +57,18 @@ def mmd_interval(
     Parameters
     ----------
     X, Y : arrays of shape (n, d) and (m, d), with at least 3 rows
+        The two samples, with the same columns.
     kernel : Kernel, default Gaussian()
         A bandwidth "median" is found once, on the pooled sample.
     level : float in (0, 1), default 0.95
+        The probability with which the truth is inside.
     method : "jackknife" or "bootstrap", default "jackknife"
         "jackknife" leaves out each row in turn, and takes Student's t with the rows of the smallest sample.
         "bootstrap" takes quantiles over resamples of the rows of each sample.
     n_resamples : int, default 999
+        Number of resamples of the rows, for method "bootstrap".
     random_state : None, int, Generator, SeedSequence or RandomState
+        The seed: the same number gives the same result.
 
     Returns
     -------
@@ -74,9 +78,9 @@ def mmd_interval(
     Examples
     --------
     >>> import numpy as np
-    >>> from muhat.inference.mmd_intervals import mmd_interval
+    >>> import muhat as mh
     >>> rng = np.random.default_rng(0)
-    >>> mmd_interval(rng.normal(size=(80, 2)), rng.normal(size=(60, 2)) + 1.0)
+    >>> mh.mmd_interval(rng.normal(size=(80, 2)), rng.normal(size=(60, 2)) + 1.0)
     MMDInterval(estimate=0.15..., low=0.054..., high=0.24..., level=0.95, method='jackknife')
     """
     between = np.array([[0.0, -2.0], [-2.0, 0.0]])
@@ -101,6 +105,7 @@ def mmd_difference_interval(
     Parameters
     ----------
     X, Y, Z : arrays of shape (n, d), (m, d) and (l, d), with at least 3 rows
+        The three samples, with the same columns.
     kernel, level, method, n_resamples, random_state
         See :func:`mmd_interval`.
 
@@ -116,10 +121,10 @@ def mmd_difference_interval(
     Examples
     --------
     >>> import numpy as np
-    >>> from muhat.inference.mmd_intervals import mmd_difference_interval
+    >>> import muhat as mh
     >>> rng = np.random.default_rng(0)
     >>> X, Y, Z = (rng.normal(size=(80, 2)) + shift for shift in (0.0, 1.0, 0.2))
-    >>> mmd_difference_interval(X, Y, Z)
+    >>> mh.mmd_difference_interval(X, Y, Z)
     MMDDifferenceInterval(estimate=0.144..., low=0.065..., high=0.22..., level=0.95, method='jackknife')
     """
     between = np.array([[0.0, -2.0, 2.0], [-2.0, 0.0, 0.0], [2.0, 0.0, 0.0]])

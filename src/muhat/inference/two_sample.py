@@ -58,12 +58,15 @@ def mmd_test(
     Parameters
     ----------
     X : array of shape (n, d), n >= 2
+        The rows, one observation each.
     Y : array of shape (m, d), m >= 2
+        The rows of the second sample.
     kernel : Kernel, default Gaussian()
         A bandwidth "median" is found once, on the pooled sample.
     n_resamples : int, default 999
         Number B of random splits. They cost (n+m)²·B operations of one matrix product.
     random_state : None, int, Generator, SeedSequence or RandomState
+        The seed: the same number gives the same result.
     mean : mean estimator, optional
         A recipe for both means, default the plain average. ShrunkKernelMean costs no more than it; any other
         estimator is fitted twice for every split, on parts of the one Gram matrix: with SpectralKernelMean that is
@@ -84,10 +87,10 @@ def mmd_test(
     Examples
     --------
     >>> import numpy as np
-    >>> from muhat.inference.two_sample import mmd_test
+    >>> import muhat as mh
     >>> rng = np.random.default_rng(0)
     >>> X, Y = rng.normal(size=(40, 2)), rng.laplace(size=(60, 2)) + 0.5
-    >>> result = mmd_test(X, Y, random_state=0)
+    >>> result = mh.mmd_test(X, Y, random_state=0)
     >>> result
     MMDResult(statistic=0.09..., pvalue=0.001, n_resamples=999)
     >>> bool(np.isclose(result.witness.norm() ** 2, result.statistic))

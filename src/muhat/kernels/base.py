@@ -47,7 +47,8 @@ class Kernel(Value, ABC):
     Examples
     --------
     >>> from dataclasses import dataclass
-    >>> import numpy as np, muhat as mh
+    >>> import numpy as np
+    >>> import muhat as mh
     >>> @dataclass(frozen=True)
     ... class Intersection(mh.kernels.Kernel):
     ...     "k(x, y) = Σᵢ min(xᵢ, yᵢ), for counts."
@@ -71,7 +72,9 @@ class Kernel(Value, ABC):
         Parameters
         ----------
         X : array of shape (n, d)
+            The rows, one observation each.
         Y : array of shape (m, d), default X
+            The rows of the second sample.
 
         Returns
         -------
@@ -97,6 +100,7 @@ class Kernel(Value, ABC):
         Parameters
         ----------
         X : array of shape (n, d)
+            The rows, one observation each.
         sample_weight : array of shape (n,), optional
             Repetitions of the rows.
         """
@@ -150,6 +154,7 @@ class Kernel(Value, ABC):
         Parameters
         ----------
         X : array of shape (n, d)
+            The rows, one observation each.
 
         Returns
         -------
@@ -164,7 +169,9 @@ class Kernel(Value, ABC):
         Parameters
         ----------
         X : array of shape (n, d)
+            The rows, one observation each.
         Y : array of shape (m, d)
+            The rows of the second sample.
 
         Returns
         -------
@@ -188,6 +195,7 @@ class Kernel(Value, ABC):
         Parameters
         ----------
         X : array of shape (n, d)
+            The rows, one observation each.
 
         Returns
         -------

@@ -25,7 +25,8 @@ class InnerProduct(Kernel):
     Examples
     --------
     >>> from dataclasses import dataclass
-    >>> import numpy as np, muhat as mh
+    >>> import numpy as np
+    >>> import muhat as mh
     >>> @dataclass(frozen=True)
     ... class Exponential(mh.kernels.InnerProduct):
     ...     "k(x, y) = exp(xᵀy)."

@@ -253,6 +253,7 @@ class Matern(Radial):
     Parameters
     ----------
     nu : {0.5, 1.5, 2.5}, default 1.5
+        Smoothness: the larger, the smoother.
     bandwidth : float or "median", default "median"
         "median" is s² = median of ‖xᵢ − xⱼ‖² over the pairs i < j.
 

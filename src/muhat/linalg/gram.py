@@ -92,9 +92,8 @@ class LazyRows:
     Examples
     --------
     >>> import muhat as mh
-    >>> from muhat.linalg import gram
-    >>> rows = gram.LazyRows(mh.Linear(), [[1], [2]])
-    >>> gram.quadratic_form(mh.Linear(), rows, [1.0, 1.0])
+    >>> rows = mh.linalg.gram.LazyRows(mh.Linear(), [[1], [2]])
+    >>> mh.linalg.gram.quadratic_form(mh.Linear(), rows, [1.0, 1.0])
     9.0
     """
 
@@ -241,10 +240,10 @@ def product(kernel: TileKernel, X: Rows, Y: Rows, W: Any, *, block: int | None =
 
     Examples
     --------
-    >>> import numpy as np, muhat as mh
-    >>> from muhat.linalg import gram
+    >>> import numpy as np
+    >>> import muhat as mh
     >>> X, Y = np.array([[1.0], [2.0]]), np.array([[1.0], [3.0]])
-    >>> gram.product(mh.Linear(), X, Y, [1.0, 1.0])
+    >>> mh.linalg.gram.product(mh.Linear(), X, Y, [1.0, 1.0])
     array([4., 8.])
     """
     if isinstance(Y, LazyRows) and Y.shape[1] != X.shape[1]:
@@ -274,9 +273,9 @@ def quadratic_form(kernel: TileKernel, X: Rows, beta: Any, *, block: int | None 
 
     Examples
     --------
-    >>> import numpy as np, muhat as mh
-    >>> from muhat.linalg import gram
-    >>> gram.quadratic_form(mh.Linear(), np.array([[1.0], [2.0]]), [1.0, 1.0])
+    >>> import numpy as np
+    >>> import muhat as mh
+    >>> mh.linalg.gram.quadratic_form(mh.Linear(), np.array([[1.0], [2.0]]), [1.0, 1.0])
     9.0
     """
     block = None if block is None else check_count("block", block)
@@ -304,9 +303,9 @@ def bilinear_form(kernel: TileKernel, X: Rows, Y: Rows, beta: Any, gamma: Any, *
 
     Examples
     --------
-    >>> import numpy as np, muhat as mh
-    >>> from muhat.linalg import gram
-    >>> gram.bilinear_form(mh.Linear(), np.array([[1.0], [2.0]]), np.array([[3.0]]), [1.0, 1.0], [1.0])
+    >>> import numpy as np
+    >>> import muhat as mh
+    >>> mh.linalg.gram.bilinear_form(mh.Linear(), np.array([[1.0], [2.0]]), np.array([[3.0]]), [1.0, 1.0], [1.0])
     9.0
     """
     values = product(kernel, X, Y, gamma, block=block)

@@ -34,6 +34,7 @@ class AdaptiveKernelMean(BaseKernelMean):
     Parameters
     ----------
     kernel : Kernel or "precomputed", default Gaussian()
+        The kernel, or "precomputed" where X is its Gram matrix. A bandwidth "median" becomes a number in ``fit``.
     target : "gaussian", None or Element, default "gaussian"
         f*. For Laplace, Matérn and sums and products of radial kernels, which have no closed-form expectation under a
         Gaussian, a sample of 256 points stands for it. An element of the space of the fitted kernel is taken as it is:
@@ -74,12 +75,11 @@ class AdaptiveKernelMean(BaseKernelMean):
     Examples
     --------
     >>> import muhat as mh
-    >>> from muhat.means.adaptive import AdaptiveKernelMean
     >>> P = mh.paper_mixture(10, random_state=0)
     >>> X = P.sample(20, random_state=1)
     >>> kernel = mh.Gaussian(bandwidth=10.0)
     >>> truth = mh.embed(kernel, P)
-    >>> means = [mh.KernelMean(kernel), mh.SpectralKernelMean(kernel), AdaptiveKernelMean(kernel)]
+    >>> means = [mh.KernelMean(kernel), mh.SpectralKernelMean(kernel), mh.AdaptiveKernelMean(kernel)]
     >>> [round(mean.fit(X).mean_.distance(truth) ** 2, 4) for mean in means]
     [0.0499, 0.0341, 0.0319]
     >>> means[-1].mean_

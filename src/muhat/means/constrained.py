@@ -38,6 +38,7 @@ class ConstrainedKernelMean(BaseKernelMean):
     Parameters
     ----------
     kernel : Kernel or "precomputed", default Gaussian()
+        The kernel, or "precomputed" where X is its Gram matrix. A bandwidth "median" becomes a number in ``fit``.
     shrinkage : "loo" or float in [0, 1], default "loo"
         The amount α; "loo" is the optimum of :class:`ShrunkKernelMean`.
     nonnegative : bool, default True
@@ -61,9 +62,8 @@ class ConstrainedKernelMean(BaseKernelMean):
     Examples
     --------
     >>> import muhat as mh
-    >>> from muhat.means.constrained import ConstrainedKernelMean
     >>> X = mh.paper_mixture(5, random_state=0).sample(20, random_state=0)
-    >>> mean = ConstrainedKernelMean(shrinkage=0.5).fit(X)
+    >>> mean = mh.ConstrainedKernelMean(shrinkage=0.5).fit(X)
     >>> mean.mean_
     Element(Gaussian(bandwidth=21.0...), 20 atoms in 5 dimensions, total weight 1)
     >>> int((mean.weights_ == 0).sum())

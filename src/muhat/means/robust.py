@@ -223,7 +223,9 @@ class RobustKernelMean(_WeightedKernelMean):
     Parameters
     ----------
     kernel : Kernel or "precomputed", default Gaussian()
+        The kernel, or "precomputed" where X is its Gram matrix. A bandwidth "median" becomes a number in ``fit``.
     loss : "huber" or "hampel", default "huber"
+        "huber" gives far rows less weight, "hampel" gives the farthest none.
     threshold : "auto", float, or three floats, default "auto"
         a for Huber's loss, (a, b, c) for Hampel's, in units of the residuals. "auto" sets stray rows aside, and takes
         1.5·q, or (1.5, 2, 3)·q, q the 75 % quantile of the distances of the others from their geometric median.
@@ -234,6 +236,7 @@ class RobustKernelMean(_WeightedKernelMean):
     tol : float, default 1e-6
         The iteration ends when the mean moves by less, relative to its root mean squared residual.
     max_iter : int, default 500
+        Largest number of steps; a warning says where it was not enough.
 
     Attributes
     ----------
@@ -323,6 +326,7 @@ class MedianOfMeans(_WeightedKernelMean):
     Parameters
     ----------
     kernel : Kernel or "precomputed", default Gaussian()
+        The kernel, or "precomputed" where X is its Gram matrix. A bandwidth "median" becomes a number in ``fit``.
     n_blocks : "auto" or int in [1, n], default "auto"
         "auto" makes blocks of three rows, which fewer than n/6 bad rows cannot spoil. One block gives the plain
         average; n blocks give the geometric median of the rows. Fewer blocks are better the fewer bad rows there are.
@@ -347,7 +351,8 @@ class MedianOfMeans(_WeightedKernelMean):
 
     Examples
     --------
-    >>> import numpy as np, muhat as mh
+    >>> import numpy as np
+    >>> import muhat as mh
     >>> X = np.random.default_rng(0).normal(size=(100, 2))
     >>> X[:10] += 20.0
     >>> weights = mh.MedianOfMeans(mh.Gaussian(2.0), random_state=0).fit(X).weights_

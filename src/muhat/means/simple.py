@@ -33,6 +33,7 @@ class KernelMean(BaseKernelMean):
     Parameters
     ----------
     kernel : Kernel or "precomputed", default Gaussian()
+        The kernel, or "precomputed" where X is its Gram matrix. A bandwidth "median" becomes a number in ``fit``.
     features : Nystroem, optional
         Work in the span of landmarks, in memory that does not grow with n: ``fit`` for many rows, ``partial_fit`` for
         a stream. The weights are then those of the landmarks.
@@ -93,6 +94,7 @@ class ShrunkKernelMean(BaseKernelMean):
     Parameters
     ----------
     kernel : Kernel or "precomputed", default Gaussian()
+        The kernel, or "precomputed" where X is its Gram matrix. A bandwidth "median" becomes a number in ``fit``.
     shrinkage : "loo" or float in [0, 1], default "loo"
         The amount α; "loo" is the leave-one-out optimum.
     target : Element, optional

@@ -47,6 +47,7 @@ class SpectralKernelMean(BaseKernelMean):
     Parameters
     ----------
     kernel : Kernel or "precomputed", default Gaussian()
+        The kernel, or "precomputed" where X is its Gram matrix. A bandwidth "median" becomes a number in ``fit``.
     filter : Filter, default Tikhonov()
         Tikhonov, IteratedTikhonov, TruncatedSVD, Landweber or NuMethod. Leave-one-out costs O(n²) for each λ with
         Tikhonov; the others name their cost.

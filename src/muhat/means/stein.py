@@ -32,6 +32,7 @@ def oracle_shrinkage(kernel: Kernel, P: Measure, n: int, target: Element | None 
     kernel : Kernel
         With a numeric bandwidth, and closed-form expectations under P.
     P : GaussianMixture or Atoms
+        The distribution that the rows would be drawn from.
     n : int
         Sample size.
     target : Element, optional
@@ -73,6 +74,7 @@ def james_stein(X: Any, variance: float, target: Any = 0.0, positive_part: bool 
     Parameters
     ----------
     X : array of shape (n, d), d >= 3
+        The rows, one observation each.
     variance : float
         v, known.
     target : float or array of shape (d,), default 0.0
@@ -115,8 +117,8 @@ def james_stein_risk(theta: Any, variance: float, n: int) -> float:
 
     Examples
     --------
-    >>> from muhat.means.stein import james_stein_risk
-    >>> round(james_stein_risk([0.0, 0.0, 0.0, 0.0, 0.0], variance=1.0, n=1), 12)
+    >>> import muhat as mh
+    >>> round(mh.means.james_stein_risk([0.0, 0.0, 0.0, 0.0, 0.0], variance=1.0, n=1), 12)
     2.0
     """
     theta = check_weights("theta", theta, np.size(theta))

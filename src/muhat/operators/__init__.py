@@ -2,7 +2,7 @@
 
 from muhat.operators.centering import Centered, ShrunkKernelCenterer
 from muhat.operators.covariance import KernelCovariance
-from muhat.operators.operator import CovarianceOperator
+from muhat.operators.operator import CovarianceOperator, PairKernel
 from muhat.operators.pca import KernelPCA
 
 __all__ = [
@@ -10,5 +10,6 @@ __all__ = [
     "CovarianceOperator",
     "KernelCovariance",
     "KernelPCA",
+    "PairKernel",
     "ShrunkKernelCenterer",
 ]

@@ -32,7 +32,8 @@ class Centered(Kernel):
 
     Examples
     --------
-    >>> import numpy as np, muhat as mh
+    >>> import numpy as np
+    >>> import muhat as mh
     >>> X = np.array([[0.0], [1.0], [5.0]])
     >>> mean = mh.KernelMean(mh.Linear()).fit(X)
     >>> mh.Centered(mean.kernel_, mean.mean_)(X)
@@ -105,7 +106,8 @@ class ShrunkKernelCenterer(
 
     Examples
     --------
-    >>> import numpy as np, muhat as mh
+    >>> import numpy as np
+    >>> import muhat as mh
     >>> K = np.array([[2.0, 1.0], [1.0, 2.0]])
     >>> mh.ShrunkKernelCenterer().fit_transform(K)
     array([[ 0.5, -0.5],
@@ -150,6 +152,7 @@ class ShrunkKernelCenterer(
         Parameters
         ----------
         K : array of shape (m, n)
+            The Gram matrix.
 
         Returns
         -------

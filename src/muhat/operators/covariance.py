@@ -37,6 +37,7 @@ class KernelCovariance(RecipeHostMixin, ValueParametersMixin, BaseEstimator):
     Parameters
     ----------
     kernel_x : Kernel, default Gaussian()
+        The kernel of the rows of X. A bandwidth "median" becomes a number in ``fit``.
     kernel_y : Kernel, optional
         Default: as ``kernel_x``, with a bandwidth of its own where that is "median".
     mean : mean estimator, optional
@@ -64,7 +65,8 @@ class KernelCovariance(RecipeHostMixin, ValueParametersMixin, BaseEstimator):
 
     Examples
     --------
-    >>> import numpy as np, muhat as mh
+    >>> import numpy as np
+    >>> import muhat as mh
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(50, 2))
     >>> Y = X[:, :1] ** 2 + 0.1 * rng.normal(size=(50, 1))
@@ -101,6 +103,7 @@ class KernelCovariance(RecipeHostMixin, ValueParametersMixin, BaseEstimator):
         Parameters
         ----------
         X : array of shape (n, d), n >= 2
+            The rows, one observation each.
         Y : array of shape (n, e) or (n,), optional
             Default X: the covariance operator of X.
         **metadata

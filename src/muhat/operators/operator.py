@@ -48,8 +48,7 @@ class PairKernel(Kernel):
     Examples
     --------
     >>> import muhat as mh
-    >>> from muhat.operators.operator import PairKernel
-    >>> PairKernel(mh.Linear(), mh.Polynomial(degree=2), columns=1)([[2.0, 1.0], [3.0, 0.0]])
+    >>> mh.operators.PairKernel(mh.Linear(), mh.Polynomial(degree=2), columns=1)([[2.0, 1.0], [3.0, 0.0]])
     array([[16.,  6.],
            [ 6.,  9.]])
     """

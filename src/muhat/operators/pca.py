@@ -41,6 +41,7 @@ class KernelPCA(
     n_components : int, optional
         Default: all with a positive eigenvalue.
     kernel : Kernel or "precomputed", default Gaussian()
+        The kernel, or "precomputed" where X is its Gram matrix. A bandwidth "median" becomes a number in ``fit``.
     mean : mean estimator, optional
         A recipe for the centre. Default the plain average.
     covariance : mean estimator, optional
@@ -74,7 +75,8 @@ class KernelPCA(
 
     Examples
     --------
-    >>> import numpy as np, muhat as mh
+    >>> import numpy as np
+    >>> import muhat as mh
     >>> X = mh.paper_mixture(5, random_state=0).sample(40, random_state=0)
     >>> pca = mh.KernelPCA(2, mean=mh.ShrunkKernelMean()).fit(X)
     >>> pca.transform(X).shape
@@ -276,6 +278,7 @@ class KernelPCA(
         Parameters
         ----------
         X : array of shape (m, d)
+            The rows, one observation each.
         of : "centred" or "feature", default "centred"
             "centred": :math:`\|\tilde\phi(z) - P\tilde\phi(z)\|^2`, of the centred feature. "feature":
             :math:`\|\phi(z) - P\phi(z)\|^2`, as the paper writes it.

@@ -60,10 +60,10 @@ class WhitenedBagsDisplay:
     Examples
     --------
     >>> import numpy as np
-    >>> from muhat.plotting.bags import WhitenedBagsDisplay
+    >>> import muhat as mh
     >>> rng = np.random.default_rng(0)
     >>> bags = [rng.normal(size=(10, 2)) * [9, 1] for _ in range(30)]
-    >>> display = WhitenedBagsDisplay.from_bags(bags)
+    >>> display = mh.plotting.WhitenedBagsDisplay.from_bags(bags)
     >>> display.whitened.shape
     (30, 2)
     """
@@ -91,6 +91,7 @@ class WhitenedBagsDisplay:
         Parameters
         ----------
         bags : sequence of arrays of shape (n_i, d)
+            The bags: one matrix of rows each, all with d columns.
         y : array of shape (n,), optional
             Classes, for the colours alone: neither map learns from them.
         kernel, mean, ridge

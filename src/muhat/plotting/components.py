@@ -18,10 +18,10 @@ class KernelPCADisplay(Display):
 
     Examples
     --------
-    >>> import numpy as np, muhat as mh
-    >>> from muhat.plotting.components import KernelPCADisplay
+    >>> import numpy as np
+    >>> import muhat as mh
     >>> X = np.random.default_rng(0).normal(size=(30, 3))
-    >>> display = KernelPCADisplay.from_estimator(mh.KernelPCA(2).fit(X), X, y=X[:, 0] > 0)
+    >>> display = mh.plotting.KernelPCADisplay.from_estimator(mh.KernelPCA(2).fit(X), X, y=X[:, 0] > 0)
     """
 
     scores: Array

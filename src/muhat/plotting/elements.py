@@ -90,10 +90,10 @@ class KernelMeanDisplay(ElementDisplay):
 
     Examples
     --------
-    >>> import numpy as np, muhat as mh
-    >>> from muhat.plotting.elements import KernelMeanDisplay
+    >>> import numpy as np
+    >>> import muhat as mh
     >>> X = np.random.default_rng(0).normal(size=(30, 2))
-    >>> display = KernelMeanDisplay.from_estimator(mh.ShrunkKernelMean().fit(X), X)
+    >>> display = mh.plotting.KernelMeanDisplay.from_estimator(mh.ShrunkKernelMean().fit(X), X)
     """
 
     @classmethod
@@ -110,12 +110,12 @@ class WitnessDisplay(ElementDisplay):
 
     Examples
     --------
-    >>> import numpy as np, muhat as mh
-    >>> from muhat.plotting.elements import WitnessDisplay
+    >>> import numpy as np
+    >>> import muhat as mh
     >>> rng = np.random.default_rng(0)
     >>> X, Y = rng.normal(size=(30, 1)), rng.laplace(size=(30, 1))
     >>> kernel = mh.Gaussian().resolve(np.vstack([X, Y]))
-    >>> display = WitnessDisplay.from_elements(mh.embed(kernel, X), mh.embed(kernel, Y), X, Y)
+    >>> display = mh.plotting.WitnessDisplay.from_elements(mh.embed(kernel, X), mh.embed(kernel, Y), X, Y)
     """
 
     @classmethod

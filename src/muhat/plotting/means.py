@@ -24,6 +24,7 @@ class LooPathDisplay(Display):
     Parameters
     ----------
     path : ScorePath
+        The file, an ``.npz`` archive.
     chosen : float
         0 and inf, limits of λ, lie at the ends of the curve.
     score : float
@@ -34,9 +35,8 @@ class LooPathDisplay(Display):
     Examples
     --------
     >>> import muhat as mh
-    >>> from muhat.plotting.means import LooPathDisplay
     >>> X = mh.paper_mixture(10, random_state=0).sample(20, random_state=0)
-    >>> display = LooPathDisplay.from_estimator(mh.SpectralKernelMean().fit(X))
+    >>> display = mh.plotting.LooPathDisplay.from_estimator(mh.SpectralKernelMean().fit(X))
     """
 
     path: ScorePath
@@ -87,10 +87,10 @@ class BandsDisplay(Display):
 
     Examples
     --------
-    >>> import numpy as np, muhat as mh
-    >>> from muhat.plotting.means import BandsDisplay
+    >>> import numpy as np
+    >>> import muhat as mh
     >>> X = np.random.default_rng(0).normal(size=(40, 1))
-    >>> display = BandsDisplay.from_estimator(mh.KernelMean().fit(X), X)
+    >>> display = mh.plotting.BandsDisplay.from_estimator(mh.KernelMean().fit(X), X)
     >>> display.bands
     Bands(n_points=200, mean_width=0.163..., level=0.95, method='jackknife')
     """
@@ -202,11 +202,11 @@ class SharesDisplay(Display):
 
     Examples
     --------
-    >>> import numpy as np, muhat as mh
-    >>> from muhat.plotting.means import SharesDisplay
+    >>> import numpy as np
+    >>> import muhat as mh
     >>> X = np.random.default_rng(0).normal(size=(20, 5))
     >>> means = [mh.AdaptiveKernelMean(mh.Gaussian(width)).fit(X) for width in (0.5, 2.0)]
-    >>> display = SharesDisplay.from_estimator(*means, labels=["narrow", "wide"])
+    >>> display = mh.plotting.SharesDisplay.from_estimator(*means, labels=["narrow", "wide"])
     >>> display.ax_.get_xlabel()
     'weight'
     """

@@ -47,7 +47,8 @@ class Tikhonov(Filter):
 
     Examples
     --------
-    >>> import numpy as np, muhat as mh
+    >>> import numpy as np
+    >>> import muhat as mh
     >>> mh.Tikhonov()(np.array([0.0, 1.0, 3.0]), lam=1.0)
     array([0.  , 0.5 , 0.75])
     """
@@ -65,9 +66,15 @@ class Tikhonov(Filter):
 class IteratedTikhonov(Filter):
     """h(g) = 1 − (λ / (g + λ))^``n_iter``. One leave-one-out score costs O(n_iter · n³).
 
+    Parameters
+    ----------
+    n_iter : int, default 2
+        Number of Tikhonov steps, each on the residual of the one before.
+
     Examples
     --------
-    >>> import numpy as np, muhat as mh
+    >>> import numpy as np
+    >>> import muhat as mh
     >>> mh.IteratedTikhonov(n_iter=2)(np.array([0.0, 1.0, 3.0]), lam=1.0)
     array([0.    , 0.75  , 0.9375])
     """
@@ -90,7 +97,8 @@ class TruncatedSVD(Filter):
 
     Examples
     --------
-    >>> import numpy as np, muhat as mh
+    >>> import numpy as np
+    >>> import muhat as mh
     >>> mh.TruncatedSVD()(np.array([0.0, 1.0, 3.0]), lam=1.0)
     array([0., 1., 1.])
     """
@@ -117,9 +125,15 @@ class Landweber(Filter):
 
     Leave-one-out runs all refits at once, O(n³) a step, ``max_iter`` steps.
 
+    Parameters
+    ----------
+    max_iter : int, default 300
+        Largest number of steps that leave-one-out may choose.
+
     Examples
     --------
-    >>> import numpy as np, muhat as mh
+    >>> import numpy as np
+    >>> import muhat as mh
     >>> mh.Landweber()(np.array([0.0, 1.0, 2.0]), lam=1.0)
     array([0.  , 0.75, 1.  ])
     """
@@ -148,9 +162,17 @@ class NuMethod(Filter):
     1 − h is the Jacobi polynomial P_t^(2ν−½, −½)(1 − 2g/g_max), divided by its value at g = 0.
     Leave-one-out runs all refits at once, O(n³) a step, ``max_iter`` steps.
 
+    Parameters
+    ----------
+    nu : float > 0, default 1.0
+        The ν of the method: the number of derivatives that it can make use of.
+    max_iter : int, default 50
+        Largest number of steps that leave-one-out may choose.
+
     Examples
     --------
-    >>> import numpy as np, muhat as mh
+    >>> import numpy as np
+    >>> import muhat as mh
     >>> mh.NuMethod()(np.array([0.0, 1.0, 2.0]), lam=1.0).round(3)
     array([0. , 0.6, 1.2])
     """

@@ -98,8 +98,8 @@ def simple_scores(K: Any, alphas: Any) -> Array:
     Examples
     --------
     >>> import numpy as np
-    >>> from muhat.shrinkage.scores import simple_scores
-    >>> simple_scores(np.eye(2), [0.0, 0.5, 1.0])
+    >>> import muhat as mh
+    >>> mh.shrinkage.simple_scores(np.eye(2), [0.0, 0.5, 1.0])
     array([2.  , 1.25, 1.  ])
     """
     K = _gram_matrix(K)
@@ -123,8 +123,8 @@ def deletion_scores(K: Any, lams: Any) -> Array:
     Examples
     --------
     >>> import numpy as np
-    >>> from muhat.shrinkage.scores import deletion_scores
-    >>> deletion_scores(np.eye(2), [0.0, 1.0, np.inf])
+    >>> import muhat as mh
+    >>> mh.shrinkage.deletion_scores(np.eye(2), [0.0, 1.0, np.inf])
     array([2.  , 1.25, 1.  ])
     """
     spectrum = whole_spectrum(_gram_matrix(K))
@@ -151,8 +151,8 @@ def theorem4_scores(K: Any, lams: Any) -> Array:
     Examples
     --------
     >>> import numpy as np
-    >>> from muhat.shrinkage.scores import theorem4_scores
-    >>> theorem4_scores(np.eye(2), [0.0, 1.0, np.inf]).round(4)
+    >>> import muhat as mh
+    >>> mh.shrinkage.theorem4_scores(np.eye(2), [0.0, 1.0, np.inf]).round(4)
     array([2.    , 1.1111, 1.    ])
     """
     return Theorem4Score(whole_spectrum(_gram_matrix(K))).at(lams)
