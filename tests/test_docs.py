@@ -14,7 +14,6 @@ from pathlib import Path
 
 import draw
 import pytest
-from rooms import ROOMS
 
 import muhat as mh
 
@@ -44,7 +43,7 @@ def test_every_public_name_is_in_the_reference():
     assert documented() >= set(mh.__all__)
 
 
-@pytest.mark.parametrize("room", ROOMS)
+@pytest.mark.parametrize("room", mh._ROOMS)
 def test_every_public_name_of_a_room_is_in_the_reference(room):
     names = getattr(importlib.import_module(f"muhat.{room}"), "__all__", [])
     assert {name for name in names if name not in mh.__all__ and f"{room}.{name}" not in documented()} == set()
