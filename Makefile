@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: reproduce test quick lint docs clean
+.PHONY: oldest reproduce test quick lint docs clean
 
 # The environment is made without ensurepip, which Debian's own Python may lack.
 $(BIN)/python:
@@ -25,6 +25,13 @@ lint: $(VENV)/.lint
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+# The oldest versions that pyproject.toml allows, in an environment of their own.
+oldest:
+	$(PYTHON) -m venv --without-pip $(VENV)-oldest
+	$(PYTHON) tests/oldest_versions.py > $(VENV)-oldest/constraints.txt
+	$(PYTHON) -m pip --python $(VENV)-oldest/bin/python install -q pip -c $(VENV)-oldest/constraints.txt -e '.[test]'
+	OPENBLAS_NUM_THREADS=1 $(VENV)-oldest/bin/python -m pytest -n auto --dist loadfile tests/kernels tests/shrinkage tests/means tests/operators tests/bags tests/inference
+
 reproduce: $(VENV)/.reproduce
 	$(BIN)/muhat reproduce --quick --out report
 
@@ -34,4 +41,4 @@ docs: $(VENV)/.docs
 	$(BIN)/sphinx-build -W --keep-going -b html docs site
 
 clean:
-	rm -rf $(VENV) site docs/gallery docs/generated report .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-oldest site docs/gallery docs/generated report .mypy_cache .ruff_cache .pytest_cache .hypothesis

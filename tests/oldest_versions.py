@@ -1,0 +1,24 @@
+"""The oldest versions that pyproject.toml allows, as constraints for pip: ``python tests/oldest_versions.py``."""
+
+import re
+import tomllib
+from pathlib import Path
+
+PROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+def lower_bounds() -> dict[str, str]:
+    """Name of each dependency, those of all extras included, and the version that its lower bound names."""
+    extras = PROJECT["optional-dependencies"].values()
+    declared = [*PROJECT["dependencies"], *(line for lines in extras for line in lines)]
+    found = {}
+    for line in declared:
+        match = re.fullmatch(r"([\w.-]+)(?:\[[\w,]+\])?>=([\w.]+)", line)
+        if match:
+            found[match[1]] = match[2]
+    return found
+
+
+if __name__ == "__main__":
+    for name, bound in lower_bounds().items():
+        print(f"{name}=={bound}.*" if bound.count(".") < 2 else f"{name}=={bound}")
