@@ -30,7 +30,7 @@ oldest:
 	$(PYTHON) -m venv --without-pip $(VENV)-oldest
 	$(PYTHON) tests/oldest_versions.py > $(VENV)-oldest/constraints.txt
 	$(PYTHON) -m pip --python $(VENV)-oldest/bin/python install -q pip -c $(VENV)-oldest/constraints.txt -e '.[test]'
-	OPENBLAS_NUM_THREADS=1 $(VENV)-oldest/bin/python -m pytest -n auto --dist loadfile tests/kernels tests/shrinkage tests/means tests/operators tests/bags tests/inference
+	OPENBLAS_NUM_THREADS=1 $(VENV)-oldest/bin/python -m pytest -n auto --dist loadfile -m "not slow" tests
 
 reproduce: $(VENV)/.reproduce
 	$(BIN)/muhat reproduce --quick --out report
