@@ -105,7 +105,7 @@ for seed in range(SPLITS):
     train, test = train_test_split(wine, test_size=0.3, random_state=seed)
     for name, parts in SCENARIOS.items():
         pca = mh.KernelPCA(20, **parts).fit(train)
-        errors[name].append([pca.reconstruction_error(test, of=of) for of in ("centred", "feature")])
+        errors[name].append([pca.reconstruction_error(test, of=of) for of in ("centered", "feature")])
 standard = np.array(errors["standard"])
 print(f"{'error / standard (better in)':<30}{'centred feature':>20}{'feature':>20}")
 for name, pairs in errors.items():

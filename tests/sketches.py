@@ -15,7 +15,7 @@ FEATURES = {
     "fourier": Fourier(mh.Gaussian(1.0), 30, random_state=0).fit(X),
     "laplace": Fourier(mh.Laplace(1.0), 30, random_state=0).fit(X),
 }
-FULL = {"second_moment": True, "reservoir": 50}
+FULL = {"second_moment": True, "reservoir_size": 50}
 
 
 def states(sketch):

@@ -110,7 +110,7 @@ CASES = [
     ("scores, not square", lambda: deletion_scores(K[:3], [1.0]), ValueError, r"K has shape \(3, 8\)"),
     # elements
     ("two spaces", lambda: F.inner(mh.embed(mh.Laplace(1.0), X)), ValueError, r"Gaussian.* and Laplace.*pooled"),
-    ("no element", lambda: F.inner(X), ValueError, r"is no element; .*embed rows"),
+    ("no element", lambda: F.inner(X), ValueError, r"is not an element; .*embed rows"),
     ("too few weights", lambda: mh.embed(mh.Linear(), X, weights=[1.0]), ValueError, r"weights has shape \(1,\)"),
     ("weights NaN", lambda: mh.embed(mh.Linear(), X, weights=[np.nan] * 8), ValueError, "weights must be finite"),
     # weights of rows

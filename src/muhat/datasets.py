@@ -189,15 +189,15 @@ def _find_table(
             return _from_openml(table)
         except OSError as error:
             raise ValueError(
-                f"the table {name!r} could not be fetched from OpenML ({error}); try again, or name by data= or the "
-                f"environment variable {DATA_VARIABLE} a folder that holds uci/{name}.csv"
+                f"the table {name!r} could not be fetched from OpenML ({error}); try again, or pass data= (or set "
+                f"the environment variable {DATA_VARIABLE}) to a folder that holds uci/{name}.csv"
             ) from error
     fetch = f"pass download=True to fetch it from OpenML (data_id={table.openml})"
     if table.openml is None:
         fetch = "get it from archive.ics.uci.edu (OpenML's copy lacks five of its rows)"
     raise ValueError(
-        f"the table {name!r} was not found: {fetch}, or name by data= or the environment variable {DATA_VARIABLE} a "
-        f"folder that holds uci/{name}.csv (a header, {table.shape[1]} numeric columns, last column target)"
+        f"the table {name!r} was not found: {fetch}, or pass data= (or set the environment variable {DATA_VARIABLE}) "
+        f"to a folder that holds uci/{name}.csv (a header, {table.shape[1]} numeric columns, last column target)"
     )
 
 
@@ -245,7 +245,9 @@ def _encoded(labels: list[str]) -> tuple[NDArray[np.intp], list[str]]:
 
 def _check_table(name: str, table: _Table, X: Array, target: NDArray[Any]) -> None:
     if X.shape != table.shape:
-        raise ValueError(f"the table {name!r} has shape {X.shape} and must have {table.shape}; this is another version")
+        raise ValueError(
+            f"the table {name!r} has shape {X.shape} and must have {table.shape}; this file is another version"
+        )
     values = X if table.class_sizes else np.column_stack([X, target])
     same_classes = not table.class_sizes or tuple(np.sort(np.bincount(target))) == table.class_sizes
     if not same_classes or _checksum(values[np.lexsort(values.T[::-1])]) != table.checksum:
@@ -294,8 +296,8 @@ def load_bags(name: str, *, data: str | os.PathLike[str] | None = None) -> Bunch
     path = _data_file(data, "groups", f"{name}.npz")
     if path is None:
         raise ValueError(
-            f"the bags {name!r} were not found: name by data= or the environment variable {DATA_VARIABLE} a folder "
-            f"that holds groups/{name}.npz; `muhat prepare --help` says how to make it"
+            f"the bags {name!r} were not found: pass data= (or set the environment variable {DATA_VARIABLE}) to a "
+            f"folder that holds groups/{name}.npz; `muhat prepare --help` says how to make it"
         )
     with np.load(path, allow_pickle=False) as file:
         arrays = {key: file[key] for key in file.files}

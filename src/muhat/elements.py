@@ -52,7 +52,7 @@ class Element:
             raise ValueError("an element needs at least one measure; see muhat.embed")
         widths = {measure.n_features for measure in measures}
         if len(widths) > 1:
-            raise ValueError(f"the measures live in {sorted(widths)} dimensions; they must share one space")
+            raise ValueError(f"the measures have {sorted(widths)} dimensions; pass measures with the same columns")
         self.kernel = kernel
         self.measures = _collected(measures)
 
@@ -127,16 +127,16 @@ class Element:
     def _check_same_space(self, other: Element) -> None:
         if not isinstance(other, Element):
             raise ValueError(
-                f"{shorten(repr(other), 80)} is no element; take the mean_ of a fitted estimator, or embed rows: "
+                f"{shorten(repr(other), 80)} is not an element; use the mean_ of a fitted estimator, or embed rows: "
                 f"muhat.embed(kernel, X)"
             )
         if self.kernel != other.kernel:
             raise ValueError(
-                f"elements of two spaces meet: {self.kernel!r} and {other.kernel!r}. Resolve the kernel once, on "
-                f"the pooled data, and use it for both: kernel = kernel.resolve(np.vstack([X, Y]))"
+                f"the elements are in two spaces, {self.kernel!r} and {other.kernel!r}. Resolve the kernel once, "
+                f"on the pooled data, and use it for both: kernel = kernel.resolve(np.vstack([X, Y]))"
             )
         if self.n_features != other.n_features:
-            raise ValueError(f"elements over {self.n_features} and {other.n_features} dimensions meet")
+            raise ValueError(f"elements have {self.n_features} and {other.n_features} dimensions; use the same columns")
 
     def __repr__(self) -> str:
         space = _counted(self.n_features, "dimension")
@@ -219,7 +219,7 @@ def embed(kernel: Kernel, P: Any, weights: Any = None) -> Element:
     check_kernel("kernel", kernel)
     if isinstance(P, Atoms | Gaussians):
         if weights is not None:
-            raise ValueError("weights go with an array of rows; a measure has its own")
+            raise ValueError("weights= is for an array of rows, and a measure has its own; leave weights= out")
         measure: Measure = P
     else:
         points = kernel.points(P)

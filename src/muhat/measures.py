@@ -188,7 +188,9 @@ class GaussianMixture(Gaussians):
         """
         X = check_rows(X)
         if X.shape[1] != self.n_features:
-            raise ValueError(f"X has {X.shape[1]} columns and the mixture lives in {self.n_features} dimensions")
+            raise ValueError(
+                f"X has {X.shape[1]} columns and the mixture has {self.n_features}; pass rows with the same columns"
+            )
         logs = np.column_stack([_log_normal(X, *component) for component in self.components()])
         return logsumexp(logs, axis=1, b=self.weights)
 
@@ -196,7 +198,7 @@ class GaussianMixture(Gaussians):
 def _full_covariances(covariances: Any, k: int, d: int) -> Array:
     covariances = np.asarray(covariances, dtype=np.float64)
     if not np.isfinite(covariances).all():
-        raise ValueError("covariances must be finite")
+        raise ValueError("covariances must be finite; remove NaN and infinity")
     if covariances.shape == (k,):
         covariances = covariances[:, None] * np.ones(d)
     if covariances.shape == (k, d):

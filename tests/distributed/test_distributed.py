@@ -25,7 +25,7 @@ from muhat.distributed import cluster as over_workers
 from muhat.distributed.cluster import bag_gram, map_cells, mmd_distance, sketch_collection
 from muhat.distributed.tasks import sketch_block
 
-SETTINGS = {"plain": {}, "full": {"second_moment": True, "reservoir": 40}}
+SETTINGS = {"plain": {}, "full": {"second_moment": True, "reservoir_size": 40}}
 
 
 @pytest.fixture(scope="module")

@@ -77,8 +77,8 @@ def test_bad_collections(client):
 
     array = chunked(X)
     bad = {
-        r"unknown sizes; {}\.compute_chunk_sizes\(\)": array[array[:, 0] > 0],
-        r"columns in chunks; make rows whole by {}\.rechunk\(\{{0: 'auto', 1: -1\}}\)": array.rechunk((60, 1)),
+        r"unknown sizes; call {}\.compute_chunk_sizes\(\)": array[array[:, 0] > 0],
+        r"columns in chunks; use {}\.rechunk\(\{{0: 'auto', 1: -1\}}\)": array.rechunk((60, 1)),
         r"{} has shape \(230,\) and must have two dimensions": array[:, 0],
         r"{} has shape \(0, 3\) and must have at least one row": array[:0],
         r"{} is one ndarray and must be a Dask array or a list of blocks; dask\.array\.from_array": X,
@@ -109,20 +109,22 @@ REFUSED = {
     r"data\[0\]: X has shape \(230, 2\) and must have 3": lambda: sketch_collection(SKETCH, chunked(X[:, :2], -1)),
     r"Nystroem instance is not fitted": lambda: sketch_collection(mh.Nystroem(), chunked(X)),
     r"features=None must be fitted features": lambda: sketch_collection(None, chunked(X)),
-    r"reservoir=-1 must be": lambda: sketch_collection(SKETCH, chunked(X), reservoir=-1),
+    r"reservoir_size=-1 must be": lambda: sketch_collection(SKETCH, chunked(X), reservoir_size=-1),
     r"Y\[1\]: Input.* NaN": lambda: mmd_distance([X], [X, with_nan()], NARROW),
-    r"rows of 3 and of 2 columns meet": lambda: mmd_distance(chunked(X), chunked(Y[:, :2]), NARROW),
+    r"some rows have 3 columns and others 2": lambda: mmd_distance(chunked(X), chunked(Y[:, :2]), NARROW),
     r"Linear\(\) overflows on these rows": lambda: mmd_distance(chunked(1e200 * X), chunked(Y), mh.Linear()),
     r"unbiased=True needs at least 2": lambda: mmd_distance(chunked(X), [Y[:1]], NARROW, unbiased=True),
     r"X has 0 and Y has 150 row\(s\); unbiased=False needs": lambda: mmd_distance([X[:0]], [Y], NARROW),
     r"Fourier instance is not fitted": lambda: mmd_distance(chunked(X), chunked(Y), mh.Fourier()),
     r"kernel='rbf' must be a kernel object": lambda: mmd_distance(chunked(X), chunked(Y), "rbf"),
-    r"find the median on a sample, kernel\.resolve": lambda: mmd_distance([X], [Y], 2.0 * mh.Gaussian() + mh.Linear()),
+    r"needs a number as its bandwidth; pass kernel\.resolve": lambda: mmd_distance(
+        [X], [Y], 2.0 * mh.Gaussian() + mh.Linear()
+    ),
     r"bags must be a list of matrices": lambda: bag_gram(X),
     r"bags\[1\] has 2 columns": lambda: bag_gram([X, X[:, :2]]),
-    r"of 3 and of 2 columns": lambda: bag_gram([*delayed_blocks(ONE, 1), X[:, :2]], NARROW),
+    r"have 3 columns and others 2": lambda: bag_gram([*delayed_blocks(ONE, 1), X[:, :2]], NARROW),
     r"bags\[1\]: .*0 sample": lambda: bag_gram([*delayed_blocks(ONE, 1), X[:0]], NARROW),
-    r"bandwidth='median'\): find the median": lambda: bag_gram(delayed_blocks(ONE, 1)),
+    r"bandwidth='median'\) needs a number": lambda: bag_gram(delayed_blocks(ONE, 1)),
     r"overflows on these rows": lambda: bag_gram([1e200 * X, X], mh.Linear()),
     r"mean='plain' must be None": lambda: bag_gram(BAGS, mean="plain"),
     r"level2=3 must be": lambda: bag_gram(BAGS, level2=3),

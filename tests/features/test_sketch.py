@@ -95,7 +95,7 @@ def test_spectral_shrinkage_with_all_rows_in_the_reservoir(name, estimate):
     settings = {"lam": "loo", **ESTIMATES[estimate][0]}
     rows = np.concatenate([X[:60], X[:20], X[:5]])
     Z = FEATURES[name].transform(rows)
-    sketch = MeanSketch(FEATURES[name], second_moment=True, reservoir=100).update(rows)
+    sketch = MeanSketch(FEATURES[name], second_moment=True, reservoir_size=100).update(rows)
     want = feature_mean(Z, **settings)
     got = sketch.choose(**settings)
     assert_allclose(got.score, want.score, rtol=1e-10)
@@ -109,7 +109,7 @@ def test_deletion_from_a_sample_is_near_that_of_all_rows():
     want = feature_mean(features.transform(rows))
     assert 1 < want.lam < 1000
     for seed in range(5):
-        sketch = MeanSketch(features, second_moment=True, reservoir=200, random_state=seed).update(rows)
+        sketch = MeanSketch(features, second_moment=True, reservoir_size=200, random_state=seed).update(rows)
         got = sketch.choose("loo")
         assert len(sketch._kept.rows) == 200
         assert_allclose(got.lam, want.lam, rtol=0.15)
@@ -160,26 +160,26 @@ def test_merge_is_in_place_and_plus_is_not():
 
 @pytest.mark.parametrize("name", FEATURES)
 def test_downdate_undoes_update(name):
-    sketch = MeanSketch(FEATURES[name], second_moment=True, reservoir=300).update(X[:80])
-    want = MeanSketch(FEATURES[name], second_moment=True, reservoir=300).update(X[:80])
+    sketch = MeanSketch(FEATURES[name], second_moment=True, reservoir_size=300).update(X[:80])
+    want = MeanSketch(FEATURES[name], second_moment=True, reservoir_size=300).update(X[:80])
     assert_equal_sketches(sketch.update(X[80:]).downdate(X[80:]), want)
-    assert_equal_sketches(sketch.downdate(X[:80]), MeanSketch(FEATURES[name], second_moment=True, reservoir=300))
+    assert_equal_sketches(sketch.downdate(X[:80]), MeanSketch(FEATURES[name], second_moment=True, reservoir_size=300))
     assert not sketch._sums.moment.any()
 
 
 def test_a_reservoir_stays_a_sample_after_downdates():
     """Those of the remaining rows whose keys are below the limit; rows that left do not come back."""
-    sketch = MeanSketch(FEATURES["fourier"], reservoir=50).update(X).downdate(X[:150])
+    sketch = MeanSketch(FEATURES["fourier"], reservoir_size=50).update(X).downdate(X[:150])
     limit = sketch._kept.limit
     keys = row_keys(X, 0)
     assert_array_equal(np.sort(keys[150:][keys[150:] < limit]), sketch._kept.keys)
     again = sketch.update(X[:150])
-    assert_equal_sketches(again, MeanSketch(FEATURES["fourier"], reservoir=50).update(X))
+    assert_equal_sketches(again, MeanSketch(FEATURES["fourier"], reservoir_size=50).update(X))
 
 
 def test_the_reservoir_counts_repetitions():
     rows = np.concatenate([X[:10], X[:4], X[:4], -0.0 * X[:1], 0.0 * X[:1]])
-    kept = MeanSketch(FEATURES["fourier"], reservoir=20).update(rows)._kept
+    kept = MeanSketch(FEATURES["fourier"], reservoir_size=20).update(rows)._kept
     assert len(kept.rows) == 11
     assert sorted(kept.counts.tolist()) == [1] * 6 + [2] + [3] * 4
 
@@ -234,7 +234,7 @@ def test_memory_does_not_grow_with_the_rows():
 
     def peak(n):
         rows = np.broadcast_to(X[:1], (n, 3))
-        sketch = MeanSketch(features, reservoir=10)
+        sketch = MeanSketch(features, reservoir_size=10)
         tracemalloc.start()
         sketch.update(rows)
         used = tracemalloc.get_traced_memory()[1]

@@ -19,7 +19,7 @@ from muhat.features.sums import feature_mean
 
 
 @pytest.mark.parametrize("name", FEATURES)
-@pytest.mark.parametrize("settings", [{}, FULL, {"reservoir": 7, "random_state": 3}], ids=str)
+@pytest.mark.parametrize("settings", [{}, FULL, {"reservoir_size": 7, "random_state": 3}], ids=str)
 def test_a_saved_sketch_comes_back(name, settings, tmp_path):
     sketch = MeanSketch(FEATURES[name], **settings).update(X[:100])
     sketch.save(tmp_path / "sketch.npz")
@@ -75,7 +75,7 @@ DAMAGE = {
 def test_damaged_files_are_refused(case, tmp_path):
     MeanSketch(FEATURES["nystroem"], **FULL).update(X).save(tmp_path / "good.npz")
     path = changed(tmp_path / "good.npz", tmp_path / "bad.npz", **DAMAGE[case])
-    with pytest.raises(ValueError, match=r"bad\.npz is no sketch"):
+    with pytest.raises(ValueError, match=r"bad\.npz is not a sketch"):
         MeanSketch.load(path)
 
 
@@ -86,7 +86,7 @@ def test_other_files_are_refused(tmp_path):
     np.savez(tmp_path / "object.npz", header=np.array({"a": 1}, dtype=object))
     np.save(tmp_path / "array.npy", np.ones(3))
     for name in ("text", "empty", "other.npz", "object.npz", "array.npy"):
-        with pytest.raises(ValueError, match=f"{name} is no sketch"):
+        with pytest.raises(ValueError, match=f"{name} is not a sketch"):
             MeanSketch.load(tmp_path / name)
     with pytest.raises(FileNotFoundError):
         MeanSketch.load(tmp_path / "nowhere")
@@ -110,29 +110,29 @@ FUNCTION = Nystroem(mh.as_kernel(RBF(1.0)), 5, random_state=0).fit(X)
 BAD = {
     "other features": (
         lambda: sketch().merge(sketch("fourier")),
-        r"two features meet \(fingerprints .*fit features once",
+        r"different features \(fingerprints .*fit the features once",
     ),
-    "sum of other features": (lambda: sketch() + sketch("fourier"), "two features meet"),
-    "distance of other features": (lambda: sketch().distance(sketch("linear")), "two features meet"),
+    "sum of other features": (lambda: sketch() + sketch("fourier"), "have different features"),
+    "distance of other features": (lambda: sketch().distance(sketch("linear")), "have different features"),
     "other settings": (lambda: sketch().merge(sketch(second_moment=True)), "second_moment=True of the other .* False"),
-    "other reservoir": (lambda: sketch(reservoir=3).merge(sketch()), "reservoir=0 of the other .* must be 3"),
+    "other reservoir": (lambda: sketch(reservoir_size=3).merge(sketch()), "reservoir_size=0 of the other .* must be 3"),
     "other seed": (lambda: sketch(random_state=1) + sketch(), "random_state=0 of the other .* must be 1"),
-    "no sketch": (lambda: sketch().merge(X), "is no MeanSketch"),
-    "too many rows": (lambda: sketch(rows=X[:5]).downdate(X), "300 rows to take away and the sketch holds 5"),
-    "unseen rows": (lambda: sketch(reservoir=300).downdate(X[:3] + 1), "has not seen so often"),
-    "seen once": (lambda: sketch(reservoir=300).downdate(X[[0, 0]]), "has not seen so often"),
+    "no sketch": (lambda: sketch().merge(X), "is not a MeanSketch"),
+    "too many rows": (lambda: sketch(rows=X[:5]).downdate(X), "300 rows to remove and the sketch holds only 5"),
+    "unseen rows": (lambda: sketch(reservoir_size=300).downdate(X[:3] + 1), "more often than the sketch has seen it"),
+    "seen once": (lambda: sketch(reservoir_size=300).downdate(X[[0, 0]]), "more often than the sketch has seen it"),
     "empty": (lambda: MeanSketch(FEATURES["linear"]).mean_features(), r"empty; call update\(X\) first"),
     "empty shrinkage": (lambda: MeanSketch(FEATURES["linear"]).shrinkage(), "empty"),
     "empty element": (lambda: MeanSketch(FEATURES["linear"]).mean_element(), "empty"),
-    "element of Fourier": (lambda: sketch("fourier").mean_element(), r"Fourier features are no .* mean_features\(\)"),
+    "element of Fourier": (lambda: sketch("fourier").mean_element(), r"Fourier features are not .* mean_features\(\)"),
     "no second moment": (lambda: sketch().mean_features("theorem4"), "second_moment=True"),
     "no second moment, number": (lambda: sketch().mean_features(0.5), "second_moment=True"),
-    "no reservoir": (lambda: sketch(second_moment=True).mean_features("loo"), "reservoir=1000"),
+    "no reservoir": (lambda: sketch(second_moment=True).mean_features("loo"), "reservoir_size=1000"),
     "lam": (lambda: sketch().mean_features(-1.0), r'lam=-1.0 must be .*"loo" or "theorem4"'),
     "lam text": (lambda: sketch().choose("gcv"), "lam='gcv' must be"),
     "scale": (lambda: sketch().choose(0.0, -1), r'scale=-1 must be .*"loo"'),
     "theorem4, scale": (lambda: sketch(second_moment=True).choose("theorem4", "loo"), "scale=.* use scale=1.0"),
-    "one row": (lambda: sketch(rows=X[:1]).shrinkage(), "needs 2 rows, and there are 1"),
+    "one row": (lambda: sketch(rows=X[:1]).shrinkage(), "needs 2 rows, not 1"),
     "width": (lambda: sketch(rows=X[:, :2]), r"X has shape \(300, 2\) and must have 3 columns"),
     "width of a call": (lambda: sketch()(X[:, :2]), "must have 3 columns"),
     "one dimension": (lambda: sketch(rows=X[:, 0]), r"X has shape \(300,\)"),
@@ -141,7 +141,10 @@ BAD = {
     "overflow": (lambda: sketch("linear", rows=np.full((2, 3), 1e160)), "overflow"),
     "refitted": (lambda: refitted().update(X), "fitted again since"),
     "features": (lambda: MeanSketch(mh.Gaussian(1.0)), "features=Gaussian.* must be fitted features"),
-    "reservoir": (lambda: MeanSketch(FEATURES["linear"], reservoir=-1), "reservoir=-1 must be a whole number"),
+    "reservoir": (
+        lambda: MeanSketch(FEATURES["linear"], reservoir_size=-1),
+        "reservoir_size=-1 must be a whole number",
+    ),
     "seed": (lambda: MeanSketch(FEATURES["linear"], random_state=None), "random_state=None must be a whole number"),
     "function to a file": (lambda: MeanSketch(FUNCTION).save("never"), "cannot be saved; pickle"),
     "feature mean of one row": (lambda: feature_mean(X[:1]), "minimum of 2"),
@@ -170,7 +173,7 @@ def test_bad_rows_leave_the_sketch_as_it_was(monkeypatch):
     for change in (held.update, held.downdate):
         with pytest.raises(ValueError, match="NaN"):
             change(rows)
-    with pytest.raises(ValueError, match="has not seen"):
+    with pytest.raises(ValueError, match="than the sketch has seen"):
         held.downdate(held._kept.rows[[0, 0]])
     assert_equal_sketches(held, want, tol=0.0)
 

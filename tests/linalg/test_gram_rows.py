@@ -102,7 +102,7 @@ def test_block_must_be_a_count(block):
 def test_a_dask_array_of_unknown_size():
     X = pytest.importorskip("dask.array").from_array(sample(20), chunks=(5, 4))
     unknown = X[X[:, 0] > 0]
-    with pytest.raises(ValueError, match=r"X has chunks of unknown sizes; X\.compute_chunk_sizes\(\) finds them"):
+    with pytest.raises(ValueError, match=r"X has chunks of unknown sizes; call X\.compute_chunk_sizes\(\) first"):
         gram.LazyRows(mh.Linear(), unknown)
     unknown.compute_chunk_sizes()
     values = unknown.compute()

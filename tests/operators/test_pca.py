@@ -76,7 +76,7 @@ def test_scores_and_both_errors_follow_the_definition(scenario, rows, others):
     scores = raw - [f.inner(centre) for f in functions]
     assert_allclose(pca.transform(others), scores, atol=1e-10)
     length = 1 - 2 * centre(others) + centre.norm() ** 2
-    centred = pca.reconstruction_error(others, of="centred", per_row=True)
+    centred = pca.reconstruction_error(others, of="centered", per_row=True)
     assert_allclose(centred, length - (scores**2).sum(axis=1), atol=1e-10)
     assert_allclose(pca.reconstruction_error(others, of="feature"), np.mean(1 - (raw**2).sum(axis=1)), atol=1e-10)
     assert_allclose(pca.reconstruction_error(others), centred.mean())
@@ -104,7 +104,7 @@ def test_negative_weights_use_the_symmetric_form(rows):
     B = np.random.default_rng(3).normal(0.5, 1.0, size=40)
     uniform = np.full(40, 1 / 40)
     values, c = components.principal_components(K, uniform, B, 6)
-    components.centre_gram(K, uniform)
+    components.center_gram(K, uniform)
     assert_allclose(c.T @ K @ c, np.eye(6), atol=1e-9)
     assert_allclose(K @ (B[:, None] * (K @ c)), K @ c * values, atol=1e-9 * values[0])  # the paper's K^cBK^cV = K^cVD
     positive, same = components.principal_components(mh.Gaussian(2.0)(rows), uniform, np.abs(B), 6)
@@ -148,7 +148,7 @@ def test_components_beyond_the_rank_are_zero(rows):
 def test_ridge_pre_images_are_sklearns(rows, others):
     gamma = 0.5 / 2.0**2
     theirs = SklearnKernelPCA(4, kernel="rbf", gamma=gamma, fit_inverse_transform=True, alpha=0.1).fit(rows)
-    ours = mh.KernelPCA(4, mh.Gaussian(2.0), alpha=0.1).fit(rows)
+    ours = mh.KernelPCA(4, mh.Gaussian(2.0), pre_image_ridge=0.1).fit(rows)
     expected = theirs.inverse_transform(theirs.transform(others))
     assert_allclose(ours.inverse_transform(ours.transform(others)), expected, atol=1e-8)
 
@@ -203,7 +203,7 @@ BAD = [
     (lambda X: mh.KernelPCA(2, "precomputed").fit(X @ X.T).reconstruction_error(X @ X.T), "precomputed"),
     (lambda X: mh.KernelPCA(2, "precomputed").fit(X @ X.T).inverse_transform(X[:, :2]), "precomputed"),
     (lambda X: mh.KernelPCA(2).fit(X).inverse_transform(X), "4 columns"),
-    (lambda X: mh.KernelPCA(2, alpha=-1).fit(X).inverse_transform(X[:, :2]), "alpha=-1"),
+    (lambda X: mh.KernelPCA(2, pre_image_ridge=-1).fit(X).inverse_transform(X[:, :2]), "pre_image_ridge=-1"),
     (lambda X: mh.KernelPCA(2, mh.Laplace(), pre_image="fixed-point").fit(X).inverse_transform(X[:, :2]), "Gaussian"),
     (lambda X: mh.KernelPCA(2).transform(X), "not fitted"),
 ]
@@ -228,7 +228,7 @@ def test_features_on_all_rows_equal_the_exact_components(name, rows, others):
     assert_allclose(found.eigenvalues_, exact.eigenvalues_, rtol=1e-7)
     assert_allclose(found.explained_variance_ratio_, exact.explained_variance_ratio_, rtol=1e-7)
     assert_allclose(found.transform(others) * signs, exact.transform(others), atol=1e-6)
-    for of in ("centred", "feature"):
+    for of in ("centered", "centred", "feature"):
         assert_allclose(found.reconstruction_error(others, of), exact.reconstruction_error(others, of), atol=1e-7)
     assert_allclose(found.fit_transform(rows), found.transform(rows), atol=1e-12)
 

@@ -214,8 +214,8 @@ class MatchedGaussianMixture(RecipeHostMixin, ValueParametersMixin, DensityMixin
         collapsed = (self.variances_.reshape(m, -1) <= _NEAR_FLOOR * floor).any(axis=1) & (self.weights_ > 0)
         if distinct <= m:
             warnings.warn(
-                f"X has {distinct} distinct rows for n_components={m}: every component sits on one row, which is no "
-                f"density; use fewer components",
+                f"X has {distinct} distinct rows for n_components={m}: every component sits on one row, which "
+                f"is not a density; use fewer components",
                 UserWarning,
                 stacklevel=3,
             )

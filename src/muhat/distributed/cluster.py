@@ -46,7 +46,7 @@ class MMD(NamedTuple):
 
 
 def sketch_collection(
-    features: BaseFeatures, data: Any, second_moment: bool = False, reservoir: int = 0, client: Any = None
+    features: BaseFeatures, data: Any, second_moment: bool = False, reservoir_size: int = 0, client: Any = None
 ) -> MeanSketch:
     """Sketch of a collection: each worker sketches its blocks, and the sketches are merged as a tree.
 
@@ -58,7 +58,7 @@ def sketch_collection(
     features : fitted Nystroem or Fourier
     data : dask.array.Array of shape (n, d), or iterable of blocks of shape (n_i, d)
         An array is cut by rows alone. Blocks are delayed objects, futures, or arrays, which travel.
-    second_moment, reservoir
+    second_moment, reservoir_size
         See :class:`MeanSketch`.
     client : distributed.Client, default the current one
 
@@ -74,7 +74,7 @@ def sketch_collection(
     >>> sketch.n_, sketch.distance(mh.MeanSketch(features).update(rows)) < 1e-10
     (3000, True)
     """
-    return _sketches(client, MeanSketch(features, second_moment, reservoir), data=data)[0]
+    return _sketches(client, MeanSketch(features, second_moment, reservoir_size), data=data)[0]
 
 
 def mmd_distance(X: Any, Y: Any, kernel: Kernel | BaseFeatures, unbiased: bool = False, client: Any = None) -> MMD:
@@ -212,7 +212,9 @@ def map_cells(
 
 def _check_resolved(kernel: Kernel) -> None:
     if kernel.resolve(np.array([[0.0], [1.0]])) != kernel:
-        raise ValueError(f"kernel={kernel!r}: find the median on a sample, kernel.resolve(rows), or pass a number")
+        raise ValueError(
+            f"kernel={kernel!r} needs a number as its bandwidth; pass kernel.resolve(rows) with a sample of the rows"
+        )
 
 
 def _check_sizes(n: int, m: int, unbiased: bool) -> None:

@@ -62,9 +62,9 @@ def _chunks(name: str, X: Any) -> list[Any]:
     if X.ndim != 2:
         raise ValueError(f"{name} has shape {X.shape} and must have two dimensions, rows and columns")
     if any(math.isnan(size) for size in X.shape):
-        raise ValueError(f"{name} has chunks of unknown sizes; {name}.compute_chunk_sizes() finds them")
+        raise ValueError(f"{name} has chunks of unknown sizes; call {name}.compute_chunk_sizes() first")
     if len(X.chunks[1]) > 1:
-        raise ValueError(f"{name} has its columns in chunks; make rows whole by {name}.rechunk({{0: 'auto', 1: -1}})")
+        raise ValueError(f"{name} has its columns in chunks; use {name}.rechunk({{0: 'auto', 1: -1}})")
     if not X.size:
         raise ValueError(f"{name} has shape {X.shape} and must have at least one row and one column")
     return [block for block, n in zip(X.to_delayed().ravel(), X.chunks[0], strict=True) if n]

@@ -66,7 +66,9 @@ def pool_bags(name: str, blocks: list[Any], first: int = 0, min_rows: int = 1) -
 
 def _check_same_width(A: Array, B: Array) -> None:
     if A.shape[1] != B.shape[1]:
-        raise ValueError(f"rows of {A.shape[1]} and of {B.shape[1]} columns meet; all rows must have the same columns")
+        raise ValueError(
+            f"some rows have {A.shape[1]} columns and others {B.shape[1]}; pass blocks with the same columns"
+        )
 
 
 def weigh_rows(recipe: tuple[Kernel, BaseKernelMean | None], bags: Bags) -> Part:

@@ -28,7 +28,7 @@ class SketchPlan(NamedTuple):
         """A sketch that keeps what this shrinkage needs."""
         second_moment = second_moment or self.lam != 0.0
         scores_rows = self.lam == "loo" or (self.scale == "loo" and self.lam != 0.0)
-        return MeanSketch(features, second_moment, reservoir=RESERVOIR if scores_rows else 0)
+        return MeanSketch(features, second_moment, reservoir_size=RESERVOIR if scores_rows else 0)
 
 
 def fitted_features(features: Any, kernel: Any, rows: Array) -> Nystroem:

@@ -54,7 +54,7 @@ class Reservoir:
         summed = np.add.reduceat(counts, np.flatnonzero(first)) if len(counts) else counts
         if (summed < 0).any():
             raise ValueError(
-                "X holds a row that the sketch has not seen so often; downdate takes rows of earlier updates"
+                "X holds a row more often than the sketch has seen it; pass only rows of earlier updates to downdate"
             )
         rows, keys, counts = rows[first][summed > 0], keys[first][summed > 0], summed[summed > 0]
         if len(keys) > self.capacity:

@@ -28,7 +28,7 @@ from muhat.validation import check_count, check_rows
 _ROWS, _CELLS = 4096, 2**20  # rows, and numbers, that are read at a time
 
 
-_FORMAT = "muhat.MeanSketch.1"
+_FORMAT = "muhat.MeanSketch.2"
 
 
 _KEPT = ("rows", "keys", "counts", "limit")
@@ -38,7 +38,7 @@ class MeanSketch:
     r"""A kernel mean in one pass over the data, in memory that does not grow with the rows.
 
     Kept are n, :math:`Z^\top 1` and :math:`\operatorname{tr} Z^\top Z`, enough for the plain average and for simple
-    shrinkage; with ``second_moment`` also :math:`Z^\top Z`, for λ by Theorem 4; with ``reservoir`` some rows too, for λ
+    shrinkage; with ``second_moment`` also :math:`Z^\top Z`, for λ by Theorem 4; with ``reservoir_size`` rows too, for λ
     by deletion. All of them add up: sketches of parts merge into the sketch of the whole, in any order.
     ``a.merge(b)`` adds b to a in place and returns a; ``a + b`` is a new sketch.
 
@@ -48,7 +48,7 @@ class MeanSketch:
         Fitted, and the same for all sketches that are to merge: fit once, then share them.
     second_moment : bool, default False
         Costs O(m²) for each row and m² memory, m the number of features.
-    reservoir : int, default 0
+    reservoir_size : int, default 0
         Different rows to keep: those with the smallest keys, a hash of row and seed, and how often they were seen.
     random_state : int, default 0
         Seed of the keys; the same for all sketches that are to merge.
@@ -72,18 +72,18 @@ class MeanSketch:
     """
 
     def __init__(
-        self, features: BaseFeatures, second_moment: bool = False, reservoir: int = 0, random_state: int = 0
+        self, features: BaseFeatures, second_moment: bool = False, reservoir_size: int = 0, random_state: int = 0
     ) -> None:
         if not isinstance(features, BaseFeatures):
             raise ValueError(f"features={features!r} must be fitted features, such as Nystroem().fit(X)")
         check_is_fitted(features, "fingerprint_")
         self.features, self._fingerprint = features, features.fingerprint_
         self.second_moment = second_moment
-        self.reservoir = check_count("reservoir", reservoir, low=0)
+        self.reservoir_size = check_count("reservoir_size", reservoir_size, low=0)
         self.random_state = check_count("random_state", random_state, low=0)
         m, none = features._n_features_out, np.empty((0, features.n_features_in_))
         self._sums = FeatureSums(0, np.zeros(m), 0.0, np.zeros((m, m)) if second_moment else None)
-        self._kept = Reservoir(self.reservoir, none, np.empty(0, np.uint64), np.empty(0, np.int64))
+        self._kept = Reservoir(self.reservoir_size, none, np.empty(0, np.uint64), np.empty(0, np.int64))
 
     @property
     def n_(self) -> int:
@@ -94,7 +94,7 @@ class MeanSketch:
     def moment_(self) -> Array:
         """ZᵀZ, of shape (m, m); only with ``second_moment``."""
         if self._sums.moment is None:
-            raise AttributeError("the sketch keeps no second moment; make it with second_moment=True")
+            raise AttributeError("the sketch has no second moment; make it with second_moment=True")
         return self._sums.moment
 
     def update(self, X: Any) -> Self:
@@ -105,7 +105,9 @@ class MeanSketch:
         """Take away rows of earlier updates; that they were, only rows of the reservoir can tell."""
         part = self._read(X)
         if part.n_ > self.n_:
-            raise ValueError(f"X has {part.n_} rows to take away and the sketch holds {self.n_}")
+            raise ValueError(
+                f"X has {part.n_} rows to remove and the sketch holds only {self.n_}; pass rows that were added before"
+            )
         return self._take(part, -1)
 
     def merge(self, other: MeanSketch) -> Self:
@@ -139,7 +141,7 @@ class MeanSketch:
         """The mean as an element of the space, on the landmarks; only with Nyström features."""
         if not isinstance(self.features, Nystroem):
             raise ValueError(
-                f"{type(self.features).__name__} features are no elements of the space of the kernel; use "
+                f"{type(self.features).__name__} features are not elements of the kernel's space; use "
                 f"mean_features(), or Nystroem features"
             )
         weights = self.features._map @ self.mean_features(lam, scale)
@@ -156,7 +158,7 @@ class MeanSketch:
         return float(np.linalg.norm(self.mean_features() - other.mean_features()))
 
     def _empty(self) -> MeanSketch:
-        return MeanSketch(self.features, self.second_moment, self.reservoir, self.random_state)
+        return MeanSketch(self.features, self.second_moment, self.reservoir_size, self.random_state)
 
     def _take(self, part: MeanSketch, sign: int) -> Self:
         kept = self._kept.plus(part._kept, sign)  # may refuse: first
@@ -170,9 +172,9 @@ class MeanSketch:
         part = self._empty()
         part._kept = replace(part._kept, limit=self._kept.limit)
         for rows in self._blocks(X):
-            with np.errstate(over="ignore", invalid="ignore"):  # infinite sums are refused with a word
+            with np.errstate(over="ignore", invalid="ignore"):  # infinite sums are refused below
                 sums = check_sums(self._sums_of(rows))
-            kept = part._kept.seen(rows, self.random_state) if self.reservoir else part._kept
+            kept = part._kept.seen(rows, self.random_state) if self.reservoir_size else part._kept
             part._sums, part._kept = part._sums.plus(sums), part._kept.plus(kept)
         return part
 
@@ -198,19 +200,21 @@ class MeanSketch:
 
     def _check_same_features(self, other: Any) -> None:
         if not isinstance(other, MeanSketch):
-            raise ValueError(f"{other!r} is no MeanSketch; make one with the same features, and update it")
+            raise ValueError(f"{other!r} is not a MeanSketch; make one with the same features, and update it")
         if other._fingerprint != self._fingerprint:
             raise ValueError(
-                f"sketches of two features meet (fingerprints {self._fingerprint} and {other._fingerprint}); "
-                f"fit features once, and give them to both"
+                f"the two sketches have different features (fingerprints {self._fingerprint} and "
+                f"{other._fingerprint}); fit the features once, and use them for both"
             )
 
     def _check_mergeable(self, other: Any) -> None:
         self._check_same_features(other)
-        for name in ("second_moment", "reservoir", "random_state"):
+        for name in ("second_moment", "reservoir_size", "random_state"):
             mine, theirs = getattr(self, name), getattr(other, name)
             if mine != theirs:
-                raise ValueError(f"{name}={theirs!r} of the other sketch must be {mine!r}, as it is here")
+                raise ValueError(
+                    f"{name}={theirs!r} of the other sketch must be {mine!r}; make both sketches with the same settings"
+                )
 
     def save(self, path: str | Path) -> None:
         """Write the sketch and its features to one file (``.npz``), which holds numbers and text alone.
@@ -224,7 +228,7 @@ class MeanSketch:
         kernel = encode_kernel(f.kernel_)
         if kernel is None:
             raise ValueError(f"{f.kernel_!r} holds more than numbers and cannot be saved; pickle the sketch instead")
-        settings = {name: getattr(self, name) for name in ("second_moment", "reservoir", "random_state")}
+        settings = {name: getattr(self, name) for name in ("second_moment", "reservoir_size", "random_state")}
         header: dict[str, Any] = {
             "format": _FORMAT,
             "features": type(f).__name__,
@@ -258,9 +262,7 @@ class MeanSketch:
                 arrays = {name: archive[name] for name in archive.files}
             return cls._restored(json.loads(str(arrays.pop("header"))), arrays, kernels)
         except (ValueError, KeyError, TypeError, AttributeError, EOFError, BadZipFile) as error:
-            raise ValueError(
-                f"{path} is no sketch that this version of MeanSketch.save has written: {error}"
-            ) from error
+            raise ValueError(f"{path} is not a sketch that MeanSketch.save of this version wrote: {error}") from error
 
     @classmethod
     def _restored(cls, header: dict[str, Any], arrays: dict[str, Any], kernels: Iterable[type[Kernel]]) -> MeanSketch:
@@ -289,7 +291,7 @@ class MeanSketch:
         sums = FeatureSums(
             check_count("n", header["n"], low=0), arrays["total"], float(arrays["squares"]), arrays.get("moment")
         )
-        kept = Reservoir(sketch.reservoir, *(arrays[name][()] for name in _KEPT))
+        kept = Reservoir(sketch.reservoir_size, *(arrays[name][()] for name in _KEPT))
         pairs: list[Any] = [(sums.total, sketch._sums.total), (sums.moment, sketch._sums.moment)]
         for loaded, fresh in pairs:
             if np.shape(loaded) != np.shape(fresh) or (loaded is not None and not np.isfinite(loaded).all()):

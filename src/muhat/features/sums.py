@@ -95,7 +95,7 @@ class FeatureSums:
     def _eigen(self) -> tuple[float, Array, Array]:
         """Unit, eigenvalues in that unit and eigenvectors of ZᵀZ, those below rounding left out."""
         if self.moment is None:
-            raise ValueError("lam needs the matrix ZᵀZ: make the sketch with second_moment=True, or take lam=0.0")
+            raise ValueError("lam needs the matrix ZᵀZ; make the sketch with second_moment=True, or use lam=0.0")
         unit = power_of_two_near(self.squares / self.n)
         g, V = eigh(self.moment / unit, driver="evd", check_finite=False)
         kept = g > len(g) * np.finfo(np.float64).eps * g[-1:]
@@ -113,7 +113,9 @@ class FeatureSums:
         """Find λ and the scale; deletion is scored on the rows of Z."""
         value, c = given_lam(lam), given_scale(scale, lam)
         if self.n < 2 and (value is None or c is None):
-            raise ValueError(f"lam={lam!r}, scale={scale!r}: a choice by the data needs 2 rows, and there are {self.n}")
+            raise ValueError(
+                f"lam={lam!r}, scale={scale!r}: a choice by the data needs 2 rows, not {self.n}; pass numbers"
+            )
         if value == 0.0 or value == np.inf or self.squares == 0.0:
             return self._limit(value or 0.0, c)
         if lam == "theorem4":
@@ -122,7 +124,9 @@ class FeatureSums:
         if Z is not None and self.n >= 2:
             return _by_deletion(self.spectrum(Z, counts), value, c)
         if value is None or c is None:
-            raise ValueError('"loo" scores single rows: make the sketch with reservoir=1000, or take lam="theorem4"')
+            raise ValueError(
+                'lam="loo" needs single rows; make the sketch with reservoir_size=1000, or use lam="theorem4"'
+            )
         return MeanChoice(value, c, None)
 
     def _limit(self, lam: float, scale: float | None) -> MeanChoice:

@@ -14,7 +14,7 @@ from muhat.inference.resampling import EPS, PermutationResult, permutation_pvalu
 from muhat.inference.two_sample import is_plain
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.radial import Gaussian
-from muhat.linalg.centering import centre_gram
+from muhat.linalg.centering import center_gram
 from muhat.linalg.distances import power_of_two_near
 from muhat.means.base import BaseKernelMean
 from muhat.means.recipes import check_recipe, mean_weights
@@ -137,7 +137,7 @@ def _centred_in_units(K: Array, mean: BaseKernelMean | None, unbiased: bool) -> 
     size = float(np.linalg.norm(K))
     if weights is None:
         return _centred(K, unbiased), unit, size
-    centre_gram(K, weights)
+    center_gram(K, weights)
     return K, unit, size
 
 

@@ -10,7 +10,7 @@ from muhat.types import Array
 _STRIP = 256
 
 
-def centre_gram(K: Array, weights: Array) -> None:
+def center_gram(K: Array, weights: Array) -> None:
     """Centre K, in place, about the mean with the given weights: K − 1βᵀK − Kβ1ᵀ + (βᵀKβ)11ᵀ."""
     offsets = K @ weights
     squared_norm = weights @ offsets

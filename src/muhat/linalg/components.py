@@ -9,7 +9,7 @@ from scipy.linalg import eigh
 from scipy.linalg.blas import dsymv
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from muhat.linalg.centering import centre_gram
+from muhat.linalg.centering import center_gram
 from muhat.types import Array
 
 PARTIAL_COMPONENTS = 50
@@ -51,7 +51,7 @@ def principal_components(K: Array, mean_weights: Array, B: Array, n_components: 
 def _whole(K: Array, mean_weights: Array, root: Array) -> Components:
     """All pairs of B^½ K^c B^½: for an eigenvector q to ν the direction has coefficients B^½ q/√ν."""
     scaled = K.copy()
-    centre_gram(scaled, mean_weights)
+    center_gram(scaled, mean_weights)
     scaled *= root
     scaled *= root[:, None]
     values, q = eigh(scaled.T, driver="evd", overwrite_a=True, check_finite=False)
@@ -84,7 +84,7 @@ def _directions(values: Array, q: Array, root: Array) -> Components:
 def _indefinite(K: Array, mean_weights: Array, B: Array) -> Components:
     """Weights of both signs: with K^c = LLᵀ, L = U g^½, the spectrum is that of LᵀBL, coefficients U g^(−½) w."""
     centred = K.copy()
-    centre_gram(centred, mean_weights)
+    center_gram(centred, mean_weights)
     g, U = eigh(centred.T, driver="evd", overwrite_a=True, check_finite=False)
     kept = g > len(g) * np.finfo(float).eps * g[-1]
     root, U = np.sqrt(g[kept]), U[:, kept]

@@ -102,7 +102,7 @@ class LazyRows:
         if len(X.shape) != 2:
             raise ValueError(f"{name} has shape {X.shape} and must have two dimensions, rows and columns")
         if any(size != size for size in X.shape):  # NaN
-            raise ValueError(f"{name} has chunks of unknown sizes; {name}.compute_chunk_sizes() finds them")
+            raise ValueError(f"{name} has chunks of unknown sizes; call {name}.compute_chunk_sizes() first")
         self.shape = tuple(map(int, X.shape))
         self._X, self._kernel = X, kernel
 

@@ -13,7 +13,7 @@ from muhat.features.plan import SketchPlan, fitted_features
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.radial import Gaussian
 from muhat.linalg import gram
-from muhat.linalg.centering import centre_gram
+from muhat.linalg.centering import center_gram
 from muhat.means.base import BaseKernelMean
 from muhat.means.recipes import RecipeHostMixin, check_recipe, check_unweighted, fitted_weights, mean_weights
 from muhat.measures import Atoms
@@ -144,7 +144,7 @@ class KernelCovariance(RecipeHostMixin, ValueParametersMixin, BaseEstimator):
             check_overflow(resolved, resolved.diagonal(X))
         K = gram.dense(resolved, X, arrays=4)
         weights = mean_weights(self.centering, K, sample_weight)
-        centre_gram(K, weights)
+        center_gram(K, weights)
         return Element(resolved, Atoms.trusted(X, weights)), K
 
     def _fit_features(self, X: Array, Y: Array, kernel_y: Kernel, alone: bool) -> None:
@@ -209,5 +209,5 @@ def _paired_rows(Y: Any, n: int) -> Array:
     column = np.asarray(Y)
     Y = check_rows(column[:, None] if column.ndim == 1 else Y, name="Y")
     if len(Y) != n:
-        raise ValueError(f"Y has {len(Y)} rows and X has {n}; rows belong together in pairs")
+        raise ValueError(f"Y has {len(Y)} rows and X has {n}; pass one row of Y for each row of X")
     return Y

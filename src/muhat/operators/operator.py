@@ -219,4 +219,4 @@ class _CentredTiles(Kernel):
         return K
 
     def diagonal(self, A: Array) -> Array:
-        raise TypeError("only μ = ν makes this a kernel with a diagonal: see Centered")
+        raise TypeError("only with μ = ν is this a kernel with a diagonal; use Centered")

@@ -14,7 +14,7 @@ from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.foreign import Precomputed, check_precomputed, is_precomputed
 from muhat.kernels.radial import Gaussian
 from muhat.linalg import gram
-from muhat.linalg.centering import centre_gram
+from muhat.linalg.centering import center_gram
 from muhat.linalg.components import principal_components
 from muhat.means.base import BaseKernelMean
 from muhat.means.recipes import FittedWeights, RecipeHostMixin, check_recipe, check_unweighted, fitted_weights
@@ -49,8 +49,8 @@ class KernelPCA(
     pre_image : "ridge" or "fixed-point", default "ridge"
         How ``inverse_transform`` finds rows: by kernel ridge regression from scores to rows, as scikit-learn does, or
         by the fixed-point iteration of Mika et al. for the Gaussian kernel.
-    alpha : float, default 1.0
-        Ridge of the pre-images.
+    pre_image_ridge : float > 0, default 1.0
+        Ridge of the regression from scores to rows, for ``pre_image="ridge"``.
     features : Nystroem, optional
         Work in the span of landmarks, O(nr²) time and O(r²) memory beyond X, for many rows: ``coefficients_`` and
         ``mean_weights_`` are then those of the landmarks. Not with ``covariance``.
@@ -95,7 +95,7 @@ class KernelPCA(
         covariance: BaseKernelMean | None = None,
         *,
         pre_image: Literal["ridge", "fixed-point"] = "ridge",
-        alpha: float = 1.0,
+        pre_image_ridge: float = 1.0,
         features: Nystroem | None = None,
     ) -> None:
         self.n_components = n_components
@@ -103,7 +103,7 @@ class KernelPCA(
         self.mean = mean
         self.covariance = covariance
         self.pre_image = pre_image
-        self.alpha = alpha
+        self.pre_image_ridge = pre_image_ridge
         self.features = features
 
     _recipes = ("mean", "covariance")
@@ -217,7 +217,7 @@ class KernelPCA(
         if self.covariance is None:
             return fitted_weights(None, K)
         centred = K.copy()
-        centre_gram(centred, self.mean_weights_)
+        center_gram(centred, self.mean_weights_)
         centred *= centred
         return fitted_weights(self.covariance, centred, sample_weight)
 
@@ -258,12 +258,14 @@ class KernelPCA(
             raise ValueError("kernel='precomputed' has no rows to return; fit on the data with a kernel object")
         scores = check_rows(X)
         if scores.shape[1] != self._n_features_out:
-            raise ValueError(f"X has {scores.shape[1]} columns and must have one a component: {self._n_features_out}")
+            raise ValueError(
+                f"X has {scores.shape[1]} columns and must have {self._n_features_out}, one for each component"
+            )
         if self.pre_image == "ridge":
-            alpha = check_number("alpha", self.alpha, low=0, open_low=True)
+            ridge = check_number("pre_image_ridge", self.pre_image_ridge, low=0, open_low=True)
             own_scores = self._feature_scores(self._points) - self._shift
             kernel: Any = self.kernel
-            return ridge_preimages(kernel, own_scores, self._points, scores, alpha)
+            return ridge_preimages(kernel, own_scores, self._points, scores, ridge)
         if self.kernel_.gaussian_bandwidth is None:
             raise ValueError(f'pre_image="fixed-point" needs a Gaussian kernel; with {self.kernel_!r} use "ridge"')
         weighted = np.column_stack([scores, np.ones(len(scores))])
@@ -271,7 +273,7 @@ class KernelPCA(
         return fixed_point_preimages(self.kernel_.gaussian_bandwidth, self._points, weighted, functions)
 
     def reconstruction_error(
-        self, X: Any, of: Literal["centred", "feature"] = "centred", *, per_row: bool = False
+        self, X: Any, of: Literal["centered", "centred", "feature"] = "centered", *, per_row: bool = False
     ) -> Any:
         r"""Squared distance between features and their projection on the directions.
 
@@ -279,8 +281,8 @@ class KernelPCA(
         ----------
         X : array of shape (m, d)
             The rows, one observation each.
-        of : "centred" or "feature", default "centred"
-            "centred": :math:`\|\tilde\phi(z) - P\tilde\phi(z)\|^2`, of the centred feature. "feature":
+        of : "centered" or "feature", default "centered"
+            "centered" (or "centred"): :math:`\|\tilde\phi(z) - P\tilde\phi(z)\|^2`, of the centred feature. "feature":
             :math:`\|\phi(z) - P\phi(z)\|^2`, as the paper writes it.
         per_row : bool, default False
             Return the error of each row in place of their mean.
@@ -290,14 +292,14 @@ class KernelPCA(
         float, or array of shape (m,)
         """
         check_is_fitted(self, "coefficients_")
-        if of not in ("centred", "feature"):
-            raise ValueError(f'of={of!r} must be "centred" or "feature"')
+        if of not in ("centered", "centred", "feature"):
+            raise ValueError(f'of={of!r} must be "centered" or "feature"')
         if not self.kernel_.evaluates_new_rows:
-            raise ValueError("kernel='precomputed' knows no k(z, z) of new rows; fit on the data with a kernel object")
+            raise ValueError("kernel='precomputed' has no k(z, z) for new rows; fit on the data with a kernel object")
         rows = check_rows(X, estimator=self, reset=False)
         projections = self._feature_scores(rows)
         squared_length = self.kernel_.diagonal(rows)
-        if of == "centred":
+        if of != "feature":
             at_mean = gram.product(self.kernel_, rows, self._points, self.mean_weights_)
             squared_length = squared_length - 2.0 * at_mean + self._squared_norm
             projections = projections - self._shift

@@ -14,11 +14,11 @@ from muhat.types import Array
 _CELLS = 2**20  # numbers of a block: 8 MB
 
 
-def ridge_preimages(kernel: Kernel, scores: Array, points: Array, new_scores: Array, alpha: float) -> Array:
+def ridge_preimages(kernel: Kernel, scores: Array, points: Array, new_scores: Array, ridge: float) -> Array:
     """Kernel ridge regression from the scores of the training rows to the rows themselves."""
     resolved = kernel.resolve(scores)
     K = gram.dense(resolved, scores)
-    K[np.diag_indices_from(K)] += alpha
+    K[np.diag_indices_from(K)] += ridge
     coefficients = solve(K, points, assume_a="pos", overwrite_a=True)
     return gram.product(resolved, new_scores, scores, coefficients)
 
