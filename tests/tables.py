@@ -1,13 +1,13 @@
 """One table of kernels and one of mean estimators: every property test runs over them."""
 
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 import oracles
+from sklearn.base import clone
 
 import muhat as mh
-from muhat.means.adaptive import AdaptiveKernelMean
-from muhat.means.constrained import ConstrainedKernelMean
 
 KERNELS = {
     "linear": mh.Linear(),
@@ -59,25 +59,58 @@ FILTERS = {
     "nu_method_2": mh.NuMethod(nu=2.0),
 }
 
-ESTIMATORS = {
-    "kernel_mean": mh.KernelMean(),
-    "shrunk": mh.ShrunkKernelMean(),
-    "shrunk_fixed": mh.ShrunkKernelMean(shrinkage=0.3),
-    "spectral": mh.SpectralKernelMean(),
-    "spectral_theorem4": mh.SpectralKernelMean(lam="theorem4"),
-    "spectral_fixed": mh.SpectralKernelMean(lam=0.7),
-    "spectral_nested": mh.SpectralKernelMean(scale="loo"),
+
+@dataclass(frozen=True)
+class MeanCase:
+    """An estimator of a mean, and what may be asked of it."""
+
+    estimator: mh.means.BaseKernelMean
+    weights_only: bool = True
+    """``mean_`` is Σ β_i φ(x_i), so that a Gram matrix can stand for the data."""
+    exact_units: bool = True
+    """Powers of two in the kernel change no bit."""
+    convex: bool = False
+    """Weights are at least 0 and sum to 1, or to 1 − ``shrinkage_`` where that scales them."""
+
+    def with_kernel(self, kernel, unit=1.0):
+        """A copy for a kernel; λ is in Gram units and a threshold in units of the norm."""
+        params = self.estimator.get_params(deep=False)
+        scaled = {"lam": unit, "threshold": unit**0.5}
+        fixed = {name: params[name] * factor for name, factor in scaled.items() if type(params.get(name)) is float}
+        return clone(self.estimator).set_params(kernel=kernel, **fixed)
+
+
+MEANS = {
+    "kernel_mean": MeanCase(mh.KernelMean(), convex=True),
+    "shrunk": MeanCase(mh.ShrunkKernelMean(), convex=True),
+    "shrunk_fixed": MeanCase(mh.ShrunkKernelMean(shrinkage=0.3), convex=True),
+    "spectral": MeanCase(mh.SpectralKernelMean()),
+    "spectral_theorem4": MeanCase(mh.SpectralKernelMean(lam="theorem4")),
+    "spectral_fixed": MeanCase(mh.SpectralKernelMean(lam=0.7)),
+    "spectral_nested": MeanCase(mh.SpectralKernelMean(scale="loo")),
+    "spectral_nested_fixed": MeanCase(mh.SpectralKernelMean(lam=0.7, scale="loo")),
     **{
-        f"spectral_{name}": mh.SpectralKernelMean(filter=filter, lam=0.4)
+        f"spectral_{name}": MeanCase(mh.SpectralKernelMean(filter=filter, lam=0.4))
         for name, filter in FILTERS.items()
         if name != "tikhonov"
     },
-    # With a Gaussian as its target the adaptive mean is not made of weights alone: test_adaptive.py.
-    "adaptive": AdaptiveKernelMean(target=None),
-    "constrained": ConstrainedKernelMean(),
-    "constrained_half": ConstrainedKernelMean(shrinkage=0.5),
-    "affine": ConstrainedKernelMean(nonnegative=False),
+    "adaptive": MeanCase(mh.AdaptiveKernelMean(), weights_only=False, exact_units=False),
+    "adaptive_sampled": MeanCase(mh.AdaptiveKernelMean(mh.Laplace()), weights_only=False, exact_units=False),
+    "adaptive_no_target": MeanCase(mh.AdaptiveKernelMean(target=None)),
+    "constrained": MeanCase(mh.ConstrainedKernelMean(), convex=True),
+    "constrained_half": MeanCase(mh.ConstrainedKernelMean(shrinkage=0.5), convex=True),
+    "affine": MeanCase(mh.ConstrainedKernelMean(nonnegative=False)),
+    "huber": MeanCase(mh.RobustKernelMean(), exact_units=False, convex=True),
+    "huber_fixed": MeanCase(mh.RobustKernelMean(threshold=0.5, max_iter=50_000), exact_units=False, convex=True),
+    "huber_half": MeanCase(mh.RobustKernelMean(shrinkage=0.5), exact_units=False, convex=True),
+    "hampel": MeanCase(mh.RobustKernelMean(loss="hampel"), exact_units=False, convex=True),
+    "hampel_shrunk": MeanCase(mh.RobustKernelMean(loss="hampel", shrinkage="loo"), exact_units=False, convex=True),
+    "median_of_means": MeanCase(mh.MedianOfMeans(random_state=0), exact_units=False, convex=True),
+    "median_of_means_shrunk": MeanCase(
+        mh.MedianOfMeans(random_state=0, shrinkage="loo"), exact_units=False, convex=True
+    ),
 }
+"""Every class, and every setting that changes a formula: the laws of ``means/test_laws.py`` hold for all of them."""
 
 
 def sample(n, d, seed, shift=0.5):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
-from tables import ESTIMATORS, sample
+from tables import MEANS, sample
 
 import muhat as mh
 from muhat.means.stein import james_stein_risk
@@ -153,8 +153,8 @@ def test_bad_input(call, error, message):
         call()
 
 
-@pytest.mark.parametrize("name", ESTIMATORS)
+@pytest.mark.parametrize("name", MEANS)
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_every_estimator_checks_its_data(name, value):
     with pytest.raises(ValueError, match="Input X contains"):
-        ESTIMATORS[name].fit(spoiled(X, value))
+        MEANS[name].estimator.fit(spoiled(X, value))

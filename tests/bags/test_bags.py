@@ -12,14 +12,16 @@ from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
-from tables import ESTIMATORS, FUNCTIONS, KERNELS
+from tables import FUNCTIONS, KERNELS
+from tables import MEANS as CASES
 
 import muhat as mh
 from muhat.bags import data as bags_module
 from muhat.bags.data import bags_from_groups
 from muhat.bags.kernel import DistributionKernel
 
-MEANS = {name: ESTIMATORS[name] for name in ("shrunk", "shrunk_fixed", "spectral_fixed", "spectral", "spectral_nested")}
+NAMES = ("shrunk", "shrunk_fixed", "spectral_fixed", "spectral", "spectral_nested")
+MEANS = {name: CASES[name].estimator for name in NAMES}
 
 
 @pytest.fixture

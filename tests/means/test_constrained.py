@@ -9,13 +9,11 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.linalg import null_space
 from scipy.optimize import nnls
 from sklearn.base import clone
-from sklearn.utils.estimator_checks import parametrize_with_checks
 from tables import KERNELS, data_sets, sample
 
 import muhat as mh
 from muhat.inference.error_bars import mean_bands
 from muhat.means.constrained import ConstrainedKernelMean, affine_weights, simplex_weights
-from muhat.means.recipes import mean_element, mean_weights
 
 DATA = data_sets()
 ALPHAS = [0.0, 1e-12, 0.1, 0.5, 1.0]
@@ -134,15 +132,6 @@ X = sample(9, 3, seed=1)
 KERNEL = mh.Gaussian(1.5)
 
 
-GRAM_CHECKS = ["check_positive_only_tag_during_fit", "check_estimators_dtypes"]
-NO_GRAM = dict.fromkeys(GRAM_CHECKS, "the check passes a matrix that is not positive semi-definite")
-
-
-@parametrize_with_checks([ConstrainedKernelMean("precomputed")], expected_failed_checks=lambda _: NO_GRAM)
-def test_scikit_learn_checks_of_a_gram_matrix(estimator, check):
-    check(estimator)
-
-
 def test_shrinkage_is_that_of_simple_shrinkage():
     fitted = ConstrainedKernelMean(KERNEL).fit(X)
     assert_allclose(fitted.shrinkage_, mh.ShrunkKernelMean(KERNEL).fit(X).shrinkage_, rtol=1e-12)
@@ -167,17 +156,6 @@ def test_without_shrinkage_it_is_the_plain_average():
     assert_allclose(fitted.loo_score_, plain.loo_score_, rtol=1e-12)
 
 
-@both
-def test_weights_are_repetitions(mean):
-    counts = np.array([2, 0, 1, 3, 1, 1, 0, 2, 1])
-    weighted = clone(mean).fit(X, sample_weight=counts)
-    repeated = clone(mean).fit(np.repeat(X, counts, axis=0))
-    summed = np.bincount(np.repeat(np.arange(9), counts), weights=repeated.weights_, minlength=9)
-    assert_allclose(weighted.weights_, summed, atol=1e-11)
-    assert_allclose(weighted.loo_score_, repeated.loo_score_, rtol=1e-10)
-    assert weighted.kernel_ == repeated.kernel_
-
-
 def test_fractions_of_rows():
     weights = np.array([0.5, *np.ones(7), 2.5])
     fitted = ConstrainedKernelMean(KERNEL, 0.5).fit(X, sample_weight=weights)
@@ -187,15 +165,8 @@ def test_fractions_of_rows():
 
 
 @both
-def test_as_a_recipe(mean):
-    fitted = clone(mean).set_params(kernel=KERNEL).fit(X)
-    assert_allclose(mean_weights(mean, KERNEL(X)), fitted.weights_, atol=1e-12)
-    assert mean_element(mean, KERNEL, X).distance(fitted.mean_) <= 1e-7
-    assert mean_bands(fitted, X[:2], level=0.9).high.shape == (2,)
-    assert mh.KernelPCA(2, mean=mean).fit(X).eigenvalues_.shape == (2,)
-    bags = [X, X[:5] + 1, X[3:] - 1]
-    gram = mh.DistributionKernel(KERNEL, mean=mean).fit_transform(bags)
-    assert_allclose(gram[0, 0], fitted.mean_.norm() ** 2, rtol=1e-10)
+def test_bands(mean):
+    assert mean_bands(clone(mean).set_params(kernel=KERNEL).fit(X), X[:2], level=0.9).high.shape == (2,)
 
 
 BAD = {

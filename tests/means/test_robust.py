@@ -10,11 +10,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import minimize
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.estimator_checks import parametrize_with_checks
-from tables import KERNELS, data_sets, sample
+from tables import KERNELS, MEANS, sample
 
 import muhat as mh
-from muhat.means.recipes import mean_element, mean_weights
 from muhat.means.robust import (
     Loss,
     MedianOfMeans,
@@ -26,35 +24,14 @@ from muhat.means.robust import (
 )
 
 ESTIMATORS = {
-    "huber": RobustKernelMean(),
-    "hampel": RobustKernelMean(loss="hampel"),
-    "huber_fixed": RobustKernelMean(threshold=0.5),
-    "hampel_shrunk": RobustKernelMean(loss="hampel", shrinkage="loo"),
-    "huber_half": RobustKernelMean(shrinkage=0.5),
-    "median_of_means": MedianOfMeans(random_state=0),
-    "median_of_means_shrunk": MedianOfMeans(n_blocks=4, random_state=0, shrinkage="loo"),
+    name: case.estimator
+    for name, case in MEANS.items()
+    if isinstance(case.estimator, (RobustKernelMean, MedianOfMeans))
 }
-every_estimator = pytest.mark.parametrize("name", ESTIMATORS)
 REWEIGHTED = [name for name, estimator in ESTIMATORS.items() if isinstance(estimator, RobustKernelMean)]
 FOR_ANY_KERNEL = [name for name in ESTIMATORS if name != "huber_fixed"]  # whose threshold is that of one kernel
 X = sample(20, 3, seed=1)
-PRECOMPUTED = [RobustKernelMean("precomputed"), MedianOfMeans("precomputed", random_state=0)]
 LOSSES = {"huber": Loss(0.6), "tight": Loss(0.05), "hampel": Loss(0.6, 0.8, 1.1)}
-
-
-def expected_failures(estimator):
-    if estimator.kernel == "precomputed":
-        names = ["check_positive_only_tag_during_fit", "check_estimators_dtypes"]
-        return dict.fromkeys(names, "the check passes a matrix that is not positive semi-definite")
-    return {}
-
-
-CHECKED = [estimator for name, estimator in ESTIMATORS.items() if name != "median_of_means_shrunk"]
-
-
-@parametrize_with_checks([*CHECKED, *PRECOMPUTED], expected_failed_checks=expected_failures)
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 def contaminated(n=100, d=3, share=0.1, seed=0):
@@ -237,8 +214,6 @@ def test_an_unbounded_kernel(name):
     rows[:9] += 1e4
     shrinkage = ESTIMATORS[name].shrinkage
     fitted = with_kernel(name, mh.Linear()).set_params(shrinkage=None if shrinkage == "loo" else shrinkage)
-    if isinstance(fitted, MedianOfMeans):
-        fitted.set_params(n_blocks="auto")
     mean = fitted.fit(rows).weights_ @ rows
     assert np.linalg.norm(mean) < 2.5
     assert np.linalg.norm(rows.mean(axis=0)) > 1e3
@@ -253,87 +228,12 @@ def test_hampel_gives_bad_rows_nothing():
 # ---------------------------------------------------------------- properties
 
 
-@every_estimator
-@pytest.mark.parametrize("rows", data_sets().values(), ids=data_sets())
-@pytest.mark.parametrize("kernel", ["linear", "gaussian", "gaussian_narrow", "polynomial3"])
-def test_weights_survive_all_data_sets(name, rows, kernel):
-    if name == "median_of_means_shrunk":
-        rows = np.concatenate([rows, rows])
-    estimator = with_kernel(name, KERNELS[kernel])
-    if name == "huber_fixed":
-        estimator.set_params(max_iter=50_000)  # the threshold is far below the residuals of large kernels
-    fitted = estimator.fit(rows)
-    assert np.isfinite(fitted.loo_score_)
-    assert_allclose(fitted.weights_.sum(), 1 - fitted.shrinkage_, atol=1e-12)
-    assert (fitted.weights_ >= 0).all()
-
-
-@every_estimator
-@pytest.mark.parametrize("K", [np.ones((5, 5)), np.zeros((5, 5)), np.eye(5), np.ones((2, 2)), np.eye(2)], ids=str)
-def test_gram_matrices_without_a_difference_give_the_average(name, K):
-    fitted = with_kernel(name, "precomputed")
-    if isinstance(fitted, MedianOfMeans):
-        fitted.set_params(n_blocks=len(K))
-    fitted.fit(K)
-    assert_allclose(fitted.weights_, (1 - fitted.shrinkage_) / len(K), atol=1e-12)
-
-
 def test_most_rows_equal():
     """The median is the repeated row, with residuals 0; the others are then measured among themselves."""
     rows = np.concatenate([np.zeros((16, 1)), np.ones((4, 1))])
     fitted = RobustKernelMean(mh.Gaussian(1.0)).fit(rows)
     assert_allclose(fitted.weights_, 1 / 20, rtol=1e-6)
     assert_allclose(fitted.threshold_, 1.5 * np.sqrt(2 - 2 * np.exp(-0.5)), rtol=1e-2)
-
-
-@every_estimator
-@pytest.mark.parametrize("factor", [1e-200, 1e-6, 3.0, 1e6, 1e200])
-def test_the_unit_of_the_kernel_does_not_matter(name, factor):
-    one = with_kernel(name, mh.Gaussian(1.5)).fit(X)
-    other = with_kernel(name, factor * mh.Gaussian(1.5))
-    if name == "huber_fixed":
-        other.set_params(threshold=0.5 * factor**0.5)
-    other.fit(X)
-    assert_allclose(other.weights_, one.weights_, atol=1e-9)
-    assert_allclose(other.loo_score_, factor * one.loo_score_, rtol=1e-9)
-    if isinstance(one, RobustKernelMean):
-        assert_allclose(other.threshold_, np.multiply(factor**0.5, one.threshold_), rtol=1e-9)
-
-
-@every_estimator
-def test_row_order_does_not_matter(name):
-    order = np.random.default_rng(4).permutation(len(X))
-    one, other = clone(ESTIMATORS[name]).fit(X), clone(ESTIMATORS[name]).fit(X[order])
-    assert_allclose(other.weights_, one.weights_[order], atol=1e-10)
-    assert_allclose(other.loo_score_, one.loo_score_, rtol=1e-10)
-
-
-@every_estimator
-def test_sample_weight_is_repetition(name):
-    counts = np.random.default_rng(5).integers(0, 4, size=len(X))
-    counts[0] = 0
-    weighted = clone(ESTIMATORS[name]).fit(X, sample_weight=counts)
-    repeated = clone(ESTIMATORS[name]).fit(np.repeat(X, counts, axis=0))
-    sums = np.zeros(len(X))
-    np.add.at(sums, np.repeat(np.arange(len(X)), counts), repeated.weights_)
-    assert_allclose(weighted.weights_, sums, atol=1e-9)
-    assert_allclose(weighted.loo_score_, repeated.loo_score_, rtol=1e-9)
-    assert weighted.kernel_ == repeated.kernel_
-
-
-@every_estimator
-def test_recipes_and_gram_matrices(name):
-    kernel = mh.Gaussian(1.5)
-    fitted = with_kernel(name, kernel).fit(X)
-    assert_allclose(mean_weights(ESTIMATORS[name], kernel(X)), fitted.weights_, atol=1e-10)
-    assert mean_element(ESTIMATORS[name], kernel, X).distance(fitted.mean_) <= 1e-7
-    by_gram = with_kernel(name, "precomputed").fit(kernel(X))
-    assert_allclose(by_gram.mean_(kernel(X[:3], X)), fitted.mean_(X[:3]), atol=1e-10)
-
-
-def test_inside_an_estimator_that_takes_a_mean():
-    scores = mh.KernelPCA(2, mean=RobustKernelMean()).fit_transform(contaminated(40))
-    assert np.isfinite(scores).all()
 
 
 def test_what_does_not_converge_is_said():

@@ -149,25 +149,6 @@ def test_awkward_rows(kernel, data):
     assert (fitted.target_kind_ == "none: scale") == data.startswith("too")
 
 
-@pytest.mark.parametrize("limit", [5, 100])
-def test_the_order_of_rows_does_not_matter(limit, monkeypatch):
-    monkeypatch.setattr(targets, "REFITS", limit)
-    monkeypatch.setattr(targets, "FOLDS", 4)
-    X = np.concatenate([sample(21, 3, seed=53), sample(21, 3, seed=53)[:4]])
-    order = np.random.default_rng(0).permutation(len(X))
-    one, other = AdaptiveKernelMean(mh.Laplace()).fit(X), AdaptiveKernelMean(mh.Laplace()).fit(X[order])
-    assert_allclose(other.loo_score_, one.loo_score_, rtol=1e-10)
-    assert_allclose(other.weights_, one.weights_[order], rtol=1e-6, atol=1e-9)
-
-
-def test_weights_are_repetitions():
-    X, counts = sample(9, 2, seed=54), np.array([1, 3, 0, 2, 1, 0, 1, 2, 1])
-    weighted = AdaptiveKernelMean(mh.Laplace()).fit(X, sample_weight=counts)
-    repeated = AdaptiveKernelMean(mh.Laplace()).fit(np.repeat(X, counts, axis=0))
-    assert_allclose(weighted.loo_score_, repeated.loo_score_, rtol=1e-12)
-    assert_allclose(weighted.mean_(X), repeated.mean_(X), rtol=1e-12)
-
-
 # ---------------------------------------------------------------- what it is for
 
 
