@@ -10,6 +10,7 @@ PACKAGE = Path(__file__).parents[1] / "src" / "muhat"
 ROOMS = [
     "types",
     "parameters",
+    "progress",
     "validation",
     "linalg",
     "shrinkage",
@@ -22,6 +23,7 @@ ROOMS = [
     "density",
     "bags",
     "inference",
+    "monitor",
     "datasets",
     "prepare",
     "plotting",

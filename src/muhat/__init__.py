@@ -27,6 +27,7 @@ from muhat.means.simple import KernelMean, ShrunkKernelMean
 from muhat.means.spectral import SpectralKernelMean
 from muhat.means.stein import james_stein, oracle_shrinkage
 from muhat.measures import Atoms, GaussianMixture
+from muhat.monitor.drift_monitor import DriftMonitor
 from muhat.operators.centering import Centered, ShrunkKernelCenterer
 from muhat.operators.covariance import KernelCovariance
 from muhat.operators.pca import KernelPCA
@@ -41,6 +42,7 @@ __all__ = [
     "Centered",
     "ConstrainedKernelMean",
     "DistributionKernel",
+    "DriftMonitor",
     "Element",
     "Fourier",
     "Gaussian",
@@ -96,6 +98,7 @@ _ROOMS = (
     "kernels",
     "linalg",
     "means",
+    "monitor",
     "operators",
     "plotting",
     "shrinkage",

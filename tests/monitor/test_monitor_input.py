@@ -1,0 +1,185 @@
+"""What a monitor refuses, and that a refusal changes nothing."""
+
+import json
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_array_equal
+from sklearn.exceptions import NotFittedError
+
+import muhat as mh
+from muhat.features.sketch import MeanSketch
+
+X = np.random.default_rng(0).normal(size=(100, 3))
+FRAME = pd.DataFrame(X, columns=["a", "b", "c"])
+SMALL = {"run_length": 100, "n_simulations": 100, "random_state": 0}
+
+
+@pytest.fixture(scope="module")
+def named():
+    monitor = mh.DriftMonitor(**SMALL).fit(FRAME)
+    monitor.update(FRAME[:5])
+    return monitor
+
+
+ROWS = [
+    ("NaN", [1.0, np.nan, 2.0], "contains NaN"),
+    ("infinity", [1.0, np.inf, 2.0], "contains infinity"),
+    ("width", [1.0, 2.0], "X has 2 columns and the reference has 3; pass the same columns"),
+    ("width of a block", X[:4, :2], "X has 2 columns and the reference has 3"),
+    ("text", ["a", "b", "c"], "not numbers"),
+    ("one word", "row", "is no matrix|is not a matrix"),
+    ("a number", 3.0, "matrix"),
+    ("no rows", X[:0], "X has no rows; pass one row or more"),
+    ("nothing", [], "X has no rows"),
+    ("a block with a bad row", np.vstack([X[:3], [[np.nan, 0, 0]]]), "contains NaN"),
+    ("unknown column", FRAME.rename(columns={"c": "d"})[:2], r"lacks \['c'\] and has the unknown \['d'\]"),
+    ("missing column", FRAME[["a", "b"]][:2], r"lacks \['c'\]; pass the columns of the reference"),
+    ("a column too many", FRAME.assign(d=1.0)[:2], r"has the unknown \['d'\]"),
+    ("dictionary", {"a": 1.0, "b": 2.0}, r"lacks \['c'\]"),
+]
+
+
+@pytest.mark.parametrize(("row", "message"), [case[1:] for case in ROWS], ids=[case[0] for case in ROWS])
+def test_a_refused_row_changes_nothing(named, row, message):
+    before = pickle.dumps(named)
+    with pytest.raises(ValueError, match=message):
+        named.update(row)
+    assert pickle.dumps(named) == before
+
+
+def test_a_row_that_overflows_changes_nothing():
+    monitor = mh.DriftMonitor(kernel=mh.Linear(), **SMALL).fit(X)
+    monitor.update(X[:5])
+    before = pickle.dumps(monitor)
+    with pytest.raises(ValueError, match="overflows on X; rescale"):
+        monitor.update(np.vstack([X[:3], np.full((2, 3), 1e200)]))
+    assert pickle.dumps(monitor) == before
+
+
+FITS = [
+    ("one row", X[:1], {}, "minimum of 2 is required"),
+    ("few rows", X[:9], {}, "X has 9 rows, .* needs 10 or more; pass more rows"),
+    ("equal rows", np.ones((50, 2)), {}, "all rows of X are equal"),
+    ("run length 1", X, {"run_length": 1}, r"run_length=1 must be a number in \[2, inf\)"),
+    ("run length None", X, {"run_length": None}, "run_length=None"),
+    (
+        "absurd",
+        X[:50],
+        {"run_length": 10**6},
+        "cannot be promised from 50 reference rows; pass more .* run_length=2,500",
+    ),
+    ("absurd blocks", X, {"run_length": 200, "block_length": 10}, "from 100 reference rows in blocks of 10"),
+    ("block length", X, {"block_length": 0}, "block_length=0"),
+    ("simulations", X, {"n_simulations": 3}, "n_simulations=3 must be a whole number of at least 100"),
+    ("windows", X, {"windows": []}, "windows=.* must be a list"),
+    ("window 0", X, {"windows": [0]}, "windows=0"),
+    ("long window", X, {"windows": [1, 80]}, "at most 25 rows: a quarter of the 100 reference rows"),
+    ("kernel", X, {"kernel": "gaussian"}, "kernel='gaussian' must be a kernel|kernel='g' must be a kernel"),
+    ("features", X, {"features": 3}, "features=3 must be"),
+    ("seed", X, {"random_state": "a"}, "random_state='a'"),
+    ("a sketch without rows", MeanSketch(mh.Nystroem(n_components=5).fit(X)).update(X), {}, "reservoir=1000"),
+]
+
+
+@pytest.mark.parametrize(("data", "params", "message"), [case[1:] for case in FITS], ids=[case[0] for case in FITS])
+def test_what_fit_refuses(data, params, message):
+    with pytest.raises(ValueError, match=message):
+        mh.DriftMonitor(**SMALL | params).fit(data)
+
+
+def test_a_long_promise_of_few_rows_is_made_with_a_warning():
+    with pytest.warns(UserWarning, match=r"run_length=1,500 is long for 50 reference rows.* run_length=1,000 or less"):
+        mh.DriftMonitor(1500, n_simulations=100).fit(X[:50])
+
+
+@pytest.mark.parametrize("act", ["update", "reset", "save", "drift_detected", "recent_scores", "result_"])
+def test_before_fit(act, tmp_path):
+    monitor = mh.DriftMonitor()
+    with pytest.raises(NotFittedError):
+        getattr(monitor, act)(*{"update": [X], "save": [tmp_path / "a"]}.get(act, []))
+
+
+def test_a_dictionary_needs_names():
+    with pytest.raises(ValueError, match="the reference has no column names"):
+        mh.DriftMonitor(**SMALL).fit(X).update({"a": 1.0})
+
+
+REFERENCES = {
+    "rows": (mh.DriftMonitor(**SMALL), X),
+    "frame": (mh.DriftMonitor(**SMALL, windows=[1, 5], block_length=2), FRAME),
+    "kernels": (mh.DriftMonitor(**SMALL, kernel=[mh.Laplace(), 2.0 * mh.Gaussian(3.0)]), X),
+    "features": (mh.DriftMonitor(**SMALL, features=mh.Fourier(n_components=20, random_state=0)), X),
+}
+
+
+@pytest.mark.parametrize("name", REFERENCES)
+@pytest.mark.parametrize("shift", [0.0, 5.0])
+def test_a_saved_monitor_comes_back(name, shift, tmp_path):
+    monitor, data = REFERENCES[name]
+    monitor.fit(data).update(data[:8] + shift)
+    monitor.save(tmp_path / "monitor.npz")
+    loaded = mh.DriftMonitor.load(str(tmp_path / "monitor.npz"))
+    assert loaded.result_ == monitor.result_
+    assert loaded.kernels_ == monitor.kernels_
+    if name != "features":
+        assert str(loaded.get_params()) == str(monitor.get_params()) or name == "kernels"
+    if shift:
+        assert_array_equal(loaded.witness_(X), monitor.witness_(X))
+    for one in (loaded, monitor):
+        one.reset().update(data[:30])
+    assert_array_equal(np.array(loaded._history), np.array(monitor._history))
+    for mine, theirs in zip(loaded.recent_scores(), monitor.recent_scores(), strict=True):
+        assert_array_equal(mine, theirs)
+
+
+def rewritten(source, target, change):
+    with np.load(source) as archive:
+        held = dict(archive)
+    change(held)
+    np.savez(target, **held)
+
+
+def other_header(**values):
+    def change(held):
+        held["header"] = np.array(json.dumps(json.loads(str(held["header"])) | values))
+
+    return change
+
+
+DAMAGE = {
+    "format": (other_header(format="muhat.DriftMonitor.0"), "its format is 'muhat.DriftMonitor.0'"),
+    "threshold": (other_header(threshold=99.0), "checksum"),
+    "a reference row": (lambda held: held["reference"].__setitem__((3, 1), 0.0), "checksum"),
+    "a missing array": (lambda held: held.pop("start"), "checksum"),
+    "another type": (lambda held: held.update(reference=held["reference"].astype(np.float32)), "checksum"),
+    "no header": (lambda held: held.pop("header"), "header"),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGE)
+def test_damaged_files_are_refused(name, named, tmp_path):
+    change, message = DAMAGE[name]
+    named.save(tmp_path / "good.npz")
+    rewritten(tmp_path / "good.npz", tmp_path / "bad.npz", change)
+    with pytest.raises(ValueError, match=rf"bad\.npz is not a monitor .*{message}"):
+        mh.DriftMonitor.load(tmp_path / "bad.npz")
+
+
+def test_other_files_are_refused(named, tmp_path):
+    named.save(tmp_path / "good.npz")
+    whole = (tmp_path / "good.npz").read_bytes()
+    for name, content in {"cut": whole[: len(whole) // 2], "text": b"a,b\n1,2\n", "empty": b""}.items():
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(ValueError, match=f"{name} is not a monitor"):
+            mh.DriftMonitor.load(tmp_path / name)
+    with pytest.raises(FileNotFoundError):
+        mh.DriftMonitor.load(tmp_path / "missing.npz")
+
+
+def test_a_function_as_kernel_is_pickled_instead(tmp_path):
+    monitor = mh.DriftMonitor(**SMALL, kernel=mh.as_kernel(lambda A, B: np.exp(-np.abs(A[:, None] - B).sum(axis=2))))
+    with pytest.raises(ValueError, match="pickle the monitor"):
+        monitor.fit(X).save(tmp_path / "monitor.npz")
