@@ -113,6 +113,7 @@ class DriftMonitor(ValueParametersMixin, BaseEstimator):
     n_simulations : int, default 1000
         Simulated streams. The realised run length is off by about 1/√n_simulations on their account.
     random_state : None, int, Generator, SeedSequence or RandomState
+        Seed of the simulations. The same seed gives the same thresholds.
 
     Attributes
     ----------

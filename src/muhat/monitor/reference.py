@@ -14,6 +14,7 @@ import numpy as np
 
 from muhat.features.sketch import MeanSketch
 from muhat.kernels.base import Kernel
+from muhat.linalg import gram
 from muhat.linalg.compiled import row_values
 from muhat.linalg.resources import check_memory, one_blas_thread
 from muhat.types import Array
@@ -38,7 +39,7 @@ class RowReference:
     def __init__(self, rows: Array, kernels: Sequence[Kernel]) -> None:
         self.rows, self.kernels, self.n = rows, tuple(kernels), len(rows)
         self.width = rows.shape[1]
-        widths = [gaussian_bandwidth(kernel) for kernel in self.kernels]
+        widths = [kernel.gaussian_bandwidth for kernel in self.kernels]
         compiled = row_values() if all(width is not None for width in widths) else None
         self._compiled = None if compiled is None else _CompiledRows(compiled, rows, np.array(widths, dtype=float))
 
@@ -52,13 +53,11 @@ class RowReference:
         return totals / (self.n * (self.n - 1))
 
     def _total(self, kernel: Kernel) -> float:
-        from muhat.linalg import gram
-
         with np.errstate(over="ignore"):
             diagonal = kernel.diagonal(self.rows)
             check_overflow(kernel, diagonal)
         ones = np.ones(self.n)
-        return gram.quadratic_form(kernel.evaluate_fast, self.rows, ones) - float(diagonal.sum())
+        return gram.quadratic_form(kernel, self.rows, ones) - float(diagonal.sum())
 
     def cross(self, rows: Array) -> Array:
         """r(y) for each row y: shape (T, m)."""
@@ -89,14 +88,6 @@ class RowReference:
                     if reach:
                         values[t, j, :reach] = kernel.evaluate(rows[now - reach : now], rows[None, now])[:, 0]
         return values
-
-
-def gaussian_bandwidth(kernel: Any) -> float | None:
-    """The bandwidth of a Gaussian kernel, for which there are compiled loops; None for others."""
-    for name in ("gaussian_bandwidth", "_gaussian_width"):
-        if hasattr(kernel, name):
-            return getattr(kernel, name)
-    return None
 
 
 class _CompiledRows:

@@ -12,9 +12,9 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from muhat.features.base import decode_kernel, encode_kernel
 from muhat.features.sketch import MeanSketch
 from muhat.kernels.base import Kernel
+from muhat.kernels.encoding import decode_kernel, encode_kernel
 from muhat.monitor.calibration import Calibration
 from muhat.monitor.drift_monitor import Drift, DriftMonitor, witness
 from muhat.monitor.reference import FeatureReference, Reference, RowReference
