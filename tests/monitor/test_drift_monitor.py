@@ -204,7 +204,7 @@ def test_one_column_takes_numbers():
 
 def test_a_sketch_is_a_reference():
     features = mh.Nystroem(mh.Gaussian(), 60, random_state=0).fit(REFERENCE)
-    sketch = MeanSketch(features, reservoir=200).update(REFERENCE)
+    sketch = MeanSketch(features, reservoir_size=200).update(REFERENCE)
     monitor = mh.DriftMonitor(**SMALL).fit(sketch)
     assert monitor.update(STREAM)
     assert 60 < monitor.result_.row < 90

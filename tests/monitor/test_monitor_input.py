@@ -80,7 +80,7 @@ FITS = [
     ("kernel", X, {"kernel": "gaussian"}, "kernel='gaussian' must be a kernel|kernel='g' must be a kernel"),
     ("features", X, {"features": 3}, "features=3 must be"),
     ("seed", X, {"random_state": "a"}, "random_state='a'"),
-    ("a sketch without rows", MeanSketch(mh.Nystroem(n_components=5).fit(X)).update(X), {}, "reservoir=1000"),
+    ("a sketch without rows", MeanSketch(mh.Nystroem(n_components=5).fit(X)).update(X), {}, "reservoir_size=1000"),
 ]
 
 

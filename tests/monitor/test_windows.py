@@ -86,7 +86,7 @@ CUTS = {"single rows": range(1, 25), "one and the rest": [1], "uneven": [2, 3, 1
 
 
 def every_reference():
-    sketch = MeanSketch(mh.Nystroem(mh.Gaussian(1.5), 15, random_state=0).fit(X), reservoir=40).update(X)
+    sketch = MeanSketch(mh.Nystroem(mh.Gaussian(1.5), 15, random_state=0).fit(X), reservoir_size=40).update(X)
     kernels = {name: RowReference(X, [KERNELS[name]]) for name in ("gaussian", "laplace", "matern", "linear")}
     return kernels | {"features": FeatureReference(sketch, X)}
 

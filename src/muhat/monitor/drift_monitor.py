@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -217,7 +217,7 @@ class DriftMonitor(ValueParametersMixin, BaseEstimator):
             if len(X._kept.rows) < FEWEST_ROWS:
                 raise ValueError(
                     f"the sketch keeps {len(X._kept.rows)} rows, and simulations need {FEWEST_ROWS} or more; make it "
-                    f"with reservoir=1000"
+                    f"with reservoir_size=1000"
                 )
             if hasattr(self, "feature_names_in_"):
                 del self.feature_names_in_
@@ -355,6 +355,7 @@ class DriftMonitor(ValueParametersMixin, BaseEstimator):
         Parameters
         ----------
         path : str or Path
+            The file, an ``.npz`` archive.
         """
         from muhat.monitor.saved import save_monitor
 
@@ -362,16 +363,19 @@ class DriftMonitor(ValueParametersMixin, BaseEstimator):
         save_monitor(self, path)
 
     @classmethod
-    def load(cls, path: str | Path) -> DriftMonitor:
+    def load(cls, path: str | Path, kernels: Iterable[type[Kernel]] = ()) -> DriftMonitor:
         """Read what ``save`` wrote; the monitor goes on where it was. Nothing in the file is executed.
 
         Parameters
         ----------
         path : str or Path
+            The file, an ``.npz`` archive.
+        kernels : classes of kernels, optional
+            Kernels that you wrote yourself, if the file names one: ``kernels=[MyKernel]``.
         """
         from muhat.monitor.saved import load_monitor
 
-        return load_monitor(path)
+        return load_monitor(path, kernels)
 
 
 def witness(kernel: Kernel, reference: Array, rows: Array) -> Element:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable
 from dataclasses import fields
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -39,12 +40,13 @@ def save_monitor(monitor: DriftMonitor, path: str | Path) -> None:
         np.savez(file, header=np.array(json.dumps(header)), **arrays)
 
 
-def load_monitor(path: str | Path) -> DriftMonitor:
+def load_monitor(path: str | Path, kernels: Iterable[type[Kernel]] = ()) -> DriftMonitor:
     """Read what ``save_monitor`` wrote.
 
     Parameters
     ----------
     path : str or Path
+    kernels : classes of kernels, optional
     """
     try:
         with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as archive:
@@ -54,7 +56,7 @@ def load_monitor(path: str | Path) -> DriftMonitor:
             raise ValueError(f"its format is {header['format']!r}, and this version reads {_FORMAT!r}")
         if header.pop("checksum") != _checksum(header, arrays):
             raise ValueError("its contents do not match their checksum")
-        return _restored(header, arrays)
+        return _restored(header, arrays, tuple(kernels))
     except OSError as error:
         if isinstance(error, FileNotFoundError | PermissionError | IsADirectoryError):
             raise
@@ -105,7 +107,7 @@ def _listed(kernel: Any) -> list[Kernel]:
 def _encoded(kernel: Kernel) -> dict[str, Any]:
     encoded = encode_kernel(kernel)
     if encoded is None:
-        raise ValueError(f"{kernel!r} is a function and cannot be saved as numbers; pickle the monitor instead")
+        raise ValueError(f"{kernel!r} holds more than numbers and cannot be saved; pickle the monitor instead")
     return encoded
 
 
@@ -129,20 +131,20 @@ def _arrays(monitor: DriftMonitor) -> dict[str, Any]:
     return arrays
 
 
-def _reference(header: dict[str, Any], arrays: dict[str, Any]) -> Reference:
+def _reference(header: dict[str, Any], arrays: dict[str, Any], kernels: tuple[type[Kernel], ...]) -> Reference:
     if "sketch" not in arrays:
-        return RowReference(arrays["reference"], [decode_kernel(kernel) for kernel in header["kernels"]])
+        return RowReference(arrays["reference"], [decode_kernel(kernel, kernels) for kernel in header["kernels"]])
     with TemporaryDirectory() as folder:
         (Path(folder) / "sketch.npz").write_bytes(arrays["sketch"].tobytes())
-        return FeatureReference(MeanSketch.load(Path(folder) / "sketch.npz"), arrays["reference"])
+        return FeatureReference(MeanSketch.load(Path(folder) / "sketch.npz", kernels), arrays["reference"])
 
 
-def _restored(header: dict[str, Any], arrays: dict[str, Any]) -> DriftMonitor:
+def _restored(header: dict[str, Any], arrays: dict[str, Any], kernels: tuple[type[Kernel], ...]) -> DriftMonitor:
     wrong = [name for name, array in arrays.items() if array.dtype.str not in ("<f8", "<i8", "|u1")]
     if wrong:
         raise ValueError(f"{wrong[0]} holds {arrays[wrong[0]].dtype}")
-    reference = _reference(header, arrays)
-    given = None if header["kernel"] is None else tuple(decode_kernel(kernel) for kernel in header["kernel"])
+    reference = _reference(header, arrays, kernels)
+    given = None if header["kernel"] is None else tuple(decode_kernel(kernel, kernels) for kernel in header["kernel"])
     kernel = given[0] if given is not None and len(given) == 1 else given
     features = reference.sketch.features if isinstance(reference, FeatureReference) else None
     monitor = DriftMonitor(kernel=kernel, features=features, **header["settings"])
