@@ -3,10 +3,12 @@
 from importlib import import_module as _import_module
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
+from muhat.bags.anomaly import GroupAnomalyDetector
 from muhat.bags.data import bags_from_groups
 from muhat.bags.kernel import DistributionKernel
 from muhat.bags.machines import OneClassSupportMeasureMachine, SupportMeasureClassifier, SupportMeasureRegressor
 from muhat.bags.prior import BagPrior, pooled_means
+from muhat.bags.ridge import DistributionRidge
 from muhat.datasets import draw_bags, load_bags, load_uci, paper_mixture
 from muhat.density.matched_mixture import MatchedGaussianMixture
 from muhat.elements import Element, embed
@@ -42,11 +44,13 @@ __all__ = [
     "Centered",
     "ConstrainedKernelMean",
     "DistributionKernel",
+    "DistributionRidge",
     "DriftMonitor",
     "Element",
     "Fourier",
     "Gaussian",
     "GaussianMixture",
+    "GroupAnomalyDetector",
     "IteratedTikhonov",
     "KernelCovariance",
     "KernelMean",

@@ -1,13 +1,17 @@
 """Distributions as data."""
 
+from muhat.bags.anomaly import GroupAnomalyDetector
 from muhat.bags.data import bags_from_groups
 from muhat.bags.kernel import DistributionKernel
 from muhat.bags.machines import OneClassSupportMeasureMachine, SupportMeasureClassifier, SupportMeasureRegressor
 from muhat.bags.prior import BagPrior, pooled_means
+from muhat.bags.ridge import DistributionRidge
 
 __all__ = [
     "BagPrior",
     "DistributionKernel",
+    "DistributionRidge",
+    "GroupAnomalyDetector",
     "OneClassSupportMeasureMachine",
     "SupportMeasureClassifier",
     "SupportMeasureRegressor",

@@ -14,7 +14,7 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.validation import validate_data
 
 from muhat.types import Array
-from muhat.validation import check_rows
+from muhat.validation import check_rows, check_weights
 
 BLOCK = 512
 """Rows and columns of a tile: 2 MB of float64, so that it is still in the cache when it is summed."""
@@ -97,6 +97,19 @@ def bags_from_groups(X: Any, groups: Any) -> tuple[list[Array], NDArray[Any]]:
     labels, inverse, counts = np.unique(groups, return_inverse=True, return_counts=True)
     order = np.argsort(inverse, kind="stable")
     return np.split(rows[order], np.cumsum(counts)[:-1]), labels
+
+
+def check_bag_weights(sample_weight: Any, n: int) -> Array:
+    """Weights of bags, none of them negative and not all zero; ones by default."""
+    if sample_weight is None:
+        return np.ones(n)
+    weights = check_weights("sample_weight", sample_weight, n, of="bag")
+    if (weights < 0).any() or not weights.any():
+        raise ValueError(
+            f"sample_weight must not be negative, and not all zero; its entries reach from {weights.min():g} to "
+            f"{weights.max():g}. Pass one weight a bag"
+        )
+    return weights
 
 
 def check_matrices(bags: Any, estimator: Any, *, reset: bool) -> list[Array]:

@@ -13,6 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
+from muhat.bags.data import check_bag_weights
 from muhat.bags.kernel import DistributionKernel, Level2
 from muhat.bags.whitening import RIDGE
 from muhat.features.base import BaseFeatures
@@ -21,7 +22,7 @@ from muhat.kernels.radial import Gaussian
 from muhat.means.base import BaseKernelMean
 from muhat.parameters import ValueParametersMixin
 from muhat.types import Array
-from muhat.validation import check_number, check_weights
+from muhat.validation import check_number
 
 MAX_RATIO_OF_SIZES = 3
 """Largest ratio of two bags' sizes for which the one-class machine gives no warning."""
@@ -56,7 +57,8 @@ class _SupportMeasureMachine(ValueParametersMixin, BaseEstimator):
             memory=self.memory,
         )
         K = embedding._fit(bags)
-        self._machine = machine.fit(K, y, sample_weight=_check_bag_weights(sample_weight, len(K)))
+        weights = None if sample_weight is None else check_bag_weights(sample_weight, len(K))
+        self._machine = machine.fit(K, y, sample_weight=weights)
         self._embedding = embedding
         self.kernel_, self.level2_ = embedding.kernel_, embedding.level2_
         self.n_features_in_ = embedding.n_features_in_
@@ -99,18 +101,6 @@ def _check_target(estimator: Any, bags: Any, y: Any) -> NDArray[Any]:
     if hasattr(bags, "__len__") and len(bags) != len(target):
         raise ValueError(f"y has {len(target)} entries for {len(bags)} bags; pass one entry a bag")
     return target
-
-
-def _check_bag_weights(sample_weight: Any, n: int) -> Array | None:
-    if sample_weight is None:
-        return None
-    weights = check_weights("sample_weight", sample_weight, n, of="bag")
-    if (weights < 0).any() or not weights.any():
-        raise ValueError(
-            f"sample_weight must not be negative, and not all zero; its entries reach from {weights.min():g} to "
-            f"{weights.max():g}. Pass one weight a bag, which multiplies C"
-        )
-    return weights
 
 
 def _offers_probabilities(estimator: Any) -> bool:

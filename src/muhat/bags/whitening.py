@@ -27,6 +27,14 @@ RIDGE = 0.05
 bags, and neither a search nor an estimate of W's noise did clearly better (figures: docs/bags.md)."""
 
 
+LIGHT_LANDMARKS = 200
+"""Default landmarks where regression or detection needs the means of bags, not their metric."""
+
+
+LIGHT_ROWS = 20_000
+"""Rows, drawn at random, from which those landmarks and a bandwidth "median" come."""
+
+
 _ROWS = 1024
 
 
@@ -46,6 +54,27 @@ def fit_features(features: BaseFeatures | None, kernel: Kernel, rows: Array, see
         landmarks = int(np.clip(5.0 * np.sqrt(len(rows)), *FEATURES))
         return Nystroem(kernel, min(landmarks, len(rows)), random_state=seed).fit(rows)
     return clone(features).set_params(kernel=kernel).fit(rows)
+
+
+def with_widths(kernel: Kernel, rows: Array, factors: tuple[float, ...]) -> list[Kernel]:
+    """The kernel with each multiple of the median where its bandwidth is "median", else the kernel itself."""
+    resolved = kernel.resolve(rows)
+    if getattr(kernel, "bandwidth", None) != "median":
+        return [resolved]
+    median = float(resolved.get_params(deep=False)["bandwidth"])
+    return [resolved.with_params(bandwidth=factor * median) for factor in factors]
+
+
+def light_sample(bags: Bags, rng: np.random.Generator) -> Array:
+    """Rows in random order, all or LIGHT_ROWS of them."""
+    return bags.rows[rng.permutation(len(bags.rows))[:LIGHT_ROWS]]
+
+
+def light_features(features: BaseFeatures | None, kernel: Kernel, rows: Array) -> BaseFeatures:
+    """Features fitted to rows in random order; by default the first LIGHT_LANDMARKS of them are landmarks."""
+    if features is not None:
+        return fit_features(features, kernel, rows)
+    return Nystroem(kernel, landmarks=rows[:LIGHT_LANDMARKS]).fit(rows)
 
 
 class BagMoments(NamedTuple):

@@ -1,0 +1,285 @@
+"""Ridge regression on bags whose means are known with error."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Literal, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils.validation import check_array, check_is_fitted
+
+from muhat.bags.data import Bags, check_bag_weights, check_bags
+from muhat.bags.kernel import Level2, check_level2
+from muhat.bags.pooling import Pool, fit_pool
+from muhat.bags.prior import check_noise
+from muhat.bags.weighted_ridge import SizeNoise, WeightedRidge, fit_by_size
+from muhat.bags.whitening import RIDGE, check_features, light_features, light_sample, plain_moments, with_widths
+from muhat.features.base import BaseFeatures
+from muhat.features.nystroem import Nystroem
+from muhat.kernels.base import Kernel, check_kernel
+from muhat.kernels.radial import Gaussian
+from muhat.parameters import ValueParametersMixin
+from muhat.types import Array, RandomState
+from muhat.validation import check_flag, check_number, check_rng
+
+LEVEL2_LANDMARKS = 300
+"""Bags that are landmarks of a level-2 kernel; up to as many bags it is exact."""
+
+
+WIDTHS = (0.5, 1.0, 2.0)
+"""Multiples of the median that are tried as bandwidths."""
+
+
+LEVEL2_WIDTHS = (1.0, 2.0)
+
+
+class Vectors(NamedTuple):
+    """Bags as vectors: features of rows, averaged, pooled, and features of level 2 of those."""
+
+    features: BaseFeatures
+    pool: Pool
+    pooled: bool
+    level2: Level2
+    level2_features: Nystroem | None
+
+    def of(self, means: Array, sizes: NDArray[np.intp]) -> tuple[Array, Array]:
+        """Vectors of bags, and the squared part of each that the features of level 2 miss."""
+        Z = centred(self.pool, means, sizes, self.pooled)
+        if self.level2_features is None:
+            return Z, np.zeros(len(Z))
+        mapped = self.level2_features.transform(Z)
+        outside = self.level2_features.kernel_.diagonal(Z) - np.square(mapped).sum(axis=1)
+        return mapped, outside.clip(0.0)
+
+
+def centred(pool: Pool, means: Array, sizes: NDArray[np.intp], pooled: bool) -> Array:
+    """Means about the centre of the prior, in its unit; shrunk by what each bag can tell where asked for."""
+    X = means / pool.unit - pool.centre
+    return pool.shrunk(X, sizes, 0.0) if pooled else X
+
+
+class DistributionRidge(RegressorMixin, ValueParametersMixin, BaseEstimator):
+    r"""A number for each group of rows, from ridge regression that knows how much each group can tell.
+
+    The mean of a bag of n rows is known with an error. A prior learned from all bags (see :class:`BagPrior`) gives its
+    best guess :math:`m_i` and the covariance :math:`V_i` of what is left unknown, and
+
+    .. math:: \operatorname{E} y_i = b + \langle\theta, m_i\rangle, \qquad
+              \operatorname{Var} y_i = \sigma^2 + \langle\theta, V_i\theta\rangle .
+
+    Small bags are shrunk more, count less in the fit, and get wider intervals. The variance is modelled as the function
+    :math:`\sigma^2(1 + c/(1 + n/n_0))` of the size. The bandwidth, the level-2 kernel, λ, c and :math:`n_0` are chosen
+    by the likelihood of each bag when it is left out, which has a closed form.
+
+    Parameters
+    ----------
+    kernel : Kernel, default Gaussian()
+        The kernel between rows. With a bandwidth "median", half, once and twice the median are tried.
+    level2 : "loo", "linear" or Kernel, default "loo"
+        The kernel between pooled means; "loo" tries the linear one and two Gaussians.
+    features : Nystroem or Fourier, optional
+        Features of the embedding kernel. Default 200 Nyström landmarks.
+    ridge : float > 0, default 0.05
+        The ridge of the covariance within bags, in units of its mean eigenvalue.
+    pool : bool, default True
+        Whether to shrink the mean of each bag by the prior; False takes plain averages.
+    weight_by_size : bool, default True
+        Whether the variance may depend on the size; False gives all bags one.
+    random_state : None, int, Generator, SeedSequence or RandomState
+        Seed of the landmarks. None is a fixed seed, so that two fits agree.
+
+    Attributes
+    ----------
+    kernel_ : Kernel
+        The kernel between rows that was chosen, with its bandwidth as a number.
+    level2_ : "linear" or Kernel
+        The kernel between means that was chosen.
+    lam_ : array of shape (n_outputs,)
+        The λ of each output.
+    noise_ : list of SizeNoise
+        c and :math:`n_0` of each output; ``noise_[0](sizes)`` is the variance by size, in units of its smallest.
+    loo_score_ : float
+        The mean log-likelihood of a target when its bag is left out, summed over standardised outputs.
+    n_features_in_ : int
+        Columns of the bags.
+
+    Notes
+    -----
+    For N rows in n bags and m features, O(N m²) time for each bandwidth, and memory for the rows, a block of them in
+    features, and n x m numbers. Several outputs share the kernels, and have a λ and a noise each.
+
+    References
+    ----------
+    H. C. L. Law, D. J. Sutherland, D. Sejdinovic, S. Flaxman. Bayesian approaches to distribution regression.
+    AISTATS 2018.
+
+    Examples
+    --------
+    >>> import numpy as np, muhat as mh
+    >>> rng = np.random.default_rng(0)
+    >>> y = rng.uniform(1, 3, size=150)
+    >>> bags = [rng.normal(scale=scale, size=(rng.integers(3, 200), 2)) for scale in y]  # the target is the spread
+    >>> machine = mh.DistributionRidge(random_state=0).fit(bags[:100], y[:100])
+    >>> bool(machine.score(bags[100:], y[100:]) > 0.9)
+    True
+    >>> mean, std = machine.predict([bags[0][:3], bags[0]], return_std=True)  # three rows tell less
+    >>> bool(std[0] > std[1])
+    True
+    """
+
+    def __init__(
+        self,
+        kernel: Kernel = Gaussian(),
+        level2: Level2 | Literal["loo"] = "loo",
+        features: BaseFeatures | None = None,
+        *,
+        ridge: float = RIDGE,
+        pool: bool = True,
+        weight_by_size: bool = True,
+        random_state: RandomState = None,
+    ) -> None:
+        self.kernel = kernel
+        self.level2 = level2
+        self.features = features
+        self.ridge = ridge
+        self.pool = pool
+        self.weight_by_size = weight_by_size
+        self.random_state = random_state
+
+    def fit(self, bags: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Choose the kernels, and fit a ridge regression for each output.
+
+        Parameters
+        ----------
+        bags : sequence of arrays of shape (n_i, d)
+        y : array of shape (n,) or (n, n_outputs)
+            The targets of each bag.
+        sample_weight : array of shape (n,), optional
+            Factors of the precision of each target; a bag of weight 0 takes no part.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        data = check_bags(bags, self, reset=True)
+        targets, self._one_output = check_targets(y, len(data))
+        weights = check_bag_weights(sample_weight, len(data))
+        present = np.flatnonzero(weights)
+        if len(present) < _FEWEST_BAGS:
+            raise ValueError(f"{len(present)} bags are too few to regress on; pass {_FEWEST_BAGS} or more")
+        location, scale = targets[present].mean(axis=0), targets[present].std(axis=0)
+        check_varies(scale, location)
+        standard = (targets[present] - location) / scale
+        weights = weights[present] / weights[present].mean()
+        best: tuple[float, Vectors, list[WeightedRidge]] | None = None
+        for vectors, means in self._candidates(data):
+            Z, _ = vectors.of(means[present], data.sizes[present])
+            by_size = bool(self.weight_by_size)
+            fits = [fit_by_size(Z, t, data.sizes[present], weights, by_size=by_size) for t in standard.T]
+            score = sum(each.score for each in fits)
+            if best is None or score < best[0] - _TIE:
+                best = score, vectors, fits
+        assert best is not None
+        self.loo_score_, self._vectors, self._ridges = -best[0], best[1], best[2]
+        self._location, self._scale = location, scale
+        self.kernel_, self.level2_ = self._vectors.features.kernel_, self._vectors.level2
+        self.lam_ = np.array([each.lam for each in self._ridges])
+        self.noise_: list[SizeNoise] = [each.noise for each in self._ridges]
+        return self
+
+    def predict(self, bags: Any, return_std: bool = False) -> Any:
+        """The target of each bag.
+
+        Parameters
+        ----------
+        bags : sequence of arrays of shape (n_i, d)
+        return_std : bool, default False
+            Whether to return the standard deviation of a new target as well; small bags have larger ones.
+
+        Returns
+        -------
+        mean : array of shape (n,) or (n, n_outputs)
+        std : array of the same shape
+            With ``return_std``.
+        """
+        check_is_fitted(self, "kernel_")
+        data = check_bags(bags, self, reset=False)
+        moments = plain_moments(self._vectors.features, data, within=False)
+        Z, outside = self._vectors.of(moments.means, data.sizes)
+        mean = np.column_stack([ridge.predict(Z) for ridge in self._ridges]) * self._scale + self._location
+        if not return_std:
+            return mean[:, 0] if self._one_output else mean
+        variances = np.column_stack([ridge.variances(Z, data.sizes, outside) for ridge in self._ridges])
+        std = np.sqrt(variances) * self._scale
+        return (mean[:, 0], std[:, 0]) if self._one_output else (mean, std)
+
+    def _check_parameters(self) -> None:
+        check_kernel("kernel", self.kernel)
+        check_features(self.features)
+        check_number("ridge", self.ridge, low=0, open_low=True)
+        check_flag("pool", self.pool)
+        check_flag("weight_by_size", self.weight_by_size)
+        if not (isinstance(self.level2, str) and self.level2 == "loo"):
+            check_level2(self.level2)
+
+    def _candidates(self, data: Bags) -> Iterator[tuple[Vectors, Array]]:
+        """Every choice of the two kernels, with the means of the bags in its features."""
+        rows = light_sample(data, check_rng(0 if self.random_state is None else self.random_state))
+        for kernel in with_widths(self.kernel, rows, WIDTHS):
+            features = light_features(self.features, kernel, rows)
+            moments = check_noise(plain_moments(features, data))
+            pool = fit_pool(moments, data.sizes, self.ridge)
+            Z = centred(pool, moments.means, data.sizes, self.pool)
+            for level2 in self._level2_candidates(Z):
+                second = None
+                if isinstance(level2, Kernel):
+                    second = Nystroem(level2, min(len(Z), LEVEL2_LANDMARKS), random_state=0).fit(Z)
+                    level2 = second.kernel_
+                yield Vectors(features, pool, self.pool, level2, second), moments.means
+
+    def _level2_candidates(self, Z: Array) -> list[Level2]:
+        if not (isinstance(self.level2, str) and self.level2 == "loo"):
+            return [self.level2]
+        if not np.ptp(Z, axis=0).any():
+            return ["linear"]  # bags that do not differ have no median distance
+        median = Gaussian().resolve(Z).bandwidth
+        return ["linear", *(Gaussian(factor * float(median)) for factor in LEVEL2_WIDTHS)]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.target_tags.multi_output = True
+        return tags
+
+
+_FEWEST_BAGS = 3
+
+
+_TIE = 1e-9
+"""Scores this close are ties, and a tie goes to the kernel that was tried first."""
+
+
+def check_targets(y: Any, n: int) -> tuple[Array, bool]:
+    """Targets as a matrix with a row a bag, and whether they were given as a vector."""
+    if y is None:
+        raise ValueError("DistributionRidge requires y to be passed, but the target y is None")
+    targets = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+    if len(targets) != n:
+        raise ValueError(f"y has {len(targets)} entries for {n} bags; pass one entry a bag")
+    return targets.reshape(n, -1), targets.ndim == 1
+
+
+def check_varies(scale: Array, location: Array) -> None:
+    """Raise a ValueError where a target is the same for all bags."""
+    constant = np.flatnonzero(scale <= _ROUNDING * np.abs(location))
+    if len(constant):
+        raise ValueError(
+            f"y is {location[constant[0]]:g} for every bag (output {constant[0]}), so there is nothing to learn; pass "
+            f"targets that differ, or leave this output out"
+        )
+
+
+_ROUNDING = 1e-12

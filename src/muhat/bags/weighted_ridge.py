@@ -1,0 +1,138 @@
+"""Ridge regression whose noise depends on the size of a bag, with its leave-one-out predictions in closed form."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import svd
+
+from muhat.types import Array
+
+LAMBDAS = 10.0 ** np.arange(-9.0, 3.1, 0.25)
+"""Values of λ that are tried, in units of the mean squared length of the (weighted, centred) vectors."""
+
+
+EXCESSES = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0)
+
+
+KNEES = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
+
+
+ROUNDS = 3
+"""How often noise and coefficients are fitted in turn; they settle after two."""
+
+
+class SizeNoise(NamedTuple):
+    r"""The variance of y about the regression, :math:`\sigma^2 (1 + c/(1 + n/n_0))` for a bag of n rows.
+
+    It is :math:`\sigma^2 + \langle\theta, V_n\theta\rangle`, V_n the covariance of the mean of a bag of n rows given
+    its rows, where B is a multiple of W along θ: :math:`V_n = B(1 + n/n_0)^{-1}`.
+    """
+
+    excess: float = 0.0  # c
+    knee: float = 1.0  # n_0
+
+    def __call__(self, sizes: NDArray[np.number]) -> Array:
+        """The variance for each size, in units of σ²."""
+        return 1.0 + self.excess / (1.0 + np.asarray(sizes, dtype=np.float64) / self.knee)
+
+    @classmethod
+    def of(cls, residuals: Array, sizes: NDArray[np.number], weights: Array) -> SizeNoise:
+        """The likeliest, from leave-one-out residuals; without an excess where none helps."""
+        candidates = [cls(), *(cls(c, knee) for c in EXCESSES for knee in KNEES)]
+        variances = np.array([noise(sizes) for noise in candidates])
+        shares = weights / weights.sum()
+        costs = np.log((np.square(residuals) / variances) @ shares) + np.log(variances) @ shares
+        return candidates[int(np.argmin(costs))]
+
+
+@dataclass(frozen=True, eq=False)
+class WeightedRidge:
+    r"""Coefficients that minimise :math:`\sum_i w_i (y_i - b - \langle\theta, z_i\rangle)^2/s_i + \lambda\|\theta\|^2`.
+
+    s_i is the noise of bag i and w_i its weight. With the hat matrix H, the residual without bag i is
+    :math:`r_i/(1 - H_{ii})` and its variance :math:`\tau^2 s_i/(w_i(1 - H_{ii}))`, :math:`\tau^2` the mean of
+    :math:`w_i r_i^2/(s_i(1 - H_{ii}))`. So every λ has its leave-one-out log-likelihood from one decomposition.
+    """
+
+    noise: SizeNoise
+    lam: float
+    scale: float  # τ²
+    score: float  # the mean negative log-likelihood of each y without its bag
+    residuals: Array  # of each bag, when left out
+    centre: Array
+    intercept: float
+    axes: Array  # (k, p): right singular vectors of the vectors
+    squares: Array  # (k,): squared singular values
+    coefficients: Array  # (p,)
+    total_weight: float
+
+    @classmethod
+    def fit(cls, Z: Array, y: Array, sizes: NDArray[np.number], weights: Array, noise: SizeNoise) -> WeightedRidge:
+        """The fit with the λ of the largest leave-one-out likelihood."""
+        precision = weights / noise(sizes)
+        total = float(precision.sum())
+        centre, intercept = precision @ Z / total, float(precision @ y / total)
+        root = np.sqrt(precision)
+        target = root * (y - intercept)
+        U, singular, axes = svd(root[:, None] * (Z - centre), full_matrices=False, check_finite=False)
+        squares = singular**2
+        unit = squares.sum() if squares.sum() > 0 else 1.0
+        lams = LAMBDAS * unit
+        kept = squares[:, None] / (squares[:, None] + lams)
+        projected = U.T @ target
+        left = 1.0 - (precision / total)[:, None] - np.square(U) @ kept
+        left = np.maximum(left, _SMALLEST_SHARE)
+        errors = target[:, None] - U @ (kept * projected[:, None])
+        shares = weights / weights.sum()
+        scales = shares @ (np.square(errors) / left)
+        scores = 0.5 * (np.log(np.maximum(scales, _TINY)) - shares @ np.log(precision[:, None] * left))
+        k = int(np.argmin(scores))
+        return cls(
+            noise,
+            float(lams[k]),
+            float(scales[k]),
+            float(scores[k] + 0.5 * np.log(2.0 * np.pi * np.e)),
+            errors[:, k] / left[:, k] / root,
+            centre,
+            intercept,
+            axes,
+            squares,
+            axes.T @ (singular * projected / (squares + lams[k])),
+            total,
+        )
+
+    def predict(self, Z: Array) -> Array:
+        """Means."""
+        return self.intercept + (Z - self.centre) @ self.coefficients
+
+    def variances(self, Z: Array, sizes: NDArray[np.number], outside: Array) -> Array:
+        """Of a new y; ``outside`` is the squared part of each vector that the features of level 2 miss."""
+        along = np.square((Z - self.centre) @ self.axes.T)
+        known = (along / (self.squares + self.lam)).sum(axis=1)
+        rest = np.square(Z - self.centre).sum(axis=1) - along.sum(axis=1)  # in directions that no bag has
+        unknown = (np.maximum(rest, 0.0) + outside) / self.lam
+        return self.scale * (self.noise(sizes) + 1.0 / self.total_weight + known + unknown)
+
+
+_SMALLEST_SHARE = 1e-10
+"""1 − H_ii of a bag that alone determines its own prediction."""
+
+
+_TINY = 1e-300
+
+
+def fit_by_size(
+    Z: Array, y: Array, sizes: NDArray[np.number], weights: Array, *, by_size: bool = True
+) -> WeightedRidge:
+    """Noise and coefficients in turn, from equal noise."""
+    fitted = WeightedRidge.fit(Z, y, sizes, weights, SizeNoise())
+    for _ in range(ROUNDS if by_size else 0):
+        noise = SizeNoise.of(fitted.residuals, sizes, weights)
+        if noise == fitted.noise:
+            break
+        fitted = WeightedRidge.fit(Z, y, sizes, weights, noise)
+    return fitted

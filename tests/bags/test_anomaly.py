@@ -1,0 +1,143 @@
+"""Odd groups: scores against their formula, and false alarms that do not depend on size."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from bag_samples import random_bags
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone, is_outlier_detector
+from sklearn.exceptions import NotFittedError
+from sklearn.metrics import roc_auc_score
+
+import muhat as mh
+from muhat.bags.anomaly import Form, Surprise, cut_means, size_grid
+from muhat.bags.data import Bags, check_bags
+from muhat.bags.pooling import fit_pool
+from muhat.bags.whitening import plain_moments
+
+
+def normal_bags(n, seed, low=3, high=300):
+    """Bags of uneven sizes that differ in location."""
+    rng = np.random.default_rng(seed)
+    sizes = np.exp(rng.uniform(np.log(low), np.log(high), n)).astype(int)
+    return [rng.normal(size=(size, 2)) + 0.5 * rng.normal(size=2) for size in sizes]
+
+
+def correlated(bags):
+    """The same rows with another correlation."""
+    return [bag @ np.array([[1.0, 0.8], [0.0, 0.6]]) for bag in bags]
+
+
+@pytest.fixture(scope="module")
+def detector():
+    return mh.GroupAnomalyDetector(random_state=0).fit(normal_bags(150, 0))
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_surprise_has_mean_zero_and_variance_one(weighted):
+    rng = np.random.default_rng(0)
+    A, C = rng.normal(size=(2, 5, 5))
+    B, W, root = A @ A.T, C @ C.T, rng.normal(size=(5, 5)) if weighted else None
+    for n in (1, 10, 1000):
+        X = rng.multivariate_normal(np.zeros(5), B + W / n, size=20_000)
+        z = Form.of(B, W, root).surprise(X, np.full(len(X), n))
+        assert abs(z.mean()) < 4 / np.sqrt(len(X))
+        assert_allclose(z.var(), 1, atol=4 * np.sqrt(np.var(z**2) / len(X)))
+
+
+def test_the_score_is_the_sum_of_both_forms_written_out():
+    data = check_bags(normal_bags(30, 0, high=30), mh.BagPrior(), reset=True)
+    moments = plain_moments(mh.Nystroem(mh.Gaussian(1.0), 15, random_state=0).fit(data.rows), data)
+    pool = fit_pool(moments, data.sizes, 0.1)
+    got = Surprise(pool, np.array([4, 9]), 0.1)(moments.means[:3], np.array([8, 9, 12]), 1)
+    regular = pool.within + 0.1 * np.trace(pool.within) / len(pool.within) * np.eye(len(pool.within))
+    g, V = np.linalg.eigh(pool.between + regular / 9)
+    for mean, n, score in zip(moments.means, (8, 9, 12), got, strict=False):
+        x, covariance, want = mean / pool.unit - pool.centre, pool.between + pool.within / n, 0.0
+        for M in (np.eye(len(x)), (V / np.sqrt(g)) @ V.T):
+            want += (x @ M @ x - np.trace(M @ covariance)) / np.sqrt(2 * np.trace(M @ covariance @ M @ covariance))
+        assert_allclose(score, want, rtol=1e-8)
+
+
+def test_cuts_are_means_of_rows_without_replacement():
+    data = check_bags(random_bags((5, 1, 12)), mh.BagPrior(), reset=True)
+    features = mh.Nystroem(mh.Linear(), landmarks=np.eye(3)).fit(data.rows)
+    sizes = size_grid(12)
+    cuts = cut_means(features, data, sizes, np.random.default_rng(0))
+    whole = plain_moments(features, data, within=False).means
+    assert_allclose(cuts[-1], whole, atol=1e-12)
+    assert_allclose(cuts[:, 1], np.tile(whole[1], (len(sizes), 1)), atol=1e-12)
+    rows = features.transform(data.parts(data.rows)[2])
+    assert np.abs(rows - cuts[0, 2]).sum(axis=1).min() < 1e-10  # of size 1: a row
+    pairs = (rows[:, None] + rows) / 2
+    assert np.abs(pairs - cuts[1, 2]).sum(axis=2).min() < 1e-10
+    assert_array_equal(size_grid(1), [1])
+    assert isinstance(data, Bags)
+
+
+def test_false_alarms_are_level_in_size(detector):
+    test = normal_bags(1200, 1)
+    sizes = np.array([len(bag) for bag in test])
+    alarms = detector.predict(test) == -1
+    assert_array_equal(alarms, detector.p_values(test) <= 0.1)
+    for low, high in ((3, 10), (10, 30), (30, 100), (100, 301)):
+        assert 0.02 < alarms[(sizes >= low) & (sizes < high)].mean() < 0.2  # 150 bags to calibrate with
+    machine = mh.OneClassSupportMeasureMachine()
+    with pytest.warns(UserWarning, match="Use GroupAnomalyDetector"):
+        machine.fit(normal_bags(150, 0))
+    small = machine.predict(test)[sizes < 10] == -1
+    assert small.mean() > 0.3
+
+
+def test_odd_groups_are_found_at_every_size(detector):
+    normal, odd = normal_bags(200, 2, low=20), correlated(normal_bags(200, 3, low=20))
+    scores = detector.score_samples([*normal, *odd])
+    assert roc_auc_score(np.repeat([1, 0], 200), scores) > 0.8
+    assert abs(scores[:200].mean()) < 0.3
+    assert detector.p_values(odd).min() >= 1 / 151
+    assert roc_auc_score(np.repeat([1, 0], 200), detector.p_values([*normal, *odd])) > 0.8
+
+
+def test_rules_of_estimators():
+    bags = normal_bags(40, 0, high=30)
+    detector = mh.GroupAnomalyDetector(alpha=0.2)
+    assert is_outlier_detector(detector)
+    with pytest.raises(NotFittedError):
+        detector.p_values(bags)
+    frames = [pd.DataFrame(bag, columns=["a", "b"]) for bag in bags]
+    fitted = clone(detector).fit(frames)
+    assert list(fitted.feature_names_in_) == ["a", "b"]
+    restored = pickle.loads(pickle.dumps(fitted))
+    assert_array_equal(restored.p_values(frames), fitted.p_values(frames))
+    assert_array_equal(clone(detector).fit(bags).p_values(bags), fitted.p_values(frames))
+    assert set(detector.fit_predict(bags)) <= {-1, 1}
+    alone = np.concatenate([fitted.score_samples([frame]) for frame in frames])
+    assert_allclose(alone, fitted.score_samples(frames), rtol=1e-9, atol=1e-10)
+    strange = [frames[0][:1], pd.concat(frames)]  # smaller and larger than any
+    assert np.isfinite(fitted.score_samples(strange)).all()
+
+
+def test_all_bags_equal_are_normal():
+    bag = random_bags((6,))[0]
+    fitted = mh.GroupAnomalyDetector().fit([bag] * 12)
+    assert np.isfinite(fitted.score_samples([bag, bag + 3.0])).all()
+
+
+BAD = {
+    "few bags": (random_bags(), {}, "8 bags are too few to calibrate with; pass 10 or more, and 20 or more"),
+    "alpha 0": (random_bags(), {"alpha": 0}, "alpha=0 must lie between 0 and 1"),
+    "alpha 1": (random_bags(), {"alpha": 1.0}, "alpha=1.0 must lie between 0 and 1"),
+    "alpha 5": (random_bags(), {"alpha": 5}, r"alpha=5 must be a number in \[0, 1\]"),
+    "ridge": (random_bags(), {"ridge": -1}, "ridge=-1 must be a number"),
+    "single rows": (random_bags((1,) * 12), {}, "all bags have one row"),
+    "nan in bag 7": ([*random_bags()[:7], np.full((2, 3), np.nan)], {}, r"bags\[7\].*NaN"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_named(case):
+    bags, options, message = BAD[case]
+    with pytest.raises(ValueError, match=message):
+        mh.GroupAnomalyDetector(**options).fit(bags)

@@ -1,0 +1,200 @@
+"""Ridge regression on bags: leave-one-out against refits, and what it must learn."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from bag_samples import random_bags
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone, is_regressor
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import GridSearchCV, cross_val_score
+
+import muhat as mh
+from muhat.bags.weighted_ridge import SizeNoise, WeightedRidge
+
+
+def spread_bags(n=60, seed=0, low=3, high=60):
+    """Bags around 0; the target is their spread."""
+    rng = np.random.default_rng(seed)
+    y = rng.uniform(1, 3, size=n)
+    return [rng.normal(scale=scale, size=(rng.integers(low, high), 2)) for scale in y], y
+
+
+def small_problem(p=4, n=12):
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(n, p))
+    return Z, Z @ rng.normal(size=p) + rng.normal(size=n), rng.integers(1, 50, size=n), rng.uniform(0.5, 2.0, size=n)
+
+
+@pytest.mark.parametrize("noise", [SizeNoise(), SizeNoise(10.0, 5.0)])
+@pytest.mark.parametrize("p", [4, 20])
+def test_it_is_a_weighted_ridge_and_leaves_bags_out(noise, p):
+    Z, y, sizes, weights = small_problem(p)
+    fitted = WeightedRidge.fit(Z, y, sizes, weights, noise)
+    precision = weights / noise(sizes)
+    slow = Ridge(fitted.lam, solver="cholesky").fit(Z, y, sample_weight=precision)
+    assert_allclose(fitted.predict(Z), slow.predict(Z), rtol=1e-8)
+    residuals, variances = [], []
+    for i in range(len(y)):
+        kept = np.arange(len(y)) != i
+        without = Ridge(fitted.lam, solver="cholesky").fit(Z[kept], y[kept], sample_weight=precision[kept])
+        residuals.append(y[i] - without.predict(Z[[i]])[0])
+        X = Z[kept] - precision[kept] @ Z[kept] / precision[kept].sum()
+        z = Z[i] - precision[kept] @ Z[kept] / precision[kept].sum()
+        inverse = np.linalg.inv((X.T * precision[kept]) @ X + fitted.lam * np.eye(p))
+        variances.append(1 / precision[i] + 1 / precision[kept].sum() + z @ inverse @ z)
+    rtol = 1e-7 if p < len(y) else 1e-5  # λ is 1e-9 there, and the refits are badly conditioned
+    assert_allclose(fitted.residuals, residuals, rtol=rtol)
+    shares = weights / weights.sum()
+    scale = shares @ (np.square(residuals) / variances)
+    assert_allclose(fitted.scale, scale, rtol=rtol)
+    score = 0.5 * shares @ (np.log(2 * np.pi * scale * np.array(variances)) + np.square(residuals) / variances / scale)
+    assert_allclose(fitted.score, score, rtol=rtol)
+
+
+@pytest.mark.parametrize("p", [4, 20])
+def test_the_variance_of_a_prediction(p):
+    Z, y, sizes, weights = small_problem(p)
+    noise = SizeNoise(10.0, 5.0)
+    fitted = WeightedRidge.fit(Z, y, sizes, weights, noise)
+    precision = weights / noise(sizes)
+    centre = precision @ Z / precision.sum()
+    inverse = np.linalg.inv(((Z - centre).T * precision) @ (Z - centre) + fitted.lam * np.eye(p))
+    new = np.random.default_rng(1).normal(size=(3, p))
+    want = [noise(np.array([7]))[0] + 1 / precision.sum() + (z - centre) @ inverse @ (z - centre) for z in new]
+    got = fitted.variances(new, np.full(3, 7), np.zeros(3))
+    assert_allclose(got, fitted.scale * np.array(want), rtol=1e-6)
+
+
+def test_the_noise_by_size_is_found():
+    rng = np.random.default_rng(0)
+    sizes = rng.integers(1, 300, size=4000)
+    truth = SizeNoise(30.0, 10.0)
+    residuals = np.sqrt(truth(sizes)) * rng.normal(size=4000)
+    found = SizeNoise.of(residuals, sizes, np.ones(4000))
+    assert_allclose(np.log(found(sizes) / truth(sizes)), 0, atol=0.5)
+    assert SizeNoise.of(rng.normal(size=4000), sizes, np.ones(4000)).excess <= 0.3
+
+
+def test_it_beats_plain_means_on_uneven_sizes():
+    rng = np.random.default_rng(0)
+    y = rng.uniform(4, 8, size=600)
+    bags = [rng.chisquare(v, size=(n, 5)) / v for v, n in zip(y, rng.choice([5, 20, 100], size=600), strict=True)]
+    train, test, y, truth = bags[:200], bags[200:], y[:200], y[200:]
+    pooled, plain = (
+        mh.DistributionRidge(pool=on, weight_by_size=on).fit(train, y).predict(test) for on in (True, False)
+    )
+    assert np.mean((pooled - truth) ** 2) < 0.9 * np.mean((plain - truth) ** 2)
+
+
+def test_intervals_hold_and_small_bags_have_wide_ones():
+    (train, y), (test, truth) = spread_bags(200, high=200), spread_bags(400, seed=1, high=200)
+    mean, std = mh.DistributionRidge(random_state=0).fit(train, y).predict(test, return_std=True)
+    assert 0.91 < np.mean(np.abs(mean - truth) < 1.96 * std) < 0.99
+    sizes = np.array([len(bag) for bag in test])
+    assert std[sizes < 10].mean() > 1.5 * std[sizes > 100].mean()
+    far = [40.0 + bag for bag in test if len(bag) > 100]
+    assert mh.DistributionRidge().fit(train, y).predict(far, return_std=True)[1].min() > 2 * std[sizes > 100].mean()
+
+
+def test_several_outputs_and_weights():
+    bags, y = spread_bags()
+    both = np.column_stack([y, 100.0 - 5.0 * y])
+    machine = mh.DistributionRidge(level2="linear").fit(bags, both)
+    mean, std = machine.predict(bags, return_std=True)
+    assert mean.shape == std.shape == both.shape
+    assert_allclose(mean[:, 1], 100 - 5 * mean[:, 0], rtol=1e-9)
+    assert_allclose(std[:, 1], 5 * std[:, 0], rtol=1e-9)
+    assert 0.8 < machine.score(bags, both) <= 1
+    weights = np.ones(len(y))
+    weights[:10] = 0.0
+    y[:10] = 1e6  # of no weight
+    weighted = mh.DistributionRidge().fit(bags, y, sample_weight=weights).predict(bags[10:])
+    assert np.corrcoef(weighted, y[10:])[0, 1] > 0.9
+    again = mh.DistributionRidge().fit(bags, y, sample_weight=7 * weights).predict(bags[10:])
+    assert_allclose(again, weighted, rtol=1e-6)
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e-3, 1e6, 1e150])
+def test_units_of_the_target_do_not_matter(scale):
+    bags, y = spread_bags(30)
+    want = mh.DistributionRidge().fit(bags, y).predict(bags, return_std=True)
+    got = mh.DistributionRidge().fit(bags, scale * y).predict(bags, return_std=True)
+    assert_allclose(np.array(got) / scale, want, rtol=1e-8)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"level2": mh.Gaussian()},
+        {"level2": mh.Matern(), "kernel": mh.Laplace()},
+        {"level2": mh.Polynomial(2), "kernel": mh.Linear()},
+        {"features": mh.Fourier(n_components=50, random_state=0), "kernel": mh.Gaussian(2.0)},
+    ],
+)
+def test_kernels_of_every_kind(options):
+    bags, y = spread_bags()
+    mean, std = mh.DistributionRidge(**options).fit(bags, y).predict(bags, return_std=True)
+    assert np.isfinite(mean).all()
+    assert (std > 0).all()
+
+
+HARD = {
+    "three bags": random_bags((3, 4, 5)),
+    "equal bags": random_bags((5,)) * 5,
+    "single rows among others": random_bags((1, 1, 1, 4)),
+    "huge": [1e100 * bag for bag in random_bags()],
+    "vectors": [bag[:, 0] for bag in random_bags()],
+}
+
+
+@pytest.mark.parametrize("case", HARD)
+def test_hard_bags(case):
+    bags = HARD[case]
+    mean, std = mh.DistributionRidge().fit(bags, np.arange(len(bags))).predict(bags, return_std=True)
+    assert np.isfinite(mean).all()
+    assert np.isfinite(std).all()
+
+
+def test_rules_of_estimators():
+    bags, y = spread_bags(30)
+    machine = mh.DistributionRidge()
+    assert is_regressor(machine)
+    with pytest.raises(NotFittedError):
+        machine.predict(bags)
+    frames = [pd.DataFrame(bag, columns=["a", "b"]) for bag in bags]
+    fitted = clone(machine).fit(frames, pd.Series(y))
+    assert list(fitted.feature_names_in_) == ["a", "b"]
+    restored = pickle.loads(pickle.dumps(fitted))
+    assert_array_equal(restored.predict(frames), fitted.predict(frames))
+    assert_array_equal(clone(machine).fit(bags, y).predict(bags), fitted.predict(frames))
+    assert cross_val_score(machine, bags, y, cv=3).mean() > 0.5
+    search = GridSearchCV(machine, {"pool": [True, False], "kernel__bandwidth": [1.0, "median"]}, cv=2).fit(bags, y)
+    assert np.isfinite(search.best_score_)
+    order = np.random.default_rng(0).permutation(30)
+    assert_allclose(fitted.predict([frames[i] for i in order]), fitted.predict(frames)[order], rtol=1e-12)
+
+
+BAD = {
+    "length of y": (random_bags(), np.ones(3), {}, "y has 3 entries for 8 bags"),
+    "constant y": (random_bags(), np.ones(8), {}, "y is 1 for every bag .* pass targets that differ"),
+    "no y": (random_bags(), None, {}, "requires y"),
+    "nan in y": (random_bags(), [np.nan] * 8, {}, "NaN"),
+    "one bag": (random_bags((4,)), [1.0], {}, "1 bags are too few"),
+    "level2": (random_bags(), np.arange(8), {"level2": "cubic"}, "level2='cubic' must be"),
+    "pool": (random_bags(), np.arange(8), {"pool": "yes"}, "pool='yes' must be True or False"),
+    "weights": (random_bags(), np.arange(8), {"sample_weight": -np.ones(8)}, "sample_weight must not be negative"),
+    "single rows": (random_bags((1,) * 8), np.arange(8), {}, "all bags have one row"),
+    "nan in bag 5": ([*random_bags()[:5], np.full((2, 3), np.nan)], np.arange(6), {}, r"bags\[5\].*NaN"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_named(case):
+    bags, y, options, message = BAD[case]
+    weights = options.pop("sample_weight", None) if (options := dict(options)) else None
+    with pytest.raises(ValueError, match=message):
+        mh.DistributionRidge(**options).fit(bags, y, sample_weight=weights)
