@@ -9,9 +9,9 @@ PACKAGE = Path(__file__).parents[1] / "src" / "muhat"
 
 ROOMS = [
     "types",
-    "parameters",
     "progress",
     "validation",
+    "parameters",
     "linalg",
     "shrinkage",
     "measures",

@@ -188,7 +188,7 @@ def test_after_fit_a_wrong_name_is_a_wrong_name():
 
 def test_a_property_has_its_own_word():
     mean = mh.SpectralKernelMean(lam=0.1, features=mh.Nystroem(n_components=5)).fit(X)
-    with pytest.raises(AttributeError, match='use lam="loo"'):
+    with pytest.raises(AttributeError, match='Use lam="loo"'):
         _ = mean.loo_score_
 
 
@@ -242,8 +242,8 @@ def test_notebooks_and_completion_do_not_compute(mean, monkeypatch):
     """They ask for every name: a score that takes long is listed, and shown, once somebody asked for it."""
     mean = clone(mean).fit(X)
     computed = []
-    score = type(mean)._compute_loo_score
-    monkeypatch.setattr(type(mean), "_compute_loo_score", lambda self: computed.append(1) or score(self))
+    score = type(mean)._loo_score
+    monkeypatch.setattr(type(mean), "_loo_score", lambda self, *rows: computed.append(1) or score(self, *rows))
     assert "weights_" in dir(mean)
     for holder in (mean, make_pipeline(StandardScaler(), mean)):
         assert "weights_" in holder._repr_html_()

@@ -17,6 +17,20 @@ from muhat.types import Array
 from muhat.validation import check_weights
 
 
+def check_element(name: str, element: Any, kernel: Kernel, n_features: int | None = None, or_else: str = "") -> None:
+    """Raise a ValueError unless ``element`` is one of the space of ``kernel``, over as many columns."""
+    if not isinstance(element, Element) or element.kernel != kernel:
+        raise ValueError(
+            f"{name}={shorten(repr(element), 80)} must be {or_else}an Element of the space of {kernel!r}. Resolve the "
+            f"kernel first, and use it for both: kernel = kernel.resolve(X); {name} = muhat.embed(kernel, ...)"
+        )
+    if n_features is not None and element.n_features != n_features:
+        raise ValueError(
+            f"{name}={element!r} is a function of {element.n_features} columns, and X has {n_features}. Pass an "
+            f"element over the columns of X"
+        )
+
+
 class Element:
     r"""An element :math:`f = \int k(x, \cdot)\, dM(x)` of the space of a kernel, M a signed measure.
 

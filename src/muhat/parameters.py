@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import Field, fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from sklearn.base import BaseEstimator, clone
-from sklearn.exceptions import NotFittedError
+
+from muhat.validation import FittedNamesMixin
 
 
 def _split_nested(params: dict[str, Any]) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
@@ -62,7 +63,7 @@ def _with_params(value: Any, params: dict[str, Any]) -> Any:
     return clone(value).set_params(**params)
 
 
-class ValueParametersMixin:
+class ValueParametersMixin(FittedNamesMixin):
     """``set_params`` for estimators whose parameters may be frozen values; fitted names that lead on to ``fit``."""
 
     def set_params(self: Any, **params: Any) -> Any:
@@ -88,15 +89,3 @@ class ValueParametersMixin:
             own |= {f"{name}__{inner}": value for inner, value in nested[name].items()}
         BaseEstimator.set_params(self, **own)
         return self
-
-    if not TYPE_CHECKING:  # or every name would count as known
-
-        def __getattr__(self, name: str) -> Any:
-            """Reached for names that are not there: fitted ones, which end in ``_``, lead on to ``fit``."""
-            if _is_fitted_name(name) and not any(map(_is_fitted_name, vars(self))):
-                raise NotFittedError(f"{type(self).__name__} is not fitted yet, so {name} is unknown: call fit first")
-            return super().__getattribute__(name)  # raises what led here, such as the word of a property
-
-
-def _is_fitted_name(name: str) -> bool:
-    return name.endswith("_") and not name.startswith("_")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numbers
 from os import PathLike
-from typing import Any
+from textwrap import shorten
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky
+from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_array, validate_data
 
 from muhat.types import Array, RandomState
@@ -34,6 +36,13 @@ def check_number(
     if not inside:
         raise ValueError(f"{name}={value!r} must be a number in {interval}{alternative}")
     return float(value)
+
+
+def check_number_or(name: str, value: Any, *words: str, or_else: str = "", **bounds: Any) -> float | None:
+    """Return a number as :func:`check_number` does, or None for a word such as "loo": the data will choose it."""
+    if isinstance(value, str) and value in words:
+        return None
+    return check_number(name, value, or_else=or_else or " or ".join(f'"{word}"' for word in words), **bounds)
 
 
 def check_count(name: str, value: Any, *, low: int = 1) -> int:
@@ -134,11 +143,11 @@ def check_weights(name: str, weights: Any, n: int, of: str = "row") -> Array:
     return weights
 
 
-def check_multiplicities(sample_weight: Any, X: Array) -> Array | None:
-    """Return row multiplicities: weight 2 stands for the row twice, weight 0 for the row absent."""
+def check_counts(sample_weight: Any, n: int) -> Array | None:
+    """Return how often each of ``n`` rows counts: weight 2 is the row twice, 0 the row absent; None is once each."""
     if sample_weight is None:
         return None
-    weights = check_weights("sample_weight", sample_weight, len(X))
+    weights = check_weights("sample_weight", sample_weight, n)
     if (weights < 0).any():
         raise ValueError(f"sample_weight must not be negative; its smallest entry is {weights.min():g}")
     total = weights.sum()
@@ -150,6 +159,20 @@ def check_multiplicities(sample_weight: Any, X: Array) -> Array | None:
             f"(weight 2 is the row twice), so multiply it by the number of rows that it stands for"
         )
     return weights
+
+
+def is_precomputed(kernel: Any) -> bool:
+    """Whether a parameter ``kernel`` says that Gram matrices stand for the data."""
+    return isinstance(kernel, str) and kernel == "precomputed"
+
+
+def check_precomputed(kernel: Any) -> None:
+    """Raise a ValueError unless ``kernel`` is "precomputed", the one word that may stand for a kernel object."""
+    if not is_precomputed(kernel):
+        raise ValueError(
+            f"kernel={shorten(repr(kernel), 80)} must be a kernel object such as muhat.Gaussian(), or 'precomputed' "
+            f"with a Gram matrix in place of X; wrap other kernels by muhat.as_kernel"
+        )
 
 
 def check_gram(K: Any, *, name: str = "K", definite: bool = True) -> Array:
@@ -206,7 +229,7 @@ def check_overflow(kernel: Any, diagonal: Array) -> None:
     """Raise a ValueError where sums over the Gram matrix, bounded by its diagonal, would overflow."""
     with np.errstate(over="ignore"):
         if not np.isfinite(diagonal.max() * float(len(diagonal)) ** 2):
-            raise ValueError(f"{kernel!r} overflows on X, its values reach {diagonal.max():.3g}; rescale X first")
+            raise ValueError(f"{kernel} overflows on X: its values reach {diagonal.max():.3g}. Rescale X first")
 
 
 def check_rng(random_state: RandomState) -> np.random.Generator:
@@ -220,3 +243,19 @@ def check_rng(random_state: RandomState) -> np.random.Generator:
             f"random_state={random_state!r} must be None, a non-negative whole number, a numpy Generator, "
             f"SeedSequence or RandomState"
         ) from error
+
+
+class FittedNamesMixin:
+    """For estimators: a fitted name, one that ends in ``_``, leads on to ``fit`` where there was none yet."""
+
+    if not TYPE_CHECKING:  # or every name would count as known
+
+        def __getattr__(self, name: str) -> Any:
+            """Reached for names that are not there: fitted ones, which end in ``_``, lead on to ``fit``."""
+            if _is_fitted_name(name) and not any(map(_is_fitted_name, vars(self))):
+                raise NotFittedError(f"{type(self).__name__} is not fitted yet, so {name} is unknown: call fit first")
+            return super().__getattribute__(name)  # raises what led here, such as the word of a property
+
+
+def _is_fitted_name(name: str) -> bool:
+    return name.endswith("_") and not name.startswith("_")

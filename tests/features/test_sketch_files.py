@@ -131,7 +131,7 @@ BAD = {
     "lam": (lambda: sketch().mean_features(-1.0), r'lam=-1.0 must be .*"loo" or "theorem4"'),
     "lam text": (lambda: sketch().choose("gcv"), "lam='gcv' must be"),
     "scale": (lambda: sketch().choose(0.0, -1), r'scale=-1 must be .*"loo"'),
-    "theorem4, scale": (lambda: sketch(second_moment=True).choose("theorem4", "loo"), "scale=.* use scale=1.0"),
+    "theorem4, scale": (lambda: sketch(second_moment=True).choose("theorem4", "loo"), "scale=.* Use scale=1.0"),
     "one row": (lambda: sketch(rows=X[:1]).shrinkage(), "needs 2 rows, not 1"),
     "width": (lambda: sketch(rows=X[:, :2]), r"X has shape \(300, 2\) and must have 3 columns"),
     "width of a call": (lambda: sketch()(X[:, :2]), "must have 3 columns"),

@@ -325,7 +325,7 @@ def test_folds_leave_whole_parts_out(monkeypatch):
 BAD = {
     "a word": ("normal", r"target='normal' must be \"gaussian\", None or an Element"),
     "another space": (mh.embed(mh.Gaussian(3.0), [[0.0, 0.0]]), "must be"),
-    "another width": (mh.embed(mh.Gaussian(1.0), [[0.0]]), "lives in 1 dimensions, X in 2"),
+    "another width": (mh.embed(mh.Gaussian(1.0), [[0.0]]), "is a function of 1 columns, and X has 2"),
 }
 
 

@@ -18,9 +18,9 @@ from muhat.means.robust import (
     MedianOfMeans,
     RobustKernelMean,
     geometric_median,
-    leave_one_out_means,
     reweight,
     stray_rows,
+    weighted_refit_means,
 )
 
 ESTIMATORS = {
@@ -155,8 +155,8 @@ def test_a_centred_sample_is_shrunk_to_zero():
 
 
 def test_a_mean_of_one_row_has_nothing_to_leave_out():
-    means = leave_one_out_means(np.eye(3), np.array([1.0, 0.0, 0.0]), np.ones(3))
-    assert means == (1.0, 0.0, 0.0)
+    size, refits = weighted_refit_means(np.eye(3), np.array([1.0, 0.0, 0.0]), np.ones(3))
+    assert (size, *refits) == (1.0, 0.0, 0.0)
 
 
 # ---------------------------------------------------------------- bad rows

@@ -57,7 +57,6 @@ class SketchedMeanMixin:
     features: Nystroem | None
     kernel: Any
     kernel_: Any
-    mean_: Any
     weights_: Any
 
     def _sketch_plan(self) -> SketchPlan:
@@ -90,10 +89,14 @@ class SketchedMeanMixin:
         self._sketch.update(rows)
         plan = self._sketch_plan()
         self.kernel_ = self._sketch.features.kernel_
-        self.mean_ = self._sketch.mean_element(*plan)
-        self.weights_ = self.mean_.measures[0].weights
+        mean = self._sketch.mean_element(*plan)
+        self.weights_ = mean.measures[0].weights
         self.solver_ = "features"
         self.n_rows_seen_ = self._sketch.n_
         self.approximation_error_ = self._sketch.features.approximation_error_
-        self._store_choice(self._sketch.choose(*plan))
+        choice = self._sketch.choose(*plan)
+        vars(self).update(mean_=mean, loo_score_=choice.score)
+        if choice.score is None:
+            del vars(self)["loo_score_"]
+        self._store_choice(choice)
         return self

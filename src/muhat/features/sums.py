@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -11,30 +11,10 @@ from scipy.linalg import eigh
 
 from muhat.linalg.distances import power_of_two_near
 from muhat.linalg.spectrum import Spectrum
-from muhat.shrinkage.refits import RefitMeans, TikhonovRefits, plain_refit_means, times
+from muhat.shrinkage.refits import RefitMeans, TikhonovRefits, plain_refit_means, tikhonov_factors, times
 from muhat.shrinkage.scores import DeletionScore, Lam, Scale, Theorem4Score, given_lam, given_scale
 from muhat.types import Array
 from muhat.validation import check_rows
-
-
-@dataclass(frozen=True, eq=False)
-class FeatureSpectrum(Spectrum):
-    """Spectrum of ZZᵀ / unit from ZᵀZ; ``eigenvectors`` are known on some rows, ``diagonal`` is its mean for each."""
-
-    total_rows: float = field(kw_only=True)
-    projected_ones: Array = field(kw_only=True)
-
-    @property
-    def n(self) -> float:
-        return self.total_rows
-
-    @cached_property
-    def ones(self) -> Array:
-        return self.projected_ones
-
-    @property
-    def mean_diag(self) -> float:
-        return float(self.diagonal[0])
 
 
 class FeatureRefits(TikhonovRefits):
@@ -43,8 +23,6 @@ class FeatureRefits(TikhonovRefits):
     All averages but those with t are known over all rows from ZᵀZ and Zᵀ1. Only what t differs by from its mean is
     averaged over the known rows, so that a sample of them does: all that depends on it is of the order 1/n.
     """
-
-    spectrum: FeatureSpectrum
 
     def means(self, lams: Array) -> RefitMeans:
         sp, n = self.spectrum, self.spectrum.n
@@ -57,7 +35,7 @@ class FeatureRefits(TikhonovRefits):
         Kb_mean, V_mean, W_mean = ((f * ones**2).sum(axis=0) / n for f in (g * s, g * e * s, -s))
         H_mean, D1_mean, D2_mean = (f.sum(axis=0) / n for f in (-s, g * e, g * e**2))
         t, t_mean = W / H, (1.0 + W_mean) / (1.0 + H_mean)
-        share = sp.repetitions / sp.repetitions.sum()
+        share = sp.counts / sp.counts.sum()
         tD1 = t_mean * D1_mean + share @ ((t - t_mean) * D1)
         tV = t_mean * V_mean + share @ ((t - t_mean) * V)
         ttD2 = t_mean**2 * D2_mean + share @ ((t**2 - t_mean**2) * D2)
@@ -101,13 +79,14 @@ class FeatureSums:
         kept = g > len(g) * np.finfo(np.float64).eps * g[-1:]
         return unit, g[kept], V[:, kept]
 
-    def spectrum(self, Z: Array | None = None, counts: Array | None = None) -> FeatureSpectrum:
+    def spectrum(self, Z: Array | None = None, counts: Array | None = None) -> Spectrum:
         """Spectrum of the Gram matrix of all rows, whose eigenvectors are known on the rows of Z."""
         unit, g, V = self._eigen
         root = V / np.sqrt(unit * g)
         U = np.empty((1, len(g))) if Z is None else Z @ root
-        diagonal, ones = np.full(len(U), self.squares / self.n / unit), root.T @ self.total
-        return FeatureSpectrum(g, U, diagonal, unit, counts, total_rows=float(self.n), projected_ones=ones)
+        diagonal = self.squares / self.n / unit
+        ones = root.T @ self.total
+        return Spectrum(g, U, np.full(len(U), diagonal), unit, counts, n=float(self.n), ones=ones, mean_diag=diagonal)
 
     def choose(self, lam: Lam, scale: Scale, Z: Array | None = None, counts: Array | None = None) -> MeanChoice:
         """Find λ and the scale; deletion is scored on the rows of Z."""
@@ -147,7 +126,7 @@ class FeatureSums:
         return V @ (g / (g + choice.lam / unit) * (V.T @ mean))
 
 
-def _by_deletion(spectrum: FeatureSpectrum, lam: float | None, scale: float | None) -> MeanChoice:
+def _by_deletion(spectrum: Spectrum, lam: float | None, scale: float | None) -> MeanChoice:
     """What of λ and scale is not given, and the score, on rows that are left out."""
     score = DeletionScore(spectrum, FeatureRefits(spectrum), scale)
     lam, best, _ = score.search() if lam is None else (lam, float(score.at(lam)[0]), None)
@@ -193,9 +172,7 @@ def feature_mean(Z: Any, lam: Lam = "loo", scale: Scale = 1.0) -> FeatureMean:
     choice = sums.choose(lam, scale, Z)
     weights = np.full(len(Z), choice.scale / len(Z) if choice.lam == 0 else 0.0)
     if 0 < choice.lam < np.inf:
-        spectrum = sums.spectrum(Z)
-        g = spectrum.eigenvalues
-        weights = choice.scale * spectrum.weights(g / (g + choice.lam / spectrum.unit))
+        weights = choice.scale * sums.spectrum(Z).weights(tikhonov_factors, choice.lam)
     return FeatureMean(weights, sums.coefficients(choice), *choice)
 
 

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from muhat.elements import Element, embed
 from muhat.kernels.base import Kernel
 from muhat.linalg import gram
-from muhat.means.base import BaseKernelMean, multiplicities_or_ones
+from muhat.means.base import BaseKernelMean
 from muhat.means.recipes import mean_weights
 from muhat.means.simple import KernelMean
 from muhat.measures import Atoms
@@ -96,8 +96,8 @@ def _sample_of(mean: Any) -> _Sample:
         check_is_fitted(mean, "mean_")
         if mean.solver_ == "features":
             raise ValueError("a mean of features has lost its rows; fit it with features=None for error bars")
-        points = mean.mean_.measures[0].points[: len(mean.weights_)]  # atoms of a target come after the rows
-        repetitions = multiplicities_or_ones(points, mean._multiplicities)
+        points = mean._points
+        repetitions = np.ones(len(points)) if mean._counts is None else mean._counts
         recipe = None if type(mean) is KernelMean else mean
         return _Sample(mean.kernel_, points, repetitions, mean.mean_, recipe)
     one_sample = isinstance(mean, Element) and len(mean.measures) == 1 and isinstance(mean.measures[0], Atoms)

@@ -14,8 +14,8 @@ from muhat.inference.resampling import EPS, PermutationResult, permutation_pvalu
 from muhat.inference.two_sample import is_plain
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.radial import Gaussian
-from muhat.linalg.centering import center_gram
 from muhat.linalg.distances import power_of_two_near
+from muhat.linalg.gram import center_gram
 from muhat.means.base import BaseKernelMean
 from muhat.means.recipes import check_recipe, mean_weights
 from muhat.types import Array, RandomState

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from textwrap import shorten
 from typing import Any
 
 import numpy as np
@@ -74,20 +73,6 @@ class Precomputed(Kernel):
 
     def __repr__(self) -> str:
         return f"Precomputed(n={len(self.matrix)})"
-
-
-def is_precomputed(kernel: Any) -> bool:
-    """Whether a parameter ``kernel`` says that Gram matrices stand for the data."""
-    return isinstance(kernel, str) and kernel == "precomputed"
-
-
-def check_precomputed(kernel: Any) -> None:
-    """Raise a ValueError unless ``kernel`` is "precomputed", the one word that may stand for a kernel object."""
-    if not is_precomputed(kernel):
-        raise ValueError(
-            f"kernel={shorten(repr(kernel), 80)} must be a kernel object such as muhat.Gaussian(), or 'precomputed' "
-            f"with a Gram matrix in place of X; wrap other kernels by muhat.as_kernel"
-        )
 
 
 def _positions(X: Array) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -96,7 +96,7 @@ class Radial(Kernel):
         if self.bandwidth != "median":
             return self
         median = median_distance(check_rows(X, min_rows=2), self.metric, sample_weight)
-        return self.with_params(bandwidth=median)
+        return replace(self, bandwidth=median)
 
     def evaluate(self, X: Array, Y: Array) -> Array:
         if self.metric == "cityblock":

@@ -9,7 +9,7 @@ from scipy.linalg import eigh
 from scipy.linalg.blas import dsymv
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from muhat.linalg.centering import center_gram
+from muhat.linalg.gram import center_gram
 from muhat.types import Array
 
 PARTIAL_COMPONENTS = 50
@@ -17,9 +17,6 @@ PARTIAL_COMPONENTS = 50
 
 PARTIAL_ROWS = 500
 """From so many rows on, up to so many components come from a partial solver."""
-
-
-_STRIP = 256
 
 
 class Components(NamedTuple):

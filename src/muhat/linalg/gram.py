@@ -310,3 +310,16 @@ def bilinear_form(kernel: TileKernel, X: Rows, Y: Rows, beta: Any, gamma: Any, *
     """
     values = product(kernel, X, Y, gamma, block=block)
     return float(_check_weights("beta", beta, values) @ values)
+
+
+def center_gram(K: Array, weights: Array) -> None:
+    """Centre K, in place, about the mean with the given weights: K − 1βᵀK − Kβ1ᵀ + (βᵀKβ)11ᵀ."""
+    offsets = K @ weights
+    squared_norm = weights @ offsets
+    strips = range(_STRIP, len(K), _STRIP)
+    for part, own in zip(np.split(K, strips), np.split(offsets, strips), strict=True):
+        part -= np.add.outer(own, offsets)
+        part += squared_norm
+
+
+_STRIP = 256  # rows of a Gram matrix that stay in the cache

@@ -2,65 +2,77 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from scipy.linalg import eigh, svd
 
+from muhat.linalg import gram
 from muhat.linalg.distances import power_of_two_near
+from muhat.linalg.resources import check_memory
 from muhat.types import Array
 
 
-@dataclass(frozen=True, eq=False)
 class Spectrum:
-    """K / unit = U diag(g) Uᵀ, K with entry (i, j) times the root of the multiplicities of rows i and j.
+    """K / unit = U diag(g) Uᵀ, K with entry (i, j) times the root of the counts of rows i and j.
 
     ``unit`` is a power of two, so that no digit changes and no data is too large or too small to be squared.
+
+    Parameters
+    ----------
+    eigenvalues : array of shape (r,)
+        g, ascending.
+    eigenvectors : array of shape (n, r)
+        U; where r < n, those to the eigenvalue 0 are left out.
+    diagonal : array of shape (n,)
+        k(x, x) / unit, for each row.
+    unit : float
+        What K was divided by.
+    counts : array of shape (n,), optional
+        How often each row counts; default once each.
+    left_out : float, default 0.0
+        What a low-rank approximation leaves out of the mean of k(x, x): a constant of every score.
+    n, ones, mean_diag : float, array of shape (r,) and float, optional
+        The attributes of these names, where they are known of more rows than those of the eigenvectors.
+
+    Attributes
+    ----------
+    n : float
+        Number of rows, repetitions counted.
+    ones : array of shape (r,)
+        â, the vector of ones (of roots of counts) in the basis of eigenvectors.
+    top : float
+        The largest eigenvalue.
+    mean_diag, mean_gram : float
+        ϱ, the mean of k(x, x), and ρ, the mean of k(x, x') over all pairs.
+    complete : bool
+        Whether the eigenvectors are a basis, so that none with the eigenvalue 0 are left out.
     """
 
-    eigenvalues: Array
-    eigenvectors: Array
-    diagonal: Array
-    unit: float
-    multiplicities: Array | None = None
-    left_out: float = field(default=0.0, kw_only=True)
-    """What a low-rank approximation leaves out of the mean of k(x, x): a constant of every score."""
-
-    @property
-    def n(self) -> float:
-        """Number of rows, repetitions counted."""
-        return float(len(self.diagonal) if self.multiplicities is None else self.multiplicities.sum())
-
-    @property
-    def repetitions(self) -> Array:
-        """Multiplicity of each row."""
-        return np.ones(len(self.diagonal)) if self.multiplicities is None else self.multiplicities
-
-    @property
-    def complete(self) -> bool:
-        """Whether the eigenvectors are a basis, so that none with the eigenvalue 0 are left out."""
-        return self.eigenvectors.shape[1] == len(self.diagonal)
-
-    @property
-    def top(self) -> float:
-        """The largest eigenvalue."""
-        return float(self.eigenvalues[-1])
-
-    @property
-    def mean_diag(self) -> float:
-        """ϱ: the mean of k(x, x)."""
-        return float(self.repetitions @ self.diagonal / self.n)
-
-    @property
-    def mean_gram(self) -> float:
-        """ρ: the mean of k(x, x') over all pairs."""
-        return float(self.eigenvalues @ self.ones**2 / self.n**2)
-
-    @cached_property
-    def ones(self) -> Array:
-        """â: the vector of ones in the basis of eigenvectors."""
-        return self.eigenvectors.T @ np.sqrt(self.repetitions)
+    def __init__(
+        self,
+        eigenvalues: Array,
+        eigenvectors: Array,
+        diagonal: Array,
+        unit: float,
+        counts: Array | None = None,
+        *,
+        left_out: float = 0.0,
+        n: float | None = None,
+        ones: Array | None = None,
+        mean_diag: float | None = None,
+    ) -> None:
+        self.eigenvalues, self.eigenvectors, self.diagonal, self.unit = eigenvalues, eigenvectors, diagonal, unit
+        self.counts = np.ones(len(diagonal)) if counts is None else counts
+        self.left_out = left_out
+        self.n = float(self.counts.sum()) if n is None else n
+        self.ones: Array = eigenvectors.T @ np.sqrt(self.counts) if ones is None else ones
+        self.top = float(eigenvalues.max(initial=0.0))
+        self.mean_diag = float(self.counts @ diagonal / self.n) if mean_diag is None else mean_diag
+        self.mean_gram = float(eigenvalues @ self.ones**2 / self.n**2)
+        self.complete = eigenvectors.shape[1] == len(diagonal)
 
     @cached_property
     def squared_eigenvectors(self) -> Array:
@@ -71,38 +83,54 @@ class Spectrum:
         """The matrix that was decomposed, put together again."""
         return (self.eigenvectors * self.eigenvalues) @ self.eigenvectors.T
 
-    def weights(self, factors: Array) -> Array:
-        """Weights β of the mean whose share in each eigen-direction is multiplied by ``factors``."""
-        return np.sqrt(self.repetitions) * (self.eigenvectors @ (factors * self.ones)) / self.n
+    def weights(self, filter: Callable[[Array, float], Array], lam: float) -> Array:
+        """Weights β of the mean whose share in each eigen-direction is multiplied by ``filter(eigenvalues, lam)``.
+
+        λ is in the units of the data. At λ = 0 they are those of the plain average, and at λ = ∞ zero.
+        """
+        if lam == 0:
+            return self.counts / self.n
+        if np.isinf(lam):
+            return np.zeros(len(self.diagonal))
+        factors = filter(self.eigenvalues * self.unit, lam)
+        return np.sqrt(self.counts) * (self.eigenvectors @ (factors * self.ones)) / self.n
 
 
-def whole_spectrum(K: Array, multiplicities: Array | None = None) -> Spectrum:
+def dense_spectrum(
+    kernel: Any, rows: Array, counts: Array | None = None, *, arrays: int, memory_limit: float | None, remedy: str
+) -> Spectrum:
+    """The whole spectrum of k(X, X), where ``arrays`` matrices of its size fit into the memory."""
+    if memory_limit is not None or len(rows) >= gram.LARGE:
+        check_memory(arrays * 8 * len(rows) ** 2, memory_limit, f"{len(rows):,} rows", remedy)
+    return whole_spectrum(gram.dense(kernel, rows, arrays=arrays), counts)
+
+
+def whole_spectrum(K: Array, counts: Array | None = None) -> Spectrum:
     """Decompose K, which becomes the eigenvectors: besides it LAPACK works on two more arrays of that size."""
     diagonal = np.diag(K).copy()
-    repetitions = np.ones(len(K)) if multiplicities is None else multiplicities
-    unit = power_of_two_near(float(repetitions @ diagonal / repetitions.sum()))
+    unit = power_of_two_near(float(np.average(diagonal, weights=counts)))
     if unit != 1.0:
         K /= unit
-    if multiplicities is not None:
-        root = np.sqrt(multiplicities)
+    if counts is not None:
+        root = np.sqrt(counts)
         K *= root
         K *= root[:, None]
     eigenvalues, eigenvectors = eigh(K.T, driver="evd", overwrite_a=True, check_finite=False)
-    return Spectrum(_without_rounding(eigenvalues, len(K)), eigenvectors, diagonal / unit, unit, multiplicities)
+    return Spectrum(_without_rounding(eigenvalues, len(K)), eigenvectors, diagonal / unit, unit, counts)
 
 
-def low_rank_spectrum(L: Array, multiplicities: Array | None = None, residual_trace: float = 0.0) -> Spectrum:
+def low_rank_spectrum(L: Array, counts: Array | None = None, residual_trace: float = 0.0) -> Spectrum:
     """The spectrum of LLᵀ, which is K but for a part of the given trace, in O(nr²); L of shape (n, r), 1 ≤ r ≤ n.
 
     Of the eigenpairs with the eigenvalue 0 all but r are left out.
     """
     diagonal = np.einsum("ij,ij->i", L, L)
-    repetitions = np.ones(len(L)) if multiplicities is None else multiplicities
-    unit = power_of_two_near(float(repetitions @ diagonal / repetitions.sum()))
-    U, singular, _ = svd(np.sqrt(repetitions)[:, None] * L, full_matrices=False, overwrite_a=True, check_finite=False)
+    unit = power_of_two_near(float(np.average(diagonal, weights=counts)))
+    root = np.ones(len(L)) if counts is None else np.sqrt(counts)
+    U, singular, _ = svd(root[:, None] * L, full_matrices=False, overwrite_a=True, check_finite=False)
     eigenvalues = _without_rounding((singular[::-1] / np.sqrt(unit)) ** 2, len(L))
     eigenvectors, left_out = np.ascontiguousarray(U[:, ::-1]), residual_trace / unit / len(L)
-    return Spectrum(eigenvalues, eigenvectors, diagonal / unit, unit, multiplicities, left_out=left_out)
+    return Spectrum(eigenvalues, eigenvectors, diagonal / unit, unit, counts, left_out=left_out)
 
 
 def _without_rounding(eigenvalues: Array, n: int) -> Array:

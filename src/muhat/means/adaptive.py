@@ -9,14 +9,12 @@ import numpy as np
 from muhat.elements import Element
 from muhat.kernels.base import Kernel
 from muhat.kernels.radial import Gaussian
-from muhat.linalg import gram
-from muhat.linalg.resources import check_memory
-from muhat.linalg.spectrum import Spectrum, whole_spectrum
+from muhat.linalg.spectrum import Spectrum, dense_spectrum, whole_spectrum
 from muhat.means.base import BaseKernelMean
-from muhat.means.spectral import DENSE_ARRAYS
+from muhat.means.solvers import ARRAYS_OF_WHOLE_SPECTRUM
 from muhat.means.targets import TargetRefits, gaussian_kind, gaussian_target, given_target, sampled_target
-from muhat.shrinkage.refits import RefitMeans, TikhonovRefits, plain_refit_means, times
-from muhat.shrinkage.scores import TIE, DeletionScore, ScorePath, SpectralScore
+from muhat.shrinkage.refits import RefitMeans, TikhonovRefits, plain_refit_means, tikhonov_factors, times
+from muhat.shrinkage.scores import TIE, ScorePath, SpectralScore, choose_shrinkage
 from muhat.types import Array
 
 
@@ -97,22 +95,35 @@ class AdaptiveKernelMean(BaseKernelMean):
         self.target = target
         self.memory_limit = memory_limit
 
-    def _estimate(self, points: Array, repetitions: Array) -> None:
-        rows, first_copies = _repeated(points, repetitions)
-        check_memory((DENSE_ARRAYS + 3) * 8 * len(rows) ** 2, self.memory_limit, f"{len(rows):,} rows", _REMEDY)
+    target_: Element | None
+
+    def _repeats_rows(self) -> bool:
+        return True
+
+    def weights_from_gram(self, K: Array, counts: Array | None = None) -> Array:
+        if self.target is not None and not isinstance(self.target, str):
+            raise ValueError(f"target={self.target!r} cannot be used with a Gram matrix. Use target=None, or pass rows")
+        self.target_kind_ = "none" if self.target is None else "none: Gram matrix"
+        self.solver_, self.target_ = "dense", None
+        spectrum = whole_spectrum(K.copy())
+        self._choose_scale(spectrum)
+        return self.shares_[0] * spectrum.weights(tikhonov_factors, self.lam_)
+
+    def _weights_from_rows(self, rows: Array, counts: Array | None) -> Array:
         self.solver_ = "dense"
+        arrays = ARRAYS_OF_WHOLE_SPECTRUM + 3
+        spectrum = dense_spectrum(self.kernel_, rows, arrays=arrays, memory_limit=self.memory_limit, remedy=_REMEDY)
         self.target_kind_, refits = self._target_refits(rows)
-        spectrum = whole_spectrum(gram.dense(self.kernel_, rows))
         if refits is None:
             self.target_ = None
             self._choose_scale(spectrum)
         else:
             self.target_ = refits.target
             self._choose_shares(AdaptiveScore(spectrum, refits, rows))
-        weights = np.zeros(len(points))
-        weights[repetitions > 0] = self.shares_[0] * np.add.reduceat(self._base_weights(spectrum), first_copies)
-        pulls = [] if self.target_ is None or self.shares_[1] == 0 else [self.shares_[1] * self.target_]
-        self._store(points, weights, *pulls)
+        return self.shares_[0] * spectrum.weights(tikhonov_factors, self.lam_)
+
+    def _pull(self) -> Element | None:
+        return None if self.target_ is None or self.shares_[1] == 0 else self.shares_[1] * self.target_
 
     def _target_refits(self, rows: Array) -> tuple[str, TargetRefits | None]:
         if self.target is None:
@@ -125,30 +136,15 @@ class AdaptiveKernelMean(BaseKernelMean):
         return kind, (gaussian_target if kind == "gaussian" else sampled_target)(self.kernel_, rows)
 
     def _choose_scale(self, spectrum: Spectrum) -> None:
-        nested = DeletionScore(spectrum, TikhonovRefits(spectrum), scale=None)
-        self.lam_, self._known_loo_score, self.loo_path_ = nested.search()
-        self.shares_ = (nested.best_scale(self.lam_), 0.0)
+        self.lam_, scale, score, self.loo_path_ = choose_shrinkage(spectrum, TikhonovRefits, "loo", "loo")
+        self.shares_ = (scale, 0.0)
+        if score is not None:
+            self.loo_score_ = score
 
     def _choose_shares(self, score: AdaptiveScore) -> None:
         self.lam_, _, risks = score.search()
-        self.shares_, self._known_loo_score = score.best_shares(self.lam_)
+        self.shares_, self.loo_score_ = score.best_shares(self.lam_)
         self.loo_path_ = ScorePath(risks.values, score.deletion_scores(risks.values))
-
-    def _base_weights(self, spectrum: Spectrum) -> Array:
-        if self.lam_ == 0:
-            return spectrum.repetitions / spectrum.n
-        lam, g = self.lam_ / spectrum.unit, spectrum.eigenvalues
-        return spectrum.weights(np.zeros_like(g) if np.isinf(lam) else g / (g + lam))
-
-
-def _repeated(points: Array, repetitions: Array) -> tuple[Array, Any]:
-    """The rows, each as often as it counts, and where the first copy of each is."""
-    present = repetitions > 0
-    counts = repetitions[present]
-    if (counts != np.rint(counts)).any():
-        raise ValueError("sample_weight must be whole numbers here, for rows are repeated; others: SpectralKernelMean")
-    first_copies = np.cumsum(np.append(0, counts[:-1])).astype(int)
-    return np.repeat(points[present], counts.astype(int), axis=0), first_copies
 
 
 class _Quadratic(NamedTuple):

@@ -11,12 +11,11 @@ from muhat.kernels.base import Kernel
 from muhat.kernels.radial import Gaussian
 from muhat.linalg import gram
 from muhat.linalg.distances import power_of_two_near
-from muhat.means.base import BaseKernelMean, multiplicities_or_ones
-from muhat.shrinkage.scores import simple_shrinkage
+from muhat.means.base import BaseKernelMean
+from muhat.means.simple import means_of_gram
+from muhat.shrinkage.refits import simple_shrinkage
 from muhat.types import Array
-from muhat.validation import check_number
-
-_ARRAYS = 8
+from muhat.validation import check_number_or
 
 
 class ConstrainedKernelMean(BaseKernelMean):
@@ -70,6 +69,8 @@ class ConstrainedKernelMean(BaseKernelMean):
     11
     """
 
+    _gram_arrays = 8
+
     def __init__(
         self,
         kernel: Kernel | Literal["precomputed"] = Gaussian(),
@@ -80,47 +81,33 @@ class ConstrainedKernelMean(BaseKernelMean):
         self.shrinkage = shrinkage
         self.nonnegative = nonnegative
 
-    def _estimate(self, points: Array, repetitions: Array) -> None:
-        present = repetitions > 0
-        K = gram.dense(self.kernel_, points[present], arrays=_ARRAYS)
-        self.solver_ = "dense"
-        self.shrinkage_ = self._chosen_shrinkage(K, repetitions[present])
-        weights = np.zeros(len(points))
-        weights[present] = self._solve(K, repetitions[present])
-        self._store(points, weights)
+    def weights_from_gram(self, K: Array, counts: Array | None = None) -> Array:
+        given = check_number_or("shrinkage", self.shrinkage, "loo", low=0, high=1)
+        self.shrinkage_ = simple_shrinkage(*means_of_gram(K, counts)) if given is None else given
+        return self._solve(K, counts)
 
-    def _chosen_shrinkage(self, K: Array, repetitions: Array) -> float:
-        if isinstance(self.shrinkage, str) and self.shrinkage == "loo":
-            n = float(repetitions.sum())
-            share = repetitions / n
-            return simple_shrinkage(n, float(share @ np.diag(K)), max(float(share @ K @ share), 0.0))
-        return check_number("shrinkage", self.shrinkage, low=0, high=1, or_else='"loo"')
-
-    def _solve(self, K: Array, repetitions: Array) -> Array:
+    def _solve(self, K: Array, counts: Array | None) -> Array:
         if not isinstance(self.nonnegative, bool | np.bool_):
             raise ValueError(f"nonnegative={self.nonnegative!r} must be True or False")
         programme = simplex_weights if self.nonnegative else affine_weights
-        return programme(K, self.shrinkage_, repetitions)
+        return programme(K, self.shrinkage_, counts)
 
-    def _compute_loo_score(self) -> float:
-        points = self.mean_.measures[0].points
-        repetitions = multiplicities_or_ones(points, self._multiplicities)
-        present = repetitions > 0
-        repetitions = repetitions[present]
-        if repetitions.min() < 1:
+    def _loo_score(self, rows: Array, counts: Array | None) -> float:
+        counts = np.ones(len(rows)) if counts is None else counts
+        if counts.min() < 1:
             raise ValueError(
-                f"sample_weight={repetitions.min():g} is too small for loo_score_, which leaves out one copy of a row; "
-                f"use weights of 0 or at least 1"
+                f"sample_weight={counts.min():g} is too small for loo_score_, which leaves out one copy of a row. "
+                f"Use weights of 0 or at least 1"
             )
-        K = gram.dense(self.kernel_, points[present], arrays=_ARRAYS)
+        K = gram.dense(self.kernel_, rows, arrays=self._gram_arrays)
         unit = power_of_two_near(float(np.diag(K).max()))
         K /= unit
-        losses = [self._loss_without(i, K, repetitions) for i in range(len(K))]
-        return float(unit * (repetitions @ losses) / repetitions.sum())
+        losses = [self._loss_without(i, K, counts) for i in range(len(K))]
+        return float(unit * (counts @ losses) / counts.sum())
 
-    def _loss_without(self, i: int, K: Array, repetitions: Array) -> float:
+    def _loss_without(self, i: int, K: Array, counts: Array) -> float:
         """‖φ(xᵢ) − μ‖² for the mean μ without one copy of row i."""
-        left = repetitions - (np.arange(len(K)) == i)
+        left = counts - (np.arange(len(K)) == i)
         kept = left > 0
         residual = np.zeros(len(K))
         residual[kept] = self._solve(K[np.ix_(kept, kept)], left[kept])
@@ -128,22 +115,22 @@ class ConstrainedKernelMean(BaseKernelMean):
         return float(residual @ K @ residual)
 
 
-def affine_weights(K: Array, alpha: float, repetitions: Array | None = None) -> Array:
+def affine_weights(K: Array, alpha: float, counts: Array | None = None) -> Array:
     r"""The least of ‖Σβᵢφ(xᵢ) − (1−α)μ̂‖² over Σβ = 1, for any Gram matrix K; of several β that nearest to 1/n.
 
     With H an orthonormal basis of the vectors that sum to zero it is :math:`1_n - \alpha H (H^\top KH)^+ H^\top K1_n`.
     """
-    root, weighed = _weighed(K, repetitions)
+    root, weighed = _weighed(K, counts)
     return root * (root - alpha * _step(weighed, root, weighed @ root))
 
 
-def simplex_weights(K: Array, alpha: float, repetitions: Array | None = None) -> Array:
+def simplex_weights(K: Array, alpha: float, counts: Array | None = None) -> Array:
     """The least of ‖Σβᵢφ(xᵢ) − (1−α)μ̂‖² over Σβ = 1 and β ≥ 0; of several β that nearest to 1/n.
 
     Where the weights without β ≥ 0 have no negative entry it is those. Else: on the simplex the objective is βᵀMβ with
     M the Gram matrix of φ(xᵢ) − (1−α)μ̂, and the least of uᵀMu + (1ᵀu − 1)² over u ≥ 0 lies on the ray of β.
     """
-    root, weighed = _weighed(K, repetitions)
+    root, weighed = _weighed(K, counts)
     products = weighed @ root
     unbounded = root - alpha * _step(weighed, root, products)
     if (unbounded >= 0).all():
@@ -176,12 +163,12 @@ def _step(K: Array, ones: Array, pull: Array) -> Array:
     return directions @ (directions.T @ pull / eigenvalues[kept])
 
 
-def _weighed(K: Array, repetitions: Array | None) -> tuple[Array, Array]:
+def _weighed(K: Array, counts: Array | None) -> tuple[Array, Array]:
     """Roots of the shares of the rows, and K times both, over a power of two near its mean diagonal.
 
     In these units repeated rows behave as their copies would, each with the same weight.
     """
-    share = np.full(len(K), 1.0 / len(K)) if repetitions is None else repetitions / repetitions.sum()
+    share = np.full(len(K), 1.0 / len(K)) if counts is None else counts / counts.sum()
     root = np.sqrt(share)
     return root, K / power_of_two_near(float(share @ np.diag(K))) * root * root[:, None]
 

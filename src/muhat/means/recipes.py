@@ -5,6 +5,7 @@ The host's kernel replaces the recipe's own, and ``None`` is the plain average.
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -14,16 +15,23 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 
 from muhat.elements import Element, embed
 from muhat.kernels.base import Kernel
-from muhat.kernels.foreign import Precomputed
 from muhat.means.base import BaseKernelMean
+from muhat.parameters import Value
 from muhat.types import Array
-from muhat.validation import check_multiplicities
+from muhat.validation import check_counts, check_overflow
 
 
 def check_recipe(name: str, mean: Any) -> None:
     """Raise a ValueError unless ``mean`` is None or a mean estimator."""
     if mean is not None and not isinstance(mean, BaseKernelMean):
         raise ValueError(f"{name}={mean!r} must be None (the plain average) or an estimator such as ShrunkKernelMean()")
+
+
+class FittedWeights(NamedTuple):
+    """Weights of rows, and the recipe that chose them, without ``kernel_`` and ``mean_``; None: the plain average."""
+
+    weights: Array
+    recipe: BaseKernelMean | None
 
 
 def mean_weights(mean: BaseKernelMean | None, K: Array, sample_weight: Any = None) -> Array:
@@ -35,25 +43,29 @@ def fitted_weights(mean: BaseKernelMean | None, K: Array, sample_weight: Any = N
     """As :func:`mean_weights`, and the fitted recipe, for hosts that show what it chose."""
     if mean is None or len(K) == 1:
         return FittedWeights(np.full(len(K), 1.0 / len(K)), None)
-    kernel = Precomputed(K)
-    points = kernel.training_points()
-    recipe = clone(mean)._fit_points(kernel, points, check_multiplicities(sample_weight, points))
-    del recipe.kernel_, recipe.mean_  # or who keeps the recipe would keep K
+    check_overflow("the Gram matrix", np.diag(K))
+    parameters = mean.get_params(deep=False)
+    recipe = type(mean)(**{name: _copied(value) for name, value in parameters.items()})
+    counts = check_counts(sample_weight, len(K))
+    if counts is None:
+        recipe.weights_ = recipe.weights_from_gram(K)
+    else:
+        seen = recipe._seen_rows(counts)
+        part = K[np.ix_(seen.index, seen.index)]
+        recipe.weights_ = seen.scattered(recipe.weights_from_gram(part, seen.counts))
     return FittedWeights(recipe.weights_, recipe)
 
 
-class FittedWeights(NamedTuple):
-    """Weights of rows, and the recipe that chose them, without ``kernel_`` and ``mean_``; None: the plain average."""
-
-    weights: Array
-    recipe: BaseKernelMean | None
+def _copied(parameter: Any) -> Any:
+    """As ``sklearn.base.clone`` has it; a value never changes, so that none is copied."""
+    return parameter if isinstance(parameter, Value) else deepcopy(parameter)
 
 
 def mean_element(mean: BaseKernelMean | None, kernel: Kernel, X: Array, sample_weight: Any = None) -> Element:
     """The recipe's estimate in the space of a resolved kernel, from checked rows; a single row is its own mean."""
     if mean is None or len(X) == 1:
         return embed(kernel, X)
-    return clone(mean)._fit_points(kernel, X, check_multiplicities(sample_weight, X)).mean_
+    return clone(mean)._fit_points(kernel, X, check_counts(sample_weight, len(X))).mean_
 
 
 def check_unweighted(sample_weights: dict[str, Any]) -> None:

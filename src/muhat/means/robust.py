@@ -14,8 +14,9 @@ from muhat.kernels.radial import Gaussian
 from muhat.linalg import gram
 from muhat.linalg.distances import power_of_two_near
 from muhat.means.base import BaseKernelMean
+from muhat.shrinkage.refits import RefitMeans
 from muhat.types import Array, RandomState
-from muhat.validation import check_count, check_number, check_rng
+from muhat.validation import check_count, check_number, check_number_or, check_rng
 
 BLOCK_ROWS = 3
 """Rows of a block of the median of means by default: a sixth of the rows cannot spoil more than half of the blocks."""
@@ -25,7 +26,7 @@ AUTO_KNOTS = {"huber": (1.5,), "hampel": (1.5, 2.0, 3.0)}
 """Knots of the losses, in units of the 75 % quantile of the distances to the geometric median."""
 
 
-_ARRAYS, _START_STEPS, _SMOOTHING = 6, 100, 1e-2  # n x n arrays; the quantile of weighted pairs takes as many more
+_START_STEPS, _SMOOTHING = 100, 1e-2
 
 
 _SLACK, _DIGITS = 1e-9, 10
@@ -68,13 +69,13 @@ def residuals(K: Array, weights: Array) -> tuple[Array, Array]:
     return np.sqrt(np.maximum(np.diag(K) - 2.0 * products + weights @ products, 0.0)), products
 
 
-def reweight(K: Array, repetitions: Array, loss: Loss, weights: Array, tol: float, max_iter: int) -> Reweighting:
+def reweight(K: Array, counts: Array, loss: Loss, weights: Array, tol: float, max_iter: int) -> Reweighting:
     r"""Minimise Σ ρ(‖φ(xᵢ) − μ‖) over μ: each step is the mean with weights ∝ ψ(r)/r at the residuals of the last.
 
     As ψ(r)/r never grows, a quadratic in r above ρ touches it at the last residuals, and the step minimises that: the
     objective never grows. It ends when the mean moves by at most ``tol`` times its root mean squared residual.
     """
-    share = repetitions / repetitions.sum()
+    share = counts / counts.sum()
     r, products = residuals(K, weights)
     objectives = [float(share @ loss.values(r))]
     for _ in range(max_iter):
@@ -94,64 +95,64 @@ def _rounding(K: Array) -> float:
     return float(np.sqrt(64 * np.finfo(np.float64).eps * np.abs(np.diag(K)).max()))
 
 
-def geometric_median(K: Array, repetitions: Array, tol: float, max_iter: int) -> Reweighting:
+def geometric_median(K: Array, counts: Array, tol: float, max_iter: int) -> Reweighting:
     """The point with the smallest sum of distances (Weiszfeld's iteration), to a hundredth of the spread.
 
     Distances below a hundredth of their median are smoothed as Huber does. From the average, where the search starts,
     far rows make that median too large, so that it is taken again until it settles.
     """
-    weights, a = repetitions / repetitions.sum(), np.inf
+    weights, a = counts / counts.sum(), np.inf
     r, _ = residuals(K, weights)
     while True:
-        before, a = a, max(_SMOOTHING * _quantile(r, repetitions, 0.5, 0.0), _rounding(K)) or 1.0
-        found = reweight(K, repetitions, Loss(a), weights, tol, max_iter)
+        before, a = a, max(_SMOOTHING * _quantile(r, counts, 0.5, 0.0), _rounding(K)) or 1.0
+        found = reweight(K, counts, Loss(a), weights, tol, max_iter)
         if a > 0.5 * before or a <= _rounding(K):
             return found
         weights, r = found.weights, found.residuals
 
 
-def _quantile(values: Array, repetitions: Array, q: float, rounding: float) -> float:
+def _quantile(values: Array, counts: Array, q: float, rounding: float) -> float:
     """The quantile of the values that are more than rounding; 0 where none is."""
-    counted = (values > rounding) & (repetitions > 0)
+    counted = (values > rounding) & (counts > 0)
     if not counted.any():
         return 0.0
-    weights = repetitions[counted]
+    weights = counts[counted]
     unequal = weights if np.ptp(weights) > 0 else None  # numpy sorts for weights, and only selects without
     return float(np.quantile(values[counted], q, weights=unequal, method="inverted_cdf"))
 
 
-def stray_rows(K: Array, repetitions: Array, most: float) -> NDArray[np.bool_]:
+def stray_rows(K: Array, counts: Array, most: float) -> NDArray[np.bool_]:
     """The rows far from all places where many rows are, provided that they matter and are at most a share of all.
 
     Two rows are near within the (1 − ``most``)² quantile of the distances of all pairs, as that many are of good rows.
     Rows near a share ``most`` of the rows are the body; a row near less than 2 % of the rows, counted in the body, is
     stray. They matter if the mean without them moves by more than √¾ standard errors.
     """
-    share, diagonal = repetitions / repetitions.sum(), np.diag(K)
+    share, diagonal = counts / counts.sum(), np.diag(K)
     squares = diagonal[:, None] + diagonal - 2.0 * K
-    reach = _quantile(squares, np.outer(repetitions, repetitions), (1.0 - most) ** 2, _rounding(K) ** 2)
+    reach = _quantile(squares, np.outer(counts, counts), (1.0 - most) ** 2, _rounding(K) ** 2)
     near = squares <= (1.0 + _SLACK) * reach
     body = near @ share >= most - _SLACK
     stray = near @ (share * body) < 0.02 - _SLACK
     if 0.0 < share[stray].sum() <= most + _SLACK:
         rest = np.where(stray, 0.0, share) / share[~stray].sum()
         step, variance = share - rest, rest @ diagonal - rest @ K @ rest
-        if repetitions.sum() * (step @ K @ step) > 0.75 * variance:
+        if counts.sum() * (step @ K @ step) > 0.75 * variance:
             return stray
     return np.zeros_like(stray)
 
 
-def leave_one_out_means(K: Array, weights: Array, repetitions: Array) -> tuple[float, float, float]:
-    r"""Weighted averages of k(xᵢ, xᵢ), of ⟨φ(xᵢ), μ⁽ⁱ⁾⟩ and of ‖μ⁽ⁱ⁾‖², the weights of the other rows in proportion.
+def weighted_refit_means(K: Array, weights: Array, counts: Array) -> tuple[float, RefitMeans]:
+    r"""Weighted averages of k(xᵢ, xᵢ), and of the refits without row i: the weights of the others in proportion.
 
     A row of weight v that leaves has μ⁽ⁱ⁾ = (μ − vφ(xᵢ))/(1 − v); of a row that stands for several, one leaves.
     """
     diagonal, products = np.diag(K), K @ weights
-    v = weights / repetitions
+    v = weights / counts
     kept = np.where(v < 1.0 - 1e-12, 1.0 - v, np.inf)  # nothing is left of a mean of one row
     cross = (products - v * diagonal) / kept
     square = (weights @ products - 2.0 * v * products + v**2 * diagonal) / kept**2
-    return float(weights @ diagonal), float(weights @ cross), float(weights @ square)
+    return float(weights @ diagonal), RefitMeans(np.asarray(weights @ cross), np.asarray(weights @ square))
 
 
 class _WeightedKernelMean(BaseKernelMean):
@@ -160,39 +161,30 @@ class _WeightedKernelMean(BaseKernelMean):
     shrinkage: float | Literal["loo"] | None
     tol: float
     max_iter: int
-    _copies_rows = False
+    _smallest_count = 1.0
 
-    def _estimate(self, points: Array, repetitions: Array) -> None:
-        given = self._given_shrinkage()
-        rows = np.flatnonzero(repetitions)
-        counts = repetitions[rows]
-        self._check_repetitions(counts)
-        if self._copies_rows:
-            rows, counts = np.repeat(rows, counts.astype(int)), np.ones(int(counts.sum()))
-        self.solver_ = "dense"
-        K = gram.dense(self.kernel_, points[rows], arrays=_ARRAYS * (1 + bool(np.ptp(counts))))
-        unit = power_of_two_near(float(np.abs(np.diag(K)).max()))
-        K /= unit
-        weights = self._row_weights(K, counts, float(np.sqrt(unit)))
-        size, cross, square = leave_one_out_means(K, weights, counts)
-        scale = 1.0 - given if given is not None else min(max(cross / square, 0.0), 1.0) if square > 0 else 1.0
-        self.shrinkage_ = 1.0 - scale
-        self._known_loo_score = unit * max(size - 2.0 * scale * cross + scale**2 * square, 0.0)
-        self._store(points, np.bincount(rows, scale * weights, len(points)).astype(np.float64))
+    def _weights_from_rows(self, rows: Array, counts: Array | None) -> Array:
+        weighted = counts is not None and np.ptp(counts) > 0
+        arrays = 12 if weighted else 7  # the quantile of weighted pairs sorts them, with their weights
+        return self.weights_from_gram(gram.dense(self.kernel_, rows, arrays=arrays), counts)
 
-    def _given_shrinkage(self) -> float | None:
+    def weights_from_gram(self, K: Array, counts: Array | None = None) -> Array:
         if self.shrinkage is None:
-            return 0.0
-        if isinstance(self.shrinkage, str) and self.shrinkage == "loo":
-            return None
-        return check_number("shrinkage", self.shrinkage, low=0, high=1, or_else='None or "loo"')
+            given: float | None = 0.0
+        else:
+            given = check_number_or("shrinkage", self.shrinkage, "loo", low=0, high=1, or_else='None or "loo"')
+        counts = np.ones(len(K)) if counts is None else counts
+        unit = power_of_two_near(float(np.abs(np.diag(K)).max()))
+        K = K / unit
+        weights = self._row_weights(K, counts, float(np.sqrt(unit)))
+        size, refits = weighted_refit_means(K, weights, counts)
+        scale = float(refits.best_scale()) if given is None else 1.0 - given
+        self.shrinkage_ = 1.0 - scale
+        self.loo_score_ = unit * max(float(refits.scores(size, scale)), 0.0)
+        return scale * weights
 
     def _stopping(self) -> tuple[float, int]:
         return check_number("tol", self.tol, low=0, open_low=True), check_count("max_iter", self.max_iter)
-
-    def _check_repetitions(self, counts: Array) -> None:
-        if (counts < 1).any():
-            raise ValueError(f"sample_weight={counts.min():g} must be 0 or at least 1; multiply all by a constant")
 
     def _row_weights(self, K: Array, counts: Array, unit: float) -> Array:
         """Weights that sum to one, from K in a unit; residuals times ``unit`` are those of the data."""
@@ -360,7 +352,8 @@ class MedianOfMeans(_WeightedKernelMean):
     True
     """
 
-    _copies_rows = True
+    def _repeats_rows(self) -> bool:
+        return True
 
     def __init__(
         self,
@@ -378,10 +371,6 @@ class MedianOfMeans(_WeightedKernelMean):
         self.shrinkage = shrinkage
         self.tol = tol
         self.max_iter = max_iter
-
-    def _check_repetitions(self, counts: Array) -> None:
-        if (counts != np.rint(counts)).any():
-            raise ValueError("sample_weight must be whole numbers here: copies of a row go to blocks of their own")
 
     def _row_weights(self, K: Array, counts: Array, unit: float) -> Array:
         tol, max_iter = self._stopping()

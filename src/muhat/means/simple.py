@@ -6,25 +6,33 @@ from typing import Literal
 
 import numpy as np
 
-from muhat.elements import Element
+from muhat.elements import Element, check_element
 from muhat.features.nystroem import Nystroem
 from muhat.features.plan import SketchPlan
 from muhat.features.sums import MeanChoice
 from muhat.kernels.base import Kernel
 from muhat.kernels.radial import Gaussian
 from muhat.linalg import gram
-from muhat.means.base import BaseKernelMean, multiplicities_or_ones
-from muhat.shrinkage.scores import ScorePath, simple_score, simple_shrinkage
+from muhat.means.base import BaseKernelMean
+from muhat.shrinkage.refits import simple_score, simple_shrinkage
+from muhat.shrinkage.scores import ScorePath
 from muhat.types import Array
-from muhat.validation import check_number
+from muhat.validation import check_number_or
 
 
-def _gram_means(kernel: Kernel, points: Array, repetitions: Array) -> tuple[float, float, float]:
-    """n, ϱ and ρ of a sample whose rows repeat."""
-    n = repetitions.sum()
-    share = repetitions / n
-    mean_gram = gram.quadratic_form(kernel, points, share)
-    return float(n), float(share @ kernel.diagonal(points)), max(mean_gram, 0.0)
+def _means_of_rows(kernel: Kernel, rows: Array, counts: Array | None) -> tuple[float, float, float]:
+    """n, ϱ and ρ of rows, in tiles: the matrix is never held."""
+    n = float(len(rows) if counts is None else counts.sum())
+    share = np.full(len(rows), 1.0 / n) if counts is None else counts / n
+    mean_gram = gram.quadratic_form(kernel, rows, share)
+    return n, float(share @ kernel.diagonal(rows)), max(mean_gram, 0.0)
+
+
+def means_of_gram(K: Array, counts: Array | None = None) -> tuple[float, float, float]:
+    """n, ϱ (the mean of the diagonal) and ρ (the mean of all entries) of a Gram matrix whose rows count."""
+    n = float(len(K) if counts is None else counts.sum())
+    share = np.full(len(K), 1.0 / n) if counts is None else counts / n
+    return n, float(share @ np.diag(K)), max(float(share @ K @ share), 0.0)
 
 
 class KernelMean(BaseKernelMean):
@@ -71,15 +79,17 @@ class KernelMean(BaseKernelMean):
         return SketchPlan()
 
     def _store_choice(self, choice: MeanChoice) -> None:
-        self._known_loo_score = choice.score
+        pass
 
-    def _estimate(self, points: Array, repetitions: Array) -> None:
-        self._store(points, repetitions / repetitions.sum())
+    def weights_from_gram(self, K: Array, counts: Array | None = None) -> Array:
+        return self._weights_from_rows(K, counts)
 
-    def _compute_loo_score(self) -> float:
-        points = self.mean_.measures[0].points
-        means = _gram_means(self.kernel_, points, multiplicities_or_ones(points, self._multiplicities))
-        return float(simple_score(*means, 0.0))
+    def _weights_from_rows(self, rows: Array, counts: Array | None) -> Array:
+        self.solver_ = "tiles"
+        return np.full(len(rows), 1.0 / len(rows)) if counts is None else counts / counts.sum()
+
+    def _loo_score(self, rows: Array, counts: Array | None) -> float:
+        return float(simple_score(*_means_of_rows(self.kernel_, rows, counts), 0.0))
 
 
 class ShrunkKernelMean(BaseKernelMean):
@@ -132,41 +142,40 @@ class ShrunkKernelMean(BaseKernelMean):
         self.features = features
 
     def _given_shrinkage(self) -> float | None:
-        if isinstance(self.shrinkage, str) and self.shrinkage == "loo":
-            return None
-        return check_number("shrinkage", self.shrinkage, low=0, high=1, or_else='"loo"')
+        return check_number_or("shrinkage", self.shrinkage, "loo", low=0, high=1)
 
     def _sketch_plan(self) -> SketchPlan:
         if self.target is not None:
-            raise ValueError(f"target={self.target!r} cannot be used with features; shrink toward zero: target=None")
+            raise ValueError(f"target={self.target!r} cannot be used with features. Use target=None, which is zero")
         shrinkage = self._given_shrinkage()
         return SketchPlan(scale="loo" if shrinkage is None else 1.0 - shrinkage)
 
     def _store_choice(self, choice: MeanChoice) -> None:
-        self.shrinkage_, self._known_loo_score = 1.0 - choice.scale, choice.score
+        self.shrinkage_ = 1.0 - choice.scale
 
-    def _estimate(self, points: Array, repetitions: Array) -> None:
-        n, mean_diag, mean_gram = _gram_means(self.kernel_, points, repetitions)
+    def weights_from_gram(self, K: Array, counts: Array | None = None) -> Array:
         if self.target is not None:
-            offset = self._squared_offset(points, repetitions / n)
+            raise ValueError(f"target={self.target!r} cannot be used with a Gram matrix. Use target=None, or pass rows")
+        return self._shrunk_weights(counts, len(K), *means_of_gram(K, counts))
+
+    def _weights_from_rows(self, rows: Array, counts: Array | None) -> Array:
+        n, mean_diag, mean_gram = _means_of_rows(self.kernel_, rows, counts)
+        if self.target is not None:  # the residuals φ(x) − f* add ‖f*‖² − 2⟨f*, μ̂⟩ to every mean of inner products
+            check_element("target", self.target, self.kernel_, rows.shape[1])
+            at_rows = np.average(self.target.values(rows), weights=counts)
+            offset = float(self.target.norm() ** 2 - 2.0 * at_rows)
             mean_diag, mean_gram = max(mean_diag + offset, 0.0), max(mean_gram + offset, 0.0)
+        self.solver_ = "tiles"
+        return self._shrunk_weights(counts, len(rows), n, mean_diag, mean_gram)
+
+    def _shrunk_weights(self, counts: Array | None, rows: int, n: float, mean_diag: float, mean_gram: float) -> Array:
         given = self._given_shrinkage()
         self.shrinkage_ = simple_shrinkage(n, mean_diag, mean_gram) if given is None else given
         alphas = np.unique(np.append(np.linspace(0, 1, 101), self.shrinkage_))
         self.loo_path_ = ScorePath(alphas, simple_score(n, mean_diag, mean_gram, alphas))
-        self._known_loo_score = float(simple_score(n, mean_diag, mean_gram, self.shrinkage_))
-        pulls = [] if self.target is None else [self.shrinkage_ * self.target]
-        self._store(points, (1.0 - self.shrinkage_) / n * repetitions, *pulls)
+        self.loo_score_ = float(simple_score(n, mean_diag, mean_gram, self.shrinkage_))
+        weight = (1.0 - self.shrinkage_) / n
+        return np.full(rows, weight) if counts is None else weight * counts
 
-    def _squared_offset(self, points: Array, share: Array) -> float:
-        """What the residuals φ(x) − f* add to every mean of inner products: ‖f*‖² − 2⟨f*, μ̂⟩."""
-        if not isinstance(self.target, Element) or self.target.kernel != self.kernel_:
-            raise ValueError(
-                f"target={self.target!r} must be an Element of the space of {self.kernel_!r}; resolve the kernel "
-                f"first, and give it to both: kernel = kernel.resolve(X); target = muhat.embed(kernel, ...)"
-            )
-        if self.target.n_features != points.shape[1]:
-            raise ValueError(
-                f"target={self.target!r} lives in {self.target.n_features} dimensions, X in {points.shape[1]}"
-            )
-        return float(self.target.norm() ** 2 - 2.0 * share @ self.target.values(points))
+    def _pull(self) -> Element | None:
+        return None if self.target is None else self.shrinkage_ * self.target

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from muhat.elements import Element
+from muhat.elements import Element, check_element
 from muhat.kernels.base import Kernel
 from muhat.linalg.distances import power_of_two_near
 from muhat.measures import Atoms, Gaussians
@@ -60,13 +60,7 @@ class TargetRefits(NamedTuple):
 
 def given_target(target: Element, kernel: Kernel, points: Array) -> TargetRefits:
     """A target that does not depend on the rows."""
-    if not isinstance(target, Element) or target.kernel != kernel:
-        raise ValueError(
-            f'target={target!r} must be "gaussian", None or an Element of the space of {kernel!r}; resolve the kernel '
-            f"first, and give it to both: kernel = kernel.resolve(X); target = muhat.embed(kernel, ...)"
-        )
-    if target.n_features != points.shape[1]:
-        raise ValueError(f"target={target!r} lives in {target.n_features} dimensions, X in {points.shape[1]}")
+    check_element("target", target, kernel, points.shape[1], or_else='"gaussian", None or ')
     values = target.values(points)[None, :]
     return TargetRefits(target, values, np.array([target.norm() ** 2]), np.zeros(len(points), dtype=int))
 

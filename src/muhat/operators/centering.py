@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from muhat.elements import Element
+from muhat.elements import Element, check_element
 from muhat.kernels.base import Kernel, Measure
 from muhat.means.base import BaseKernelMean
 from muhat.means.recipes import RecipeHostMixin, check_recipe, fitted_weights
@@ -46,11 +46,7 @@ class Centered(Kernel):
     mean: Element
 
     def __post_init__(self) -> None:
-        if not isinstance(self.mean, Element) or self.mean.kernel != self.kernel:
-            raise ValueError(
-                f"mean={self.mean!r} must be an Element of the space of {self.kernel!r}; use the kernel_ and mean_ of "
-                f"one fitted estimator"
-            )
+        check_element("mean", self.mean, self.kernel)
 
     def points(self, X: Any, n_features: int | None = None) -> Array:
         return self.kernel.points(X, n_features)

@@ -13,7 +13,7 @@ from muhat.features.plan import SketchPlan, fitted_features
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.radial import Gaussian
 from muhat.linalg import gram
-from muhat.linalg.centering import center_gram
+from muhat.linalg.gram import center_gram
 from muhat.means.base import BaseKernelMean
 from muhat.means.recipes import RecipeHostMixin, check_recipe, check_unweighted, fitted_weights, mean_weights
 from muhat.measures import Atoms

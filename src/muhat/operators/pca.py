@@ -11,17 +11,17 @@ from sklearn.utils.validation import check_is_fitted
 from muhat.features.nystroem import Nystroem
 from muhat.features.plan import SketchPlan, fitted_features
 from muhat.kernels.base import Kernel, check_kernel
-from muhat.kernels.foreign import Precomputed, check_precomputed, is_precomputed
+from muhat.kernels.foreign import Precomputed
 from muhat.kernels.radial import Gaussian
 from muhat.linalg import gram
-from muhat.linalg.centering import center_gram
 from muhat.linalg.components import principal_components
+from muhat.linalg.gram import center_gram
 from muhat.means.base import BaseKernelMean
 from muhat.means.recipes import FittedWeights, RecipeHostMixin, check_recipe, check_unweighted, fitted_weights
 from muhat.operators.preimages import fixed_point_preimages, ridge_preimages
 from muhat.parameters import ValueParametersMixin
 from muhat.types import Array
-from muhat.validation import check_count, check_gram, check_number, check_rows
+from muhat.validation import check_count, check_gram, check_number, check_precomputed, check_rows, is_precomputed
 
 
 class KernelPCA(

@@ -22,6 +22,7 @@ from muhat.shrinkage.refits import (
     TikhonovRefits,
     landweber_steps,
     nu_steps,
+    tikhonov_factors,
 )
 from muhat.types import Array
 from muhat.validation import check_count, check_number
@@ -30,7 +31,7 @@ from muhat.validation import check_count, check_number
 class Filter(Value, ABC):
     """Base of all filters."""
 
-    takes_multiplicities = False
+    takes_counts = False
 
     @abstractmethod
     def __call__(self, eigenvalues: Array, lam: float) -> Array:
@@ -53,10 +54,10 @@ class Tikhonov(Filter):
     array([0.  , 0.5 , 0.75])
     """
 
-    takes_multiplicities = True
+    takes_counts = True
 
     def __call__(self, eigenvalues: Array, lam: float) -> Array:
-        return eigenvalues / (eigenvalues + lam)
+        return tikhonov_factors(eigenvalues, lam)
 
     def refits(self, spectrum: Spectrum) -> Refits:
         return TikhonovRefits(spectrum)

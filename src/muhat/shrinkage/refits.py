@@ -8,7 +8,7 @@ leave-one-out score needs: cross, the mean of :math:`\\langle\\phi(x_i), \\mu^{(
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from scipy.linalg import eigh
@@ -18,7 +18,7 @@ from muhat.types import Array
 
 
 class RefitMeans(NamedTuple):
-    """Averages over the refits, an entry for each λ."""
+    """Averages over the refits, an entry for each λ: all that the score of c times the estimate needs."""
 
     cross: Array
     square: Array
@@ -57,6 +57,24 @@ def times(A: Array, C: Array) -> Array:
     return (A @ np.ascontiguousarray(C).view(np.float64)).view(C.dtype)
 
 
+def simple_shrinkage(n: float, mean_diag: float, mean_gram: float) -> float:
+    """The α in [0, 1] with the lowest leave-one-out score of (1−α)·average (Theorem 3, clipped)."""
+    if not mean_diag > 0:
+        return 0.0
+    mean_offdiag = (n * mean_gram / mean_diag - 1.0) / (n - 1.0)
+    return float(np.clip((1.0 - mean_offdiag) / (1.0 + (n - 2.0) * mean_offdiag), 0.0, 1.0))
+
+
+def simple_score(n: float, mean_diag: float, mean_gram: float, alpha: Any) -> Any:
+    """Leave-one-out score of (1−α)·average, from the sums of the Gram matrix."""
+    return plain_refit_means(n, mean_diag, mean_gram).scores(mean_diag, 1.0 - alpha)
+
+
+def tikhonov_factors(eigenvalues: Array, lam: float) -> Array:
+    """h(g) = g / (g + λ): what Tikhonov's filter, the paper's F-KMSE, keeps of each eigen-direction."""
+    return eigenvalues / (eigenvalues + lam)
+
+
 class TikhonovRefits:
     """F-KMSE without row i from one eigendecomposition: O(n²) for each λ, duplicates and singular K included.
 
@@ -71,19 +89,19 @@ class TikhonovRefits:
 
     def means(self, lams: Array) -> RefitMeans:
         sp = self.spectrum
-        n, repetitions = sp.n, sp.repetitions[:, None]
+        n, counts = sp.n, sp.counts[:, None]
         g, ones = sp.eigenvalues[:, None], sp.ones[:, None]
         e = lams / (g + lams)
         s = g / (g + lams)
         first = e if sp.complete else -s  # eigenvalues 0 that are left out have e = 1: there 1 − s must serve
         linear = times(sp.eigenvectors, np.hstack([first * ones, g * s * ones, g * e * s * ones]))
         quadratic = times(sp.squared_eigenvectors, np.hstack([first, g * e, g * e**2]))
-        W, Kb, V = np.split(linear / np.sqrt(repetitions), 3, axis=1)
-        H, D1, D2 = np.split(quadratic / repetitions, 3, axis=1)
-        t = W / (H + (repetitions - 1) / repetitions) if sp.complete else (1 + W) / (1 + H)
+        W, Kb, V = np.split(linear / np.sqrt(counts), 3, axis=1)
+        H, D1, D2 = np.split(quadratic / counts, 3, axis=1)
+        t = W / (H + (counts - 1) / counts) if sp.complete else (1 + W) / (1 + H)
         diagonal = sp.diagonal[:, None]
-        cross = repetitions * (Kb - diagonal + t * D1)
-        square = repetitions * (diagonal + t**2 * D2 - 2 * Kb + 2 * t * V - 2 * t * D1)
+        cross = counts * (Kb - diagonal + t * D1)
+        square = counts * (diagonal + t**2 * D2 - 2 * Kb + 2 * t * V - 2 * t * D1)
         squared_norm = (g * (s * ones) ** 2).sum(axis=0)
         return RefitMeans(
             cross.sum(axis=0) / (n * (n - 1)),

@@ -11,9 +11,9 @@ from numpy.polynomial import Chebyshev
 from scipy.optimize import minimize_scalar
 
 from muhat.linalg.spectrum import Spectrum, whole_spectrum
-from muhat.shrinkage.refits import RefitMeans, Refits, TikhonovRefits, plain_refit_means
+from muhat.shrinkage.refits import RefitMeans, Refits, TikhonovRefits, plain_refit_means, simple_score
 from muhat.types import Array
-from muhat.validation import check_number
+from muhat.validation import check_number_or
 
 Lam = float | Literal["loo", "theorem4"]
 
@@ -23,17 +23,16 @@ Scale = float | Literal["loo"]
 
 def given_lam(lam: Lam) -> float | None:
     """A λ that is given as a number, None where it is to be found."""
-    if isinstance(lam, str) and lam in ("loo", "theorem4"):
-        return None
-    return check_number("lam", lam, low=0, finite=False, or_else='"loo" or "theorem4"')
+    return check_number_or("lam", lam, "loo", "theorem4", low=0, finite=False)
 
 
 def given_scale(scale: Scale, lam: Lam) -> float | None:
     """A scale that is given as a number and goes with λ, None where it is to be found."""
-    c = None if isinstance(scale, str) and scale == "loo" else check_number("scale", scale, low=0, or_else='"loo"')
+    c = check_number_or("scale", scale, "loo", low=0)
     if isinstance(lam, str) and lam == "theorem4" and c != 1.0:
         raise ValueError(
-            f'scale={scale!r}: lam="theorem4" scores the estimate as it is; use scale=1.0, lam="loo" or a number'
+            f'scale={scale!r} cannot be used with lam="theorem4", whose score is that of the estimate as it is. '
+            f'Use scale=1.0, lam="loo" or a number'
         )
     return c
 
@@ -43,7 +42,7 @@ GRID = np.logspace(-8, 4, 33)
 
 
 TIE = 1e-13
-"""Scores that differ by less, relative to ϱ, are equal; a limit of λ then wins."""
+"""Scores this close (relative to ϱ) are ties, and a tie goes to λ = 0 or ∞."""
 
 
 _NODES = 16
@@ -67,18 +66,29 @@ class Choice(NamedTuple):
     path: ScorePath
 
 
-def simple_shrinkage(n: float, mean_diag: float, mean_gram: float) -> float:
-    """The α in [0, 1] with the lowest leave-one-out score of (1−α)·average (Theorem 3, clipped)."""
-    if not mean_diag > 0:
-        return 0.0
-    mean_offdiag = (n * mean_gram / mean_diag - 1.0) / (n - 1.0)
-    return float(np.clip((1.0 - mean_offdiag) / (1.0 + (n - 2.0) * mean_offdiag), 0.0, 1.0))
+class Shrinkage(NamedTuple):
+    """How a filtered mean is shrunk: by λ and a factor c; score and curve are None where nothing was searched."""
+
+    lam: float
+    scale: float
+    score: float | None
+    path: ScorePath | None
 
 
-def simple_score(n: float, mean_diag: float, mean_gram: float, alpha: Any) -> Any:
-    """Leave-one-out score of (1−α)·average, from the sums of the Gram matrix."""
-    means = plain_refit_means(n, mean_diag, mean_gram)
-    return means.scores(mean_diag, 1.0 - alpha)
+def choose_shrinkage(
+    spectrum: Spectrum, refits: Callable[[Spectrum], Refits], lam: Lam = "loo", scale: Scale = 1.0
+) -> Shrinkage:
+    """λ and the scale of a filtered mean: each as it is given, or where its leave-one-out score is lowest."""
+    value, c, best, path = given_lam(lam), given_scale(scale, lam), None, None
+    if value is not None and c is not None:
+        return Shrinkage(value, c, best, path)
+    if lam == "theorem4":
+        value, best, path = Theorem4Score(spectrum).search()
+        return Shrinkage(value, 1.0, best, path)
+    score = DeletionScore(spectrum, refits(spectrum), c)
+    if value is None:
+        value, best, path = score.search()
+    return Shrinkage(value, score.best_scale(value) if c is None else c, best, path)
 
 
 def simple_scores(K: Any, alphas: Any) -> Array:

@@ -1,0 +1,86 @@
+"""One contract for every mean estimator: weights from rows, from a Gram matrix, and from rows that count."""
+
+import runpy
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from tables import ESTIMATORS, sample
+
+import muhat as mh
+from muhat.means.recipes import fitted_weights, mean_weights
+
+KERNEL = mh.Gaussian(2.0)
+CASES = {
+    **ESTIMATORS,
+    "adaptive_gaussian": mh.AdaptiveKernelMean(),
+    "huber": mh.RobustKernelMean(shrinkage="loo"),
+    "median_of_means": mh.MedianOfMeans(random_state=0),
+}
+every_estimator = pytest.mark.parametrize("name", CASES)
+
+
+@every_estimator
+def test_weights_from_a_gram_matrix_are_those_of_fit(name):
+    K = KERNEL(sample(11, 3, seed=1))
+    estimator, untouched = clone(CASES[name]), K.copy()
+    weights = estimator.weights_from_gram(K)
+    assert_array_equal(K, untouched)
+    by_fit = clone(CASES[name]).set_params(kernel="precomputed").fit(K)
+    assert_allclose(weights, by_fit.weights_, rtol=1e-12, atol=1e-14)
+    assert not hasattr(estimator, "mean_")
+
+
+@every_estimator
+def test_absent_rows_are_dropped_and_copies_are_added_up(name):
+    X, counts = sample(9, 3, seed=2), np.array([1.0, 0, 2, 1, 3, 0, 1, 1, 2])
+    fitted = clone(CASES[name]).set_params(kernel=KERNEL)
+    if name == "adaptive_gaussian":
+        fitted.set_params(target=None)
+    fitted.fit(X, sample_weight=counts)
+    assert fitted.weights_.shape == (9,)
+    assert_array_equal(fitted.weights_[counts == 0], 0.0)
+    assert_array_equal(fitted.mean_.measures[0].points, X)
+    assert_allclose(mean_weights(CASES[name], KERNEL(X), counts), fitted.weights_, rtol=1e-10, atol=1e-13)
+
+
+@every_estimator
+def test_a_recipe_leaves_its_estimator_alone(name):
+    before = dict(vars(CASES[name]))
+    weights, recipe = fitted_weights(CASES[name], KERNEL(sample(8, 2, seed=3)))
+    assert vars(CASES[name]) == before
+    assert recipe.get_params() == CASES[name].get_params()
+    assert_array_equal(recipe.weights_, weights)
+
+
+@pytest.mark.parametrize("estimator", [mh.ShrunkKernelMean, mh.AdaptiveKernelMean])
+def test_a_target_needs_rows(estimator):
+    X = sample(7, 2, seed=4)
+    mean = estimator(target=mh.embed(KERNEL, X))
+    with pytest.raises(ValueError, match=r"target=.* cannot be used with a Gram matrix\. Use target=None"):
+        mean.weights_from_gram(KERNEL(X))
+
+
+def test_an_estimator_without_weights_says_so():
+    class Nothing(mh.means.base.BaseKernelMean):
+        def __init__(self, kernel=KERNEL):
+            self.kernel = kernel
+
+    with pytest.raises(TypeError, match=r"Nothing must define weights_from_gram\(K, counts\)"):
+        Nothing().fit(sample(5, 2, seed=5))
+
+
+LIMITS = {"KernelPCA(mean=ShrunkKernelMean())": (9, 60)}
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_a_fit_visits_few_places(name):
+    """Who follows a fit through the library has to open this many files, and read this many functions."""
+    script = Path(__file__).parents[2] / "benchmarks" / "visits.py"
+    tool = runpy.run_path(str(script))
+    X = mh.paper_mixture(5, random_state=0).sample(20, random_state=0)
+    files, functions = tool["visits"](lambda: tool["FITS"][name].fit(X))
+    assert (len(files), len(functions)) <= LIMITS[name], sorted(functions)
+    assert len(functions) <= LIMITS[name][1], sorted(functions)
