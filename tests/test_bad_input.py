@@ -90,7 +90,7 @@ CASES = [
     ("theorem4, other filter", fit(estimator=SPECTRAL, lam="theorem4", filter=mh.TruncatedSVD()), ValueError, "loo"),
     ("theorem4, scale", fit(estimator=SPECTRAL, lam="theorem4", scale="loo"), ValueError, 'scale=.loo.*lam="loo"'),
     ("target elsewhere", fit(estimator=S, kernel=mh.Linear(), target=F), ValueError, "target=.*space of Linear"),
-    ("target, median", fit(estimator=S, target=F), ValueError, "target=Element.*resolve the kernel"),
+    ("target, median", fit(estimator=S, target=F), ValueError, "target=Element.*Resolve the kernel"),
     ("target an array", fit(estimator=S, target=np.zeros(3)), ValueError, "target=array.* must be an Element"),
     (
         "target of another width",
@@ -138,7 +138,7 @@ CASES = [
     ("oracle, target elsewhere", lambda: mh.oracle_shrinkage(mh.Linear(), P, 3, target=F), ValueError, "two spaces"),
     ("oracle, array", lambda: mh.oracle_shrinkage(mh.Linear(), X, 3), ValueError, "P.*(Atoms|GaussianMixture)"),
     # sizes
-    ("overflow", fit(1e150 * X, kernel=mh.Polynomial(3)), ValueError, r"Polynomial.*overflows on X.*rescale X"),
+    ("overflow", fit(1e150 * X, kernel=mh.Polynomial(3)), ValueError, r"Polynomial.*overflows on X.*Rescale X"),
     ("overflow, product", fit(1e100 * X, kernel=mh.Linear() * mh.Linear()), ValueError, "overflows on X"),
     ("overflow, multiple", fit(1e10 * X, kernel=1e300 * mh.Polynomial(2)), ValueError, "overflows on X"),
     ("n_features 0", lambda: mh.paper_mixture(0), ValueError, "n_features=0 must be a whole number of at least 1"),

@@ -355,9 +355,9 @@ def test_values_too_large_or_small_to_multiply():
     X = sample(15, 1, seed=0, shift=0.0)
     plain, tiny = (hsic_test(s * X, s * X**2 + s * X, mh.Linear(), mh.Linear(), 99, 0) for s in (1.0, 1e-100))
     assert tiny.pvalue == plain.pvalue
-    with pytest.raises(ValueError, match="rescale"):
+    with pytest.raises(ValueError, match=r"[Rr]escale"):
         hsic_test(1e100 * X, 1e100 * X, mh.Linear(), mh.Linear(), 9)
-    with pytest.raises(ValueError, match="rescale"):
+    with pytest.raises(ValueError, match=r"[Rr]escale"):
         mmd_test(1e200 * X, 1e200 * X, mh.Linear(), 9)
 
 
