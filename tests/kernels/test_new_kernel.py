@@ -1,0 +1,261 @@
+"""A kernel that the library has never seen goes through every room."""
+
+import ast
+import pickle
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+from bag_samples import labelled_bags, random_bags
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
+from sklearn.covariance import OAS
+from sklearn.gaussian_process import kernels as sklearn_kernels
+from sklearn.model_selection import GridSearchCV
+from tables import ESTIMATORS
+
+import muhat as mh
+from muhat.inference import confidence_ball, mean_bands, mmd_interval
+from muhat.linalg import gram
+
+
+@dataclass(frozen=True)
+class RationalQuadratic(mh.kernels.Radial):
+    """k(x, y) = (1 + ‖x − y‖² / 2as²)^(−a), with s = ``bandwidth`` and a = ``shape``."""
+
+    bandwidth: float | str = "median"
+    shape: float = 1.0
+
+    def profile(self, r):
+        return (1 + r**2 / (2 * self.shape)) ** -self.shape
+
+    def sample_frequencies(self, width, count, rng):
+        return rng.normal(size=(width, count)) * np.sqrt(rng.gamma(self.shape, 1 / self.shape, count))
+
+
+def sample(n, d=3, seed=0):
+    return np.random.default_rng(seed).normal(size=(n, d)) + 0.5
+
+
+X, Y = sample(40), sample(30, seed=1)
+KERNEL = RationalQuadratic(1.5, shape=0.7)
+PEER = sklearn_kernels.RationalQuadratic(length_scale=1.5, alpha=0.7)
+
+
+def test_the_matrix_its_diagonal_and_its_bound():
+    assert_allclose(KERNEL(X, Y), PEER(X, Y), rtol=1e-12)
+    assert_array_equal(KERNEL.diag(X), 1.0)
+    assert KERNEL.upper_bound == 1.0
+    far = np.array([[0.0], [1e200], [-1e300]])
+    assert_allclose(KERNEL(far), np.eye(3), atol=1e-100)
+
+
+def test_the_median():
+    assert RationalQuadratic().resolve(X).bandwidth == mh.Gaussian().resolve(X).bandwidth
+    with pytest.raises(ValueError, match=r"the median needs data; call kernel\.resolve\(X\) first"):
+        RationalQuadratic()(X)
+    with pytest.raises(ValueError, match=r'bandwidth=-1 must .*"median"'):
+        RationalQuadratic(-1)
+
+
+def test_tiles_equal_the_matrix():
+    beta = sample(40, 1, seed=2)[:, 0]
+    assert_allclose(gram.dense(KERNEL, X), KERNEL(X), rtol=1e-12)
+    assert_allclose(gram.quadratic_form(KERNEL, X, beta, block=7), beta @ KERNEL(X) @ beta, rtol=1e-12)
+    assert_allclose(gram.product(KERNEL, Y, X, beta, block=7), KERNEL(Y, X) @ beta, rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_every_mean_as_with_a_gram_matrix(name):
+    mean = clone(ESTIMATORS[name]).set_params(kernel=KERNEL).fit(X)
+    given = clone(ESTIMATORS[name]).set_params(kernel="precomputed").fit(KERNEL(X))
+    assert_allclose(mean.weights_, given.weights_, atol=1e-10)
+    assert_allclose(mean.mean_(Y), KERNEL(Y, X) @ mean.weights_, rtol=1e-10)
+
+
+def test_robust_means():
+    for mean in (mh.RobustKernelMean(KERNEL), mh.MedianOfMeans(KERNEL, random_state=0)):
+        assert mean.fit(X).mean_.norm() > 0
+
+
+def test_a_sampled_target():
+    mean = mh.AdaptiveKernelMean(KERNEL).fit(X)
+    assert mean.target_kind_ == "gaussian sample"
+    P = mh.GaussianMixture([1.0], [X.mean(axis=0)], [OAS().fit(X).covariance_])
+    drawn = mh.embed(KERNEL, P.sample(4000, random_state=0))
+    assert mean.target_.distance(drawn) < 4 * np.sqrt((1 - drawn.norm() ** 2) / 4000)  # four standard errors
+    assert 0 <= mean.shares_[1] <= 1
+    assert mh.AdaptiveKernelMean(KERNEL + 2.0 * mh.Gaussian(1.0)).fit(X).target_kind_ == "gaussian sample"
+
+
+@pytest.mark.parametrize("orthogonal", [False, True])
+def test_fourier_features_converge(orthogonal):
+    features = mh.Fourier(KERNEL, 20_000, orthogonal=orthogonal, random_state=0).fit(X)
+    Z = features.transform(X)
+    assert_allclose(Z @ Z.T, KERNEL(X), atol=0.05)  # four standard errors of a mean of 10,000 cosines
+    assert features.approximation_error_ < 0.015
+
+
+def test_nystroem_features_on_all_rows_are_exact():
+    for landmarks in ("uniform", "k-means++", "pivoted"):
+        Z = mh.Nystroem(KERNEL, 40, landmarks, random_state=0).fit_transform(X)
+        assert_allclose(Z @ Z.T, KERNEL(X), atol=1e-10)
+
+
+def test_bags_at_both_levels():
+    bags, elements = random_bags(), [mh.embed(KERNEL, bag) for bag in random_bags()]
+    level2 = RationalQuadratic(shape=2.0)
+    fitted = mh.DistributionKernel(KERNEL, level2=level2).fit(bags)
+    distances = np.array([[f.distance(g) for f in elements] for g in elements])
+    median = np.sqrt(np.median(distances[np.triu_indices(len(bags), 1)] ** 2))
+    assert_allclose(fitted.level2_.bandwidth, median, rtol=1e-10)
+    want = (1 + distances**2 / (4 * median**2)) ** -2.0
+    assert_allclose(fitted.transform(bags), want, rtol=1e-8)
+    bags, y = labelled_bags(low=5)
+    assert mh.SupportMeasureClassifier(KERNEL, level2=level2).fit(bags, y).score(bags, y) > 0.9
+
+
+def test_kernel_pca_and_its_pre_images():
+    pca = mh.KernelPCA(n_components=20, kernel=KERNEL, mean=mh.ShrunkKernelMean()).fit(X)
+    given = mh.KernelPCA(n_components=20, kernel="precomputed", mean=mh.ShrunkKernelMean()).fit(KERNEL(X))
+    assert_allclose(pca.eigenvalues_, given.eigenvalues_, atol=1e-10)
+    back = pca.inverse_transform(pca.transform(X))
+    assert np.square(back - X).sum() < 0.5 * np.square(X - X.mean(axis=0)).sum()
+    with pytest.raises(ValueError, match='pre_image="fixed-point" needs a Gaussian kernel'):
+        pca.set_params(pre_image="fixed-point").inverse_transform(pca.transform(X))
+
+
+def test_operators():
+    covariance = mh.KernelCovariance(kernel_x=KERNEL).fit(X)
+    K = mh.Centered(KERNEL, mh.embed(KERNEL, X))(X)
+    assert_allclose(covariance.operator_.hsic(), np.square(K).mean(), rtol=1e-10)
+
+
+def test_tests_of_two_samples_and_of_independence():
+    assert mh.mmd_test(X, Y + 2, kernel=KERNEL, n_resamples=199, random_state=0).pvalue < 0.05
+    assert mh.hsic_test(X, X**2, kernel_x=KERNEL, kernel_y=RationalQuadratic(), random_state=0).pvalue < 0.05
+
+
+def test_error_bars():
+    mean = mh.KernelMean(KERNEL).fit(X)
+    ball = confidence_ball(mean)
+    assert 0 < ball.radius < 1
+    found = mean_bands(mean, Y)
+    assert (found.low <= mean.mean_(Y)).all()
+    assert (mean.mean_(Y) <= found.high).all()
+    interval = mmd_interval(X, Y + 2, kernel=KERNEL, random_state=0)
+    assert 0 < interval.low < interval.high
+
+
+@pytest.mark.parametrize("kind", [mh.Nystroem, mh.Fourier])
+def test_a_sketch_is_saved_and_loaded(kind, tmp_path):
+    features = kind(2.0 * KERNEL if kind is mh.Nystroem else KERNEL, 20, random_state=0).fit(X)
+    sketch = mh.MeanSketch(features, second_moment=True).update(X)
+    sketch.save(tmp_path / "sketch.npz")
+    loaded = mh.MeanSketch.load(tmp_path / "sketch.npz", kernels=[RationalQuadratic])
+    assert loaded.features.kernel_ == features.kernel_
+    assert_array_equal(loaded.update(Y).moment_, sketch.update(Y).moment_)
+    with pytest.raises(ValueError, match=r"its kernel is a RationalQuadratic.* kernels=\[RationalQuadratic\]"):
+        mh.MeanSketch.load(tmp_path / "sketch.npz")
+    with pytest.raises(ValueError, match="must hold classes of kernels"):
+        mh.MeanSketch.load(tmp_path / "sketch.npz", kernels=[KERNEL])
+
+
+def test_a_name_of_ours_is_not_taken_by_another_class():
+    class Gaussian(RationalQuadratic):
+        pass
+
+    assert mh.kernels.encode_kernel(Gaussian(1.0)) is None
+    encoded = mh.kernels.encode_kernel(mh.Gaussian(1.0))
+    assert mh.kernels.decode_kernel(encoded, [Gaussian]) == mh.Gaussian(1.0)
+
+
+def test_pickles_clones_and_grids():
+    mean = pickle.loads(pickle.dumps(mh.ShrunkKernelMean(KERNEL).fit(X)))
+    assert mean.mean_.kernel == KERNEL
+    assert clone(mean).kernel == KERNEL
+    assert mh.KernelMean(KERNEL).set_params(kernel__shape=3.0).kernel == RationalQuadratic(1.5, 3.0)
+    bags, y = labelled_bags(low=5)
+    machine = mh.SupportMeasureClassifier(KERNEL)
+    grid = GridSearchCV(machine, {"kernel__bandwidth": [0.5, 2.0], "kernel__shape": [1.0]}, cv=2).fit(bags, y)
+    assert grid.best_params_["kernel__bandwidth"] in (0.5, 2.0)
+
+
+@pytest.mark.parametrize("missing", ["evaluate", "diagonal", "profile"])
+def test_an_incomplete_kernel_cannot_be_constructed(missing):
+    base = mh.kernels.Radial if missing == "profile" else mh.kernels.Kernel
+    methods = {name: lambda *_: None for name in ("evaluate", "diagonal") if name != missing}
+    incomplete = type("Incomplete", (base,), methods if base is mh.kernels.Kernel else {})
+    with pytest.raises(TypeError, match=f"abstract.* {missing}"):
+        incomplete()
+
+
+def test_without_frequencies_the_message_leads_on():
+    @dataclass(frozen=True)
+    class Cauchy(mh.kernels.Radial):
+        bandwidth: float = 1.0
+
+        def profile(self, r):
+            return 1 / (1 + r**2)
+
+    with pytest.raises(ValueError, match=r"kernel=.*Cauchy.* has no sample_frequencies.*; use Nystroem"):
+        mh.Fourier(Cauchy()).fit(X)
+    assert_allclose(Cauchy()(X, Y), RationalQuadratic(np.sqrt(0.5))(X, Y), rtol=1e-12)
+
+
+# ------------------------------------------------------------ what is private stays in the room
+
+PACKAGE = Path(mh.__file__).parent
+
+
+def private(name):
+    return name.startswith("_") and not name.startswith("__")
+
+
+def private_names_of_kernels():
+    """Private names that a class of the room defines, or sets on itself."""
+    for path in (PACKAGE / "kernels").glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                defined = [item.name for item in node.body if isinstance(item, ast.FunctionDef)]
+                assigned = [item.target.id for item in node.body if isinstance(item, ast.AnnAssign)]
+                yield from filter(private, defined + assigned)
+
+
+def called_kernel(node):
+    """Whether an expression is called a kernel: ``kernel``, ``self.kernel_``, ``kernel_x``, ``level2_`` …"""
+    name = getattr(node, "id", getattr(node, "attr", ""))
+    return name.strip("_").startswith(("kernel", "level2")) and not name.strip("_").startswith("kernels")
+
+
+def test_no_module_outside_of_the_room_names_a_private_attribute_of_a_kernel():
+    names, found = set(private_names_of_kernels()), []
+    assert "_no_closed_form" in names
+    for path in PACKAGE.rglob("*.py"):
+        if path.is_relative_to(PACKAGE / "kernels"):
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            attribute = isinstance(node, ast.Attribute) and private(node.attr)
+            spelt = isinstance(node, ast.Constant) and node.value in names
+            imported = isinstance(node, ast.ImportFrom) and str(node.module).startswith("muhat.kernels")
+            if (
+                (attribute and (node.attr in names or called_kernel(node.value)))
+                or spelt
+                or (imported and any(private(alias.name) for alias in node.names))
+            ):
+                found.append(f"{path.relative_to(PACKAGE)}:{node.lineno}")
+    assert not found
+
+
+def test_no_module_outside_of_the_room_asks_for_the_class_of_a_kernel():
+    """Only whether something is a kernel at all, or one with a profile, which is the protocol itself."""
+    classes, found = {"Gaussian", "Laplace", "Matern", "Linear", "Polynomial", "Sum", "Product", "Scaled"}, []
+    classes |= {"Precomputed", "FromFunction", "FromGaussianProcess"}
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("isinstance", "issubclass"):
+                asked = {getattr(inner, "id", "") for inner in ast.walk(node.args[1])}
+                if asked & classes and not path.is_relative_to(PACKAGE / "kernels"):
+                    found.append(f"{path.relative_to(PACKAGE)}:{node.lineno}")
+    assert not found
