@@ -257,7 +257,7 @@ class BagPrior(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, Transforme
         With coordinates x and y of two bags, per direction :math:`s = r + 1/n_i`, :math:`t = r + 1/n_j` and
         :math:`e = st - r^2`, it is the sum over directions of
 
-        .. math:: -\tfrac12\Big[\frac{t x^2 + s y^2 - 2 r x y}{e} - \frac{x^2}{s} - \frac{y^2}{t}\Big]
+        .. math:: -\tfrac12\left[\frac{t x^2 + s y^2 - 2 r x y}{e} - \frac{x^2}{s} - \frac{y^2}{t}\right]
                   - \tfrac12 \log\frac{e}{st}.
 
         Small bags have log-odds near 0, since they tell little. Use it to find duplicates, for retrieval, and
