@@ -97,7 +97,227 @@ def run_lengths(options: argparse.Namespace) -> None:
             )
 
 
-PARTS: dict[str, Callable[[argparse.Namespace], None]] = {"run_lengths": run_lengths}
+def two_scales(share: float) -> Callable[[np.random.Generator], Draw]:
+    """N(0, I) with a share of N(0, 4I), 20 columns."""
+    return lambda rng: lambda n: rng.normal(size=(n, 20)) * np.where(rng.random((n, 1)) < share, 2.0, 1.0)
+
+
+def laplace(rng: np.random.Generator) -> Draw:
+    return lambda n: rng.laplace(scale=2.0, size=(n, 20))
+
+
+def uniform(rng: np.random.Generator) -> Draw:
+    return lambda n: rng.uniform(-4, 4, size=(n, 20))
+
+
+def shifted(d: int, columns: int, by: float) -> Callable[[np.random.Generator], Draw]:
+    return lambda rng: lambda n: rng.normal(size=(n, d)) + by * (np.arange(d) < columns)
+
+
+def common_factor(d: int, share: float) -> Callable[[np.random.Generator], Draw]:
+    """Columns of variance 1 that share a factor."""
+    return lambda rng: lambda n: np.sqrt(1 - share) * rng.normal(size=(n, d)) + np.sqrt(share) * rng.normal(size=(n, 1))
+
+
+def perturbed(waves: float) -> Callable[[np.random.Generator], Draw]:
+    """Uniform numbers, or with the density 1 + 0.9 sin(2π·waves·x)."""
+
+    def draw(rng: np.random.Generator) -> Draw:
+        def rows(n: int) -> NDArray:
+            x = rng.random(20 * n + 100)
+            kept = x[rng.random(len(x)) * 1.9 < 1 + 0.9 * np.sin(2 * np.pi * waves * x)]
+            return kept[:n, None]
+
+        return rows
+
+    return draw
+
+
+CHANGES = {
+    "0.3 N + 0.7 N(0, 4I)": (normal(20), two_scales(0.7)),
+    "0.7 N + 0.3 N(0, 4I)": (normal(20), two_scales(0.3)),
+    "Laplace(2)": (normal(20), laplace),
+    "U[-4, 4]": (normal(20), uniform),
+    "shift 0.3 in 20 columns": (normal(20), shifted(20, 20, 0.3)),
+    "common factor, 20 %": (normal(20), common_factor(20, 0.2)),
+    "perturbed uniform, 2 waves": (perturbed(0), perturbed(2)),
+}
+"""What the tables report: N is N(0, I) in 20 columns."""
+
+CHOICES = {
+    "shift 0.5 in 5 of 10 columns": (normal(10), shifted(10, 5, 0.5)),
+    "shift 1 in 1 of 3 columns": (normal(3), shifted(3, 1, 1.0)),
+    "shift 2 in 1 of 10 columns": (normal(10), shifted(10, 1, 2.0)),
+    "common factor, 40 %, d = 5": (normal(5), common_factor(5, 0.4)),
+    "perturbed uniform, 1 wave": (perturbed(0), perturbed(1)),
+    "perturbed uniform, 3 waves": (perturbed(0), perturbed(3)),
+}
+"""What windows and bandwidths were chosen on."""
+
+BEFORE = 200  # rows before the change
+
+
+class Windowed:
+    """Scan-B and the online kernel CUSUM, from unbiased MMD² of the last 2, …, 50 rows with the reference.
+
+    Scan-B (Li, Xie, Dai, Song 2019) averages MMD² of the last 50 rows with blocks of the reference, here all of them.
+    Kernel CUSUM (Wei, Xie, arXiv 2211.15070) takes the largest over window lengths, each over its standard deviation.
+    """
+
+    def __init__(self, X: NDArray, null: Draw, kind: str) -> None:
+        from muhat.monitor.reference import RowReference
+        from muhat.monitor.windows import WindowSums
+
+        self.reference, self.kind = RowReference(X, [mh.Gaussian().resolve(X)]), kind
+        lengths = np.array([50]) if kind == "scan-b" else np.arange(2, 51)
+        self.empty = WindowSums.empty(lengths, self.reference.constants())
+        self.spread = np.ones(len(lengths))
+        self.start()
+        self.spread = self._windows(null(3000))[50:].std(axis=0)
+
+    def start(self) -> None:
+        self.sums, self.recent = self.empty.copy(), np.zeros((49, self.reference.width))
+
+    def _windows(self, rows: NDArray) -> NDArray:
+        stretch = np.concatenate([self.recent, rows])
+        values = self.reference.recent(stretch, self.sums.seen, 50)
+        self.recent = stretch[len(rows) :]
+        return self.sums.advance(values, self.reference.cross(rows))[..., 0]
+
+    def scores(self, rows: NDArray) -> NDArray:
+        return (self._windows(rows) / self.spread).max(axis=1)
+
+
+class Newma:
+    """NEWMA (Keriven, Garreau, Poli 2020): the distance of two moving averages of random Fourier features."""
+
+    def __init__(self, X: NDArray, null: Draw, fast: float, slow: float) -> None:
+        self.features = mh.Fourier(n_components=500, random_state=0).fit(X)
+        self.rates, self.mean = np.array([fast, slow]), self.features.transform(X).mean(axis=0)
+        self.start()
+
+    def start(self) -> None:
+        self.averages = np.stack([self.mean, self.mean])
+
+    def scores(self, rows: NDArray) -> NDArray:
+        from scipy.signal import lfilter
+
+        Z, moved = self.features.transform(rows), []
+        for k, rate in enumerate(self.rates):
+            start = ((1 - rate) * self.averages[k])[None]
+            averages, _ = lfilter([rate], [1, rate - 1], Z, axis=0, zi=start)
+            self.averages[k] = averages[-1]
+            moved.append(averages)
+        return np.linalg.norm(moved[0] - moved[1], axis=1)
+
+
+RIVALS: dict[str, Callable[[NDArray, Draw], Windowed | Newma]] = {
+    "Scan-B": lambda X, null: Windowed(X, null, "scan-b"),
+    "kernel CUSUM": lambda X, null: Windowed(X, null, "cusum"),
+    "NEWMA 0.2, 0.02": lambda X, null: Newma(X, null, 0.2, 0.02),
+    "NEWMA 0.1, 0.01": lambda X, null: Newma(X, null, 0.1, 0.01),
+}
+
+
+def records(rival: Windowed | Newma, draw: Draw, most: int, stop: float) -> list[tuple[int, float]]:
+    """The rows at which a stream without drift reached a new largest score, until that exceeds ``stop``."""
+    rival.start()
+    found, largest, seen = [(0, -np.inf)], -np.inf, 0
+    while seen < most and largest <= stop:
+        scores = rival.scores(draw(min(500, most - seen)))
+        running = np.maximum.accumulate(np.append(largest, scores))
+        new = np.flatnonzero(running[1:] > running[:-1])
+        found += [(seen + int(t) + 1, float(running[t + 1])) for t in new]
+        largest, seen = running[-1], seen + len(scores)
+    return found
+
+
+def true_threshold(rivals: list[Windowed | Newma], draw: Draw, run_length: int, streams: int) -> float:
+    """The threshold at which streams from the true distribution run for so many rows on average."""
+    pilot = [records(rivals[k % len(rivals)], draw, run_length, np.inf)[-1][1] for k in range(streams // 4)]
+    stop = float(np.quantile(pilot, 0.8))  # of runs at this threshold four in five are longer than the run length
+    found = [records(rivals[k % len(rivals)], draw, 8 * run_length, stop) for k in range(streams)]
+    levels = np.sort([value for path in found for _, value in path])
+    lengths = lambda h: [next((t for t, v in path if v > h), 8 * run_length) for path in found]  # noqa: E731
+    low, high = 0, len(levels) - 1
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if np.mean(lengths(levels[middle])) >= run_length else (middle + 1, high)
+    return float(levels[low])
+
+
+def rival_delays(name: str, change: tuple, run_length: int, references: int, streams: int, seed: int) -> NDArray:
+    null, after = (make(np.random.default_rng([seed, 1])) for make in change)
+    rivals = [RIVALS[name](null(1000), null) for _ in range(references)]
+    threshold = true_threshold(rivals, null, run_length, streams)
+    found = []
+    for k in range(streams):
+        rival = rivals[k % references]
+        rival.start()
+        if rival.scores(null(BEFORE)).max() > threshold:
+            continue
+        over, seen = np.empty(0, int), 0
+        while not len(over) and seen < 5000:
+            over = np.flatnonzero(rival.scores(after(250)) > threshold)
+            seen += 250
+        found.append(seen - 250 + over[0] + 1 if len(over) else seen)
+    return np.array(found)
+
+
+def our_delays(
+    change: tuple, run_length: int, references: int, streams: int, seed: int, windows=None, bandwidths=()
+) -> NDArray:
+    null, after = (make(np.random.default_rng([seed, 2])) for make in change)
+    found = []
+    for k in range(references):
+        X = null(1000)
+        median = mh.Gaussian().resolve(X).bandwidth
+        kernel = [mh.Gaussian(median * factor) for factor in bandwidths] if bandwidths else None
+        monitor = mh.DriftMonitor(run_length, kernel=kernel, windows=windows, random_state=k).fit(X)
+        for _ in range(streams // references):
+            if not monitor.reset().update(null(BEFORE)):
+                monitor.update(after(5000))
+                found.append(monitor.rows_seen_ - BEFORE)
+    return np.array(found)
+
+
+def shown(delays: NDArray) -> str:
+    return f"{delays.mean():6.1f} ± {delays.std() / np.sqrt(len(delays)):4.1f}"
+
+
+def delays(options: argparse.Namespace) -> None:
+    """Mean rows from the change to the alarm, beside rivals whose thresholds come from the true distribution."""
+    for run_length in options.run_length:
+        print(f"mean delay in rows ± standard error at run length {run_length:,}; rivals at their true run length")
+        references, streams = (2, 8) if options.quick else (8, 160)
+        for name in options.change or CHANGES:
+            cells = [f"muhat {shown(our_delays(CHANGES[name], run_length, references, streams, 0))}"]
+            for rival in RIVALS if not options.quick else ["Scan-B"]:
+                cells.append(f"{rival} {shown(rival_delays(rival, CHANGES[name], run_length, references, streams, 0))}")
+            print(f"{name:<28} {'   '.join(cells)}", flush=True)
+
+
+def choice(options: argparse.Namespace) -> None:
+    """Delays of other windows and bandwidths, on changes that the tables do not report."""
+    settings = {
+        "1 3 10 30 100, one kernel": {"windows": [1, 3, 10, 30, 100], "bandwidths": [1.0]},
+        "1 2 4 8 16 32 64 128": {"windows": [1, 2, 4, 8, 16, 32, 64, 128], "bandwidths": [1.0]},
+        "1 2 5 10 20 50 100": {"windows": [1, 2, 5, 10, 20, 50, 100], "bandwidths": [1.0]},
+        "1 3 10 30 100, 1 1/2": {"windows": [1, 3, 10, 30, 100], "bandwidths": [1.0, 0.5]},
+        "1 3 10 30 100, 1 1/4": {"windows": [1, 3, 10, 30, 100], "bandwidths": [1.0, 0.25]},
+        "1 3 10 30 100, 1 1/2 1/4": {"windows": [1, 3, 10, 30, 100], "bandwidths": [1.0, 0.5, 0.25]},
+        "1 2 5 10 20 50 100, 1 1/3": {"windows": [1, 2, 5, 10, 20, 50, 100], "bandwidths": [1.0, 1 / 3]},
+    }
+    for name in CHOICES:
+        for label, params in settings.items():
+            print(f"{name:<30} {label:<26} {shown(our_delays(CHOICES[name], 1000, 4, 160, 0, **params))}", flush=True)
+
+
+PARTS: dict[str, Callable[[argparse.Namespace], None]] = {
+    "run_lengths": run_lengths,
+    "delays": delays,
+    "choice": choice,
+}
 
 
 def main() -> None:
@@ -107,6 +327,7 @@ def main() -> None:
     parser.add_argument("--run-length", type=int, nargs="+", default=[1000, 10_000])
     parser.add_argument("--references", type=int)
     parser.add_argument("--null", nargs="+", choices=NULLS)
+    parser.add_argument("--change", nargs="+", choices=CHANGES)
     options = parser.parse_args()
     for part in options.parts:
         PARTS[part](options)

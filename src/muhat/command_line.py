@@ -51,6 +51,7 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     _add_compare(commands)
     _add_describe(commands)
+    _add_watch(commands)
     _add_reproduce(commands)
     _add_claims(commands)
     _add_prepare(commands)
@@ -84,6 +85,38 @@ def _add_describe(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     describe.add_argument("file", metavar="FILE")
     _add_file_options(describe)
     describe.set_defaults(run=_describe, failed=MISUSED)
+
+
+def _add_watch(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    watch = commands.add_parser(
+        "watch",
+        help="raise an alarm when the rows of a stream stop looking like those of a reference",
+        description="Read the rows of a stream as they come, from a CSV file or a pipe, and compare them with the rows "
+        "of a reference. The columns are known by their names. Exit code 0: the stream ended without drift; 1: it "
+        "drifted; 2: a file or an option is wrong.",
+    )
+    watch.add_argument("reference", metavar="REFERENCE", help="a CSV file of rows without drift")
+    watch.add_argument("stream", nargs="?", default="-", metavar="STREAM", help="a CSV file; default -, standard input")
+    watch.add_argument(
+        "--run-length",
+        type=_two_or_more,
+        default=10_000,
+        metavar="N",
+        help="mean number of rows until a false alarm; default 10000",
+    )
+    watch.add_argument(
+        "--block-length",
+        type=_positive,
+        default=1,
+        metavar="B",
+        help="consecutive rows that depend on each other, in the reference as in the stream; default 1: none do",
+    )
+    watch.add_argument("--columns", nargs="+", metavar="NAME", help="columns to use; default: all that hold numbers")
+    watch.add_argument("--delimiter", metavar="D", help="separates cells; default: look at the first line")
+    watch.add_argument("--raw", action="store_true", help="do not standardise the columns")
+    watch.add_argument("--seed", type=_natural, default=0, metavar="S", help="seed of the calibration; default 0")
+    watch.add_argument("--json", action="store_true", help="print a line of JSON for each event in place of text")
+    watch.set_defaults(run=_watch, failed=MISUSED)
 
 
 def _add_file_options(parser: argparse.ArgumentParser) -> None:
@@ -162,6 +195,14 @@ def _describe(options: argparse.Namespace) -> int:
     from muhat.files.command import describe_file
 
     return describe_file(options.file, *_file_options(options), kernel=options.kernel, raw=options.raw)
+
+
+def _watch(options: argparse.Namespace) -> int:
+    from muhat.monitor.watch import Watching, watch
+
+    names = ("run_length", "block_length", "columns", "delimiter", "raw", "seed")
+    how = Watching(as_json=options.json, **{name: getattr(options, name) for name in names})
+    return watch(options.reference, options.stream, how)
 
 
 def _file_options(options: argparse.Namespace) -> tuple[Reading, Output]:

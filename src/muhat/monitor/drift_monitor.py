@@ -321,11 +321,16 @@ class DriftMonitor(ValueParametersMixin, BaseEstimator):
         place, which = divmod(component, len(self.kernels_))
         window, kernel = int(self.windows_[place]), self.kernels_[which]
         rows, reference = stretch[-window:], self._reference.rows
-        names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(self.n_features_in_)])
-        columns = changed_columns(reference, rows, [str(name) for name in names])
+        columns = changed_columns(reference, rows, self.column_names_)
         self.result_ = Drift(row, row - window + 1, window, score, threshold, columns, kernel)
         self._alarm_rows = rows
         self.witness_ = witness(kernel, reference, rows)
+
+    @property
+    def column_names_(self) -> list[str]:
+        """Names of the reference's columns; x0, x1, … where it has none."""
+        names = getattr(self, "feature_names_in_", None)
+        return [f"x{j}" for j in range(self.n_features_in_)] if names is None else [str(name) for name in names]
 
     @property
     def drift_detected(self) -> bool:
@@ -348,6 +353,12 @@ class DriftMonitor(ValueParametersMixin, BaseEstimator):
         scores = np.array(self._history)
         first = self.rows_seen_ - len(scores)
         return first + 1 + np.arange(len(scores)), scores, self._calibration.thresholds(first, len(scores))
+
+    def compared_rows(self) -> tuple[Array, Array]:
+        """Rows of the reference, and the rows of the window that raised the alarm; none before an alarm."""
+        check_is_fitted(self, "threshold_")
+        none = np.empty((0, self.n_features_in_))
+        return self._reference.rows, none if self._alarm_rows is None else self._alarm_rows
 
     def save(self, path: str | Path) -> None:
         """Write the monitor, with its thresholds and where it is in the stream, to one file (``.npz``) without pickle.

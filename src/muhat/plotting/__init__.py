@@ -5,11 +5,14 @@ from muhat.plotting.components import KernelPCADisplay
 from muhat.plotting.display import Display
 from muhat.plotting.elements import ElementDisplay, KernelMeanDisplay, MatchedDensityDisplay, WitnessDisplay
 from muhat.plotting.means import BandsDisplay, LooPathDisplay, SharesDisplay
+from muhat.plotting.monitor import ColumnWitnessDisplay, DriftDisplay
 
 __all__ = [
     "BagGramDisplay",
     "BandsDisplay",
+    "ColumnWitnessDisplay",
     "Display",
+    "DriftDisplay",
     "ElementDisplay",
     "KernelMeanDisplay",
     "KernelPCADisplay",

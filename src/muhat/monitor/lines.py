@@ -1,0 +1,138 @@
+"""Rows of numbers from lines of CSV as they come: from a file, or from a pipe that is still open."""
+
+from __future__ import annotations
+
+import csv
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from math import isfinite
+from typing import NamedTuple, TextIO
+
+MISSING = frozenset(["", "na", "n/a", "nan", "null", "none", "?", "-", "inf", "-inf", "+inf", "infinity", "-infinity"])
+"""What stands for a missing value, in small or capital letters."""
+
+_DELIMITERS = "\t;,|"
+_LONGEST_LINE = 2**20
+_BLOCK = 512  # rows of a file that are taken together
+
+
+class Row(NamedTuple):
+    """A row of a table: its line, and the cells of the columns that were asked for; None where a number is missing."""
+
+    line: int
+    numbers: list[float] | None
+
+
+class NumberedLines:
+    """The header of a table, then its rows, one after the other.
+
+    Parameters
+    ----------
+    text : text stream
+        Read a line at a time, and no further than asked.
+    name : str
+        Of the file, for messages.
+    delimiter : str, optional
+        Between cells; by default the one of tab, semicolon, comma and bar that the first line has most of.
+    """
+
+    def __init__(self, text: TextIO, name: str, delimiter: str | None = None) -> None:
+        self._text, self.name, self._number = text, name, 0
+        first = next((line for line in self._lines() if line.strip()), None)
+        if first is None:
+            raise ValueError(f"{name} is empty; pass a table with a header and a row of numbers in each line")
+        self.delimiter = delimiter or max(_DELIMITERS, key=first.count)
+        cells = next(csv.reader([first], delimiter=self.delimiter))
+        self.has_names = any(_is_text(cell) for cell in cells)
+        self.names = [cell.strip() for cell in cells] if self.has_names else [f"x{j}" for j in range(len(cells))]
+        if len(set(self.names)) < len(self.names):
+            twice = next(name for name in self.names if self.names.count(name) > 1)
+            raise ValueError(f"{self.name} has the column {twice!r} twice; rename one of them")
+        self._pending = None if self.has_names else (self._number, cells)
+        self._reader = csv.reader(self._lines(), delimiter=self.delimiter)
+
+    def _lines(self) -> Iterator[str]:
+        while line := self._text.readline(_LONGEST_LINE):
+            self._number += 1
+            if len(line) == _LONGEST_LINE:
+                raise ValueError(f"{self.name}, line {self._number}: more than {_LONGEST_LINE:,} characters; pass CSV")
+            yield line
+
+    def cells(self) -> Iterator[tuple[int, list[str]]]:
+        """The cells of each row, and its line."""
+        if self._pending is not None:
+            pending, self._pending = self._pending, None
+            yield pending
+        for cells in self._reader:
+            if not any(cell.strip() for cell in cells) and len(cells) <= 1:
+                continue
+            if len(cells) != len(self.names):
+                raise ValueError(
+                    f"{self.name}, line {self._number}: {len(cells)} cells, and {len(self.names)} in the first line; "
+                    f"give every row the same number of cells"
+                )
+            yield self._number, cells
+
+    def columns_of_numbers(self) -> list[str]:
+        """The columns that hold a number in the first row."""
+        self._pending = next(self.cells(), None)
+        if self._pending is None:
+            raise ValueError(f"{self.name} has a header and no rows; pass a table with rows")
+        cells = [cell.strip().lower() for cell in self._pending[1]]
+        found = [
+            name for name, cell in zip(self.names, cells, strict=True) if not _is_text(cell) and cell not in MISSING
+        ]
+        if not found:
+            raise ValueError(f"{self.name} has no column of numbers; pass a table of numbers")
+        return found
+
+    def rows(self, columns: Sequence[str]) -> Iterator[Row]:
+        """The numbers of some columns, by name."""
+        missing = [column for column in columns if column not in self.names]
+        if missing:
+            raise ValueError(f"{self.name} lacks the column {missing[0]!r}; it has {self.names}")
+        places = [self.names.index(column) for column in columns]
+        for line, cells in self.cells():
+            chosen = [cells[place].strip() for place in places]
+            wrong = next((column for column, cell in zip(columns, chosen, strict=True) if _is_text(cell)), None)
+            if wrong is not None:
+                cell = chosen[list(columns).index(wrong)]
+                raise ValueError(
+                    f"{self.name}, line {line}: {cell!r} in the column {wrong!r} is not a number; correct it, or leave "
+                    f"the column out by --columns"
+                )
+            gaps = any(cell.lower() in MISSING or not isfinite(float(cell)) for cell in chosen)
+            yield Row(line, None if gaps else [float(cell) for cell in chosen])
+
+
+def _is_text(cell: str) -> bool:
+    """Whether a cell is neither a number nor a gap."""
+    cell = cell.strip()
+    if cell.lower() in MISSING:
+        return False
+    try:
+        float(cell)
+    except ValueError:
+        return True
+    return False
+
+
+def batches(rows: Iterator[Row], size: int) -> Iterator[list[Row]]:
+    """Rows in lists of at most ``size``."""
+    batch: list[Row] = []
+    for row in rows:
+        batch.append(row)
+        if len(batch) >= size:
+            yield batch
+            batch = []
+    if batch:
+        yield batch
+
+
+def batch_size(text: TextIO) -> int:
+    """Rows to take together: many of a file; one at a time from a pipe, where the next may be long in coming."""
+    try:
+        return _BLOCK if stat.S_ISREG(os.fstat(text.fileno()).st_mode) else 1
+    except (OSError, ValueError):  # a stream without a file
+        return 1

@@ -1,0 +1,166 @@
+"""``muhat watch``: files and pipes, exit codes, and what it says."""
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from muhat import command_line
+from muhat.monitor.lines import NumberedLines
+
+OPTIONS = ["--run-length", "2000"]
+
+
+def table(path, rows, names="a,b,c", delimiter=","):
+    np.savetxt(path, rows, fmt="%.6f", delimiter=delimiter, header=names.replace(",", delimiter), comments="")
+    return str(path)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder, rng = tmp_path_factory.mktemp("watch"), np.random.default_rng(0)
+    quiet, drifting = rng.normal(size=(60, 3)), rng.normal(size=(200, 3))
+    drifting[100:, 1] += 3
+    return {
+        "folder": folder,
+        "reference": table(folder / "reference.csv", 100 * rng.normal(size=(200, 3)) * [1, 100, 1]),
+        "quiet": table(folder / "quiet.csv", 100 * quiet * [1, 100, 1]),
+        "drifting": table(folder / "drifting.csv", 100 * drifting * [1, 100, 1]),
+        "reordered": table(folder / "reordered.csv", (100 * drifting * [1, 100, 1])[:, [2, 1, 0]], "c,b,a", ";"),
+        "headless": table(folder / "headless.csv", 100 * quiet * [1, 100, 1], "0,0,0"),
+    }
+
+
+def watch(*arguments):
+    return command_line.main(["watch", *arguments, *OPTIONS])
+
+
+def test_an_alarm(files, capsys):
+    assert watch(files["reference"], files["drifting"]) == 1
+    out = capsys.readouterr().out
+    assert out.count("\n") == 1
+    assert "drift at row 1" in out
+    assert "columns that changed most: b (" in out
+
+
+def test_the_end_without_an_alarm(files, capsys):
+    assert watch(files["reference"], files["quiet"]) == 0
+    assert capsys.readouterr().out == f"{files['quiet']}: no drift in 60 rows\n"
+
+
+def test_columns_are_known_by_name(files, capsys):
+    texts = []
+    for name in ("drifting", "reordered"):
+        assert watch(files["reference"], files[name]) == 1
+        texts.append(capsys.readouterr().out.replace(files[name], ""))
+    assert texts[0] == texts[1]
+
+
+def test_json_lines(files, capsys):
+    assert watch(files["reference"], files["drifting"], "--json") == 1
+    ready, drift = map(json.loads, capsys.readouterr().out.splitlines())
+    assert ready["event"] == "ready"
+    assert ready["columns"] == ["a", "b", "c"]
+    assert drift["event"] == "drift"
+    assert drift["line"] == drift["row"] + 1
+    assert drift["columns"][0]["name"] == "b"
+    assert watch(files["reference"], files["quiet"], "--json") == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[-1]) == {"event": "end", "rows": 60, "rows_with_gaps": 0}
+
+
+def test_rows_with_gaps_are_passed_over(files, capsys):
+    lines = Path(files["quiet"]).read_text().splitlines()
+    path = files["folder"] / "gaps.csv"
+    path.write_text("\n".join([*lines[:10], "1.0,,2.0", "NA,1,1", "", *lines[10:]]) + "\n")
+    assert watch(files["reference"], str(path)) == 0
+    captured = capsys.readouterr()
+    assert "no drift in 60 rows, 2 rows with gaps passed over" in captured.out
+    assert captured.err.count("has rows with gaps") == 1
+
+
+WRONG = {
+    "a missing column": ("a,b\n1,2\n", "lacks the column 'c'"),
+    "text": ("a,b,c\n1,2,3\n1,red,3\n", "line 3: 'red' in the column 'b' is not a number"),
+    "ragged": ("a,b,c\n1,2,3\n1,2\n", "line 3: 2 cells, and 3 in the first line"),
+    "empty": ("", "is empty"),
+    "a name twice": ("a,a,c\n1,2,3\n", "has the column 'a' twice"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_streams(name, files, capsys):
+    text, message = WRONG[name]
+    path = files["folder"] / "wrong.csv"
+    path.write_text(text)
+    assert watch(files["reference"], str(path)) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_wrong_references(files, capsys):
+    path = files["folder"] / "wrong.csv"
+    for text, message in {
+        "a,b\n": "a header and no rows",
+        "a\nred\n": "no column of numbers",
+        "a\n1\n": "minimum of 2",
+    }.items():
+        path.write_text(text)
+        assert watch(str(path), files["quiet"]) == 2
+        assert message in capsys.readouterr().err
+    assert watch(str(files["folder"] / "none.csv"), files["quiet"]) == 2
+
+
+def test_the_reader_asks_for_no_more_than_a_line():
+    """A row of a pipe is there as soon as its line is."""
+
+    class Pipe(io.StringIO):
+        asked = 0
+
+        def readline(self, size=-1):
+            self.asked += 1
+            return super().readline(size)
+
+    pipe = Pipe("a;b\n1;2\n3;4\n")
+    rows = NumberedLines(pipe, "pipe").rows(["b", "a"])
+    assert pipe.asked == 1
+    assert next(rows) == (2, [2.0, 1.0])
+    assert pipe.asked == 2
+
+
+@pytest.fixture
+def process(files):
+    command = [sys.executable, "-m", "muhat.command_line", "watch", files["reference"], "--json", *OPTIONS]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(command, env={**os.environ, "OPENBLAS_NUM_THREADS": "1"}, **pipes) as running:
+        try:
+            yield running
+        finally:
+            running.kill()
+
+
+@pytest.mark.slow
+def test_a_pipe_is_read_as_it_comes(process, files):
+    """The alarm is there while the pipe is still open."""
+    process.stdin.write(Path(files["drifting"]).read_text())
+    process.stdin.flush()
+    events = [json.loads(process.stdout.readline()) for _ in range(2)]
+    assert [event["event"] for event in events] == ["ready", "drift"]
+    assert process.wait(60) == 1
+
+
+@pytest.mark.slow
+def test_it_stops_politely(process):
+    process.stdin.write("a,b,c\n1,2,3\n")
+    process.stdin.flush()
+    assert json.loads(process.stdout.readline())["event"] == "ready"
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(60) == 130
+    assert json.loads(process.stdout.readline()) == {"event": "stopped", "rows": 1}
+    assert "Traceback" not in process.stderr.read()
