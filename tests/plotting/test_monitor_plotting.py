@@ -33,7 +33,7 @@ def test_scores_and_thresholds_over_time(monitor):
 def test_the_witness_along_a_column(monitor):
     with pytest.raises(ValueError, match="no alarm"):
         mh.plotting.ColumnWitnessDisplay.from_monitor(monitor)
-    monitor.update(X[:60] + [0.0, 4.0, 0.0])
+    monitor.update(X[:60] + np.array([0.0, 4.0, 0.0]))
     display = mh.plotting.ColumnWitnessDisplay.from_monitor(monitor)
     assert display.name == "x1"
     at = np.interp([0.0, 4.0], display.values, display.witness)

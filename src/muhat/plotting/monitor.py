@@ -61,7 +61,8 @@ class DriftDisplay(Display):
         check_is_fitted(monitor)
         found = monitor.result_
         alarm, since = (None, None) if found is None else (found.row, found.since)
-        return cls(*monitor.recent_scores(), alarm, since).plot(ax, **style)
+        rows, scores, thresholds = monitor.recent_scores()
+        return cls(rows, scores, thresholds, alarm, since).plot(ax, **style)
 
     def _draw(self, ax: Any, style: dict[str, Any]) -> None:
         ax.plot(self.rows, self.scores, **styled({"color": "#0072b2", "linewidth": 1.2, "label": "score"}, style))
