@@ -173,6 +173,23 @@ BAD_MIXTURES = {
 }
 
 
+def test_rounding_in_a_mixture_is_no_mistake():
+    """Up to 1e-9 of the largest covariance, and 1e-8 of the weights; a hundred times that is refused."""
+    for size in (1.0, 1e-6, 1e6):
+        for rounding, fine in ((1e-11, True), (1e-6, False)):
+            asymmetric = size * np.array([[1.0, 0.5], [0.5 + rounding, 1.0]])
+            indefinite = size * np.array([[1.0, 1.0 + rounding], [1.0 + rounding, 1.0]])
+            for covariance in (asymmetric, indefinite):
+                if fine:
+                    assert np.isfinite(mh.GaussianMixture([1.0], np.zeros((1, 2)), covariance[None]).sample(3, 0)).all()
+                else:
+                    with pytest.raises(ValueError, match=r"covariances\[0\]"):
+                        mh.GaussianMixture([1.0], np.zeros((1, 2)), covariance[None])
+    mh.GaussianMixture([0.5, 0.5 + 1e-10], np.zeros((2, 2)), [1.0, 1.0])
+    with pytest.raises(ValueError, match="sum to 1"):
+        mh.GaussianMixture([0.5, 0.5 + 1e-6], np.zeros((2, 2)), [1.0, 1.0])
+
+
 @pytest.mark.parametrize(("weights", "means", "covariances", "message"), BAD_MIXTURES.values(), ids=BAD_MIXTURES)
 def test_mixtures_are_checked(weights, means, covariances, message):
     with pytest.raises(ValueError, match=message):

@@ -81,9 +81,17 @@ def test_any_scale_is_finite(name, factor, solver):
 
 
 def test_too_few_steps_warn():
-    with pytest.warns(ConvergenceWarning, match=r"after 1 iterations .* raise max_iter or tol"):
+    with pytest.warns(ConvergenceWarning, match=r"after 1 iterations .* raise max_iter or tol") as caught:
         fitted = matched(solver="lbfgs", max_iter=1).fit(two_clusters())
     assert not fitted.converged_
+    assert caught[0].filename == __file__
+
+
+def test_warnings_point_at_the_call_of_fit():
+    for rows in (np.repeat(sample(2, 2, seed=0), 5, axis=0), np.concatenate([two_clusters(), [[50.0, 50.0]]])):
+        with pytest.warns(UserWarning, match="use fewer components") as caught:
+            matched(kernel=mh.Gaussian(bandwidth=2.0)).fit(rows)
+        assert caught[0].filename == __file__
 
 
 # ---------------------------------------------------------------- as an estimator

@@ -11,7 +11,7 @@ from tables import CLOSED_FORM, KERNELS, sample
 
 import muhat as mh
 from muhat.density.objective import Mixture
-from muhat.density.solvers import Settings, _Coordinates, _FreeCoordinates
+from muhat.density.solvers import Settings, _Coordinates, _FreeCoordinates, solve
 from muhat.density.start import matching_objective
 
 every_kernel = pytest.mark.parametrize("name", CLOSED_FORM)
@@ -118,3 +118,39 @@ def test_best_weights_are_the_best_of_all_supports(name, target):
     assert_allclose(weights.sum(), 1, rtol=1e-14)
     size = max(np.abs(Q).max(), np.abs(inner).max())
     assert weights @ Q @ weights - 2 * weights @ inner <= best_of_all_supports(Q, inner) + 1e-10 * size
+
+
+# ---------------------------------------------------------------- the start
+
+
+SETTINGS = Settings(spherical=True, floor=1e-3, unit=1.0, size=1.0, tol=1e-6, max_iter=1)
+
+
+@pytest.mark.parametrize("solver", ["slsqp", "lbfgs", "weights"])
+def test_no_solution_is_worse_than_its_start(solver):
+    """The start is the truth, with a component that has no weight: every step away from it is one for the worse."""
+    truth = random_mixture(3, 3, seed=8, covariance_type="spherical")
+    kernel = mh.Gaussian(1.0)
+    objective = matching_objective(mh.embed(kernel, mh.GaussianMixture(*truth)))
+    far = Mixture(
+        np.append(truth.weights, 0.0),
+        np.vstack([truth.means, [[9.0, 9.0, 9.0]]]),
+        np.vstack([truth.variances, [[1.0] * 3]]),
+    )
+    found = solve(objective, far, solver, SETTINGS).mixture
+    assert objective.value(found) <= objective.value(far)
+
+
+def test_weights_that_are_as_good_stay():
+    """Two components that are one leave their weights undetermined; those of the start are kept."""
+    truth = random_mixture(2, 3, seed=9, covariance_type="spherical")
+    objective = matching_objective(mh.embed(mh.Gaussian(1.0), mh.GaussianMixture(*truth)))
+    twice = Mixture(
+        np.append(truth.weights * [1.0, 0.3], truth.weights[1] * 0.7),
+        truth.means[[0, 1, 1]],
+        truth.variances[[0, 1, 1]],
+    )
+    assert_allclose(solve(objective, twice, "weights", SETTINGS).mixture.weights, twice.weights, rtol=0, atol=0)
+    moved = twice._replace(weights=np.array([0.2, 0.2, 0.6]))
+    better = solve(objective, moved, "weights", SETTINGS).mixture
+    assert objective.value(better) < 1e-3 * objective.value(moved)

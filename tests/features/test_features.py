@@ -242,6 +242,23 @@ def test_blocks_do_not_matter(name):
     assert_allclose(features.transform(rows), np.concatenate(parts), atol=1e-12)
 
 
+def test_the_fingerprint_tells_shapes_apart():
+    """The same numbers in another shape are other landmarks."""
+    one, other = (Nystroem(mh.Gaussian(1.0), 4, random_state=0).fit(X) for _ in range(2))
+    other.landmarks_ = other.landmarks_.reshape(-1, 2)
+    assert other._fingerprint() != one._fingerprint() == one.fingerprint_
+
+
+@pytest.mark.parametrize("kernel", [mh.Gaussian(1.0), mh.Laplace(1.0), mh.Matern(1.5, 1.0)], ids=repr)
+def test_rows_beyond_all_scales_have_features_on_the_circle(kernel):
+    """z(x) has norm 1 wherever x is; a row that is farther than can be told lies at a distance that can."""
+    rows = np.array([[1e308, -1e308, 1e200], [1e160, 0.0, 0.0], [-1e160, 0.0, 0.0], [0.1, 0.2, 0.3]])
+    features = Fourier(kernel, 20, random_state=0).fit(X)
+    Z = features.transform(rows)
+    assert_allclose(np.square(Z).sum(axis=1), 1.0, rtol=1e-12)
+    assert_allclose(Z[1], features.transform(rows[1:2] * 10)[0], atol=1e-12)
+
+
 def test_the_fingerprint_is_that_of_the_transform():
     def fingerprint(features, rows=X):
         return features.fit(rows).fingerprint_

@@ -86,6 +86,18 @@ def test_json_holds_the_numbers_of_the_library(files, capsys):
     assert weight["means"] == pytest.approx([X[:, 2].mean(), Y[:, 2].mean()], rel=1e-12)
 
 
+def test_json_has_both_files(files, capsys):
+    """Each with its own rows; those that are typical of a file are more like it than like the other."""
+    found = json.loads(run(capsys, "compare", *files[:2], "--json", "--raw")[1])["files"]
+    assert [Path(file["path"]).name for file in found] == ["a.csv", "b.csv"]
+    for file, path in zip(found, files[:2], strict=True):
+        rows = np.loadtxt(path, delimiter=",", skiprows=1)
+        assert file["rows_in_file"] == len(rows)
+        for row in file["most_typical_rows"]:
+            np.testing.assert_array_equal(row["values"], rows[row["line"] - 2])
+            assert row["witness"] > 0
+
+
 def test_units_do_not_matter_unless_asked(files, tmp_path, capsys):
     X, Y = (np.loadtxt(path, delimiter=",", skiprows=1) * [1000.0, 1.0, 1e-3] for path in files[:2])
     other = [write(tmp_path / "a.csv", X), write(tmp_path / "b.csv", Y)]

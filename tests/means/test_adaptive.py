@@ -337,7 +337,7 @@ def test_bad_targets(target, message):
 
 def test_parts_of_rows_cannot_be_refitted():
     with pytest.raises(ValueError, match="whole numbers"):
-        AdaptiveKernelMean().fit(sample(9, 2, seed=26), sample_weight=np.full(9, 1.5))
+        AdaptiveKernelMean().fit(sample(9, 2, seed=26), sample_weight=[1.5, *[1.0] * 8])
 
 
 def test_the_memory_is_checked():

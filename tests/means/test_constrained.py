@@ -106,6 +106,18 @@ def test_of_several_the_nearest_to_equal_weights(seed):
         assert np.abs(null.T @ free).max() <= 1e-11
 
 
+@pytest.mark.parametrize("seed", [0, 3, 12, 18, 27, 36])
+def test_rounding_makes_no_weight_negative(seed):
+    """Whole numbers lie on the boundary of the programme, where a step that takes off rounding may cross it."""
+    rng = np.random.default_rng(seed)
+    n, d = rng.integers(3, 15), rng.integers(1, 4)
+    K = mh.Polynomial(2)(np.round(rng.normal(size=(n, d))))
+    for alpha in (0.1, 0.5, 1.0):
+        beta = simplex_weights(K, alpha)
+        assert (beta >= 0).all()
+        assert_allclose(beta.sum(), 1, rtol=1e-12)
+
+
 @every_programme
 def test_equal_rows_get_equal_weights(name):
     X = np.repeat(sample(4, 2, seed=1), 3, axis=0)

@@ -253,6 +253,7 @@ def test_figure1_cases_at_large_lambda():
     rows = figure1_rows(once)
     assert verdict(claim, figure1=rows) == "holds"
     assert verdict(claim, figure1=figure1_rows(lambda *_: BETTER)) == "does not hold"
+    assert verdict(claim, figure1=figure1_rows(lambda *_: WORSE)) == "holds"
     small = figure1_rows(lambda name, kernel, c: WORSE if c < 10 or name == "S_scaled" else BETTER)
     assert verdict(claim, figure1=small) == "does not hold"
     assert verdict(claim, figure1=figure1_rows(once, repetitions=1)) == "cannot be checked"

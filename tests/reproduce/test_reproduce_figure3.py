@@ -1,5 +1,7 @@
 """Figure 3 of the reproduction: errors against plain linear algebra, and the verdicts on its claims."""
 
+import re
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -121,6 +123,14 @@ def constructed(**factors):
 )
 def test_verdicts_on_cose(factors, verdict):
     assert judge(CLAIM["pca-cose-outperforms"], {"figure3": constructed(**factors)}).verdict == verdict
+
+
+def test_the_evidence_has_the_mean_change():
+    evidence = judge(CLAIM["pca-cose-outperforms"], {"figure3": constructed(S_COSE=0.7, F_theorem4_COSE=1.2)}).evidence
+    told = dict(re.findall(r"([^;:]+) E1 \d:\d \(([-+\d.]+)%\)", evidence))
+    changes = {name.strip(): float(change) for name, change in told.items()}
+    assert changes[LABELS["S_COSE"]] == pytest.approx(-30, abs=0.1)
+    assert changes[LABELS["F_theorem4_COSE"]] == pytest.approx(20, abs=0.1)
 
 
 @pytest.mark.parametrize("claim", ["pca-cose-outperforms", "pca-centring-improves-little"])

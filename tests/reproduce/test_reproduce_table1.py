@@ -17,7 +17,7 @@ from muhat.reproduce.claims.base import judge
 from muhat.reproduce.claims.density import CLAIMS
 from muhat.reproduce.experiment import Plan, generator
 from muhat.reproduce.experiments.table1 import EXPERIMENT, NAME
-from muhat.reproduce.experiments.table1_paper import KERNEL_NAMES, PAPER, SETS
+from muhat.reproduce.experiments.table1_paper import KERNEL_NAMES, LARGE_SETS, PAPER, SETS
 from muhat.reproduce.experiments.table1_section import decided, make_section
 
 WINE = {"seed": 0, "repetition": 0, "set": "wine", "solver": "slsqp"}
@@ -171,6 +171,26 @@ def test_few_exceptions_on_large_sets():
     assert verdict(claim, constructed(lambda *_: WORSE)) == "does not hold"
     assert verdict(claim, constructed(poly3_on_large, sets=["wine", "wdbc"])) == "cannot be checked"
     assert verdict(claim, constructed(poly3_on_large, repetitions=5)) == "cannot be checked"
+
+
+def test_the_evidence_on_exceptions_adds_up():
+    """KME is better on two small sets: few, and not more often on the large ones."""
+    (chosen,) = [claim for claim in CLAIMS if claim.id == "density-few-exceptions"]
+    small = [name for name in SETS if name not in LARGE_SETS]
+    worse = small[: len(small) // 2]
+    finding = judge(chosen, {NAME: constructed(lambda name, *_: WORSE if name in worse else BETTER)})
+    assert finding.verdict == "does not hold"
+    (every, large, others, *paper) = [tuple(map(int, pair)) for pair in re.findall(r"(\d+) of (\d+)", finding.evidence)]
+    assert large == (0, len(LARGE_SETS) * len(KERNEL_NAMES) * 2)
+    assert others == (len(worse) * len(KERNEL_NAMES) * 2, len(small) * len(KERNEL_NAMES) * 2)
+    assert every == (large[0] + others[0], large[1] + others[1])
+    cells = {True: [0, 0], False: [0, 0]}
+    for name, table in PAPER.items():
+        for kernel in table.values():
+            for estimator in ("S", "F_theorem4"):
+                cells[name in LARGE_SETS][0] += kernel[estimator].value > kernel["KME"].value
+                cells[name in LARGE_SETS][1] += 1
+    assert paper == [tuple(cells[True]), tuple(cells[False])]
 
 
 def test_small_sets():

@@ -1,5 +1,7 @@
 """Table 2 of the reproduction: kernels between bags against double loops, machines, and the verdicts on its claims."""
 
+import re
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -157,6 +159,12 @@ def constructed(gain_S, gain_F, data="hep"):
 )
 def test_verdicts_on_the_machines(gains, verdict):
     assert judge(CLAIM["bags-machines-improve"], {"table2": constructed(*gains)}).verdict == verdict
+
+
+def test_the_evidence_has_the_mean_gain():
+    evidence = judge(CLAIM["bags-machines-improve"], {"table2": constructed(0.02, -0.03)}).evidence
+    gains = [float(gain) for gain in re.findall(r"mean gain ([-+\d.]+)\)", evidence)]
+    assert gains == pytest.approx(2 * [0.02, -0.03, 0.0], abs=2e-3)
 
 
 @pytest.mark.parametrize(("gains", "verdict"), [((0.0, 0.05), "does not hold"), ((0.05, 0.0), "does not hold")])
