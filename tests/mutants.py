@@ -1,10 +1,10 @@
 """Do the tests notice a change of the code? ``make mutants``, or ``python tests/mutants.py --room means --count 5``.
 
 Of every module a random sample of small changes is made, one at a time, in a copy of the sources: an operator, a
-comparison, a constant, a condition, a sign. Constants of a module are left alone: most of them tune the speed. The quick
-tests of the room run on the copy; with ``--whole`` those of all rooms follow where they pass. A change that nobody
-notices survives. ``accepted_mutants.txt`` lists survivors that change nothing a user can see, each with its reason; the
-command ends with 1 where another one survives.
+comparison, a constant, a condition, a sign. Constants of a module are left alone: most of them tune the speed. The
+quick tests of the room run on the copy; with ``--whole`` those of all rooms follow where they pass. A change that
+nobody notices survives. ``accepted_mutants.txt`` lists survivors that change nothing a user can see, each with its
+reason; the command ends with 1 where another one survives.
 """
 
 from __future__ import annotations
