@@ -20,11 +20,9 @@ EQUAL = GOOD[:1].repeat(3, axis=0)
 BAD_FOR_BOTH = [
     ((GOOD, HOLED), {}, "Y contains NaN"),
     ((INFINITE, GOOD), {}, "X contains infinity"),
-    ((GOOD, GOOD[:, 0]), {}, "2D"),
     ((GOOD, [["a", "b"]] * 6), {}, "not numbers"),
     ((GOOD, np.empty((0, 2))), {}, "0 sample"),
     ((GOOD[:1], GOOD[:1]), {}, "X has 1 row"),
-    ((EQUAL, EQUAL), {}, "two rows that differ"),
     ((GOOD, GOOD), {"n_resamples": 0}, "n_resamples=0 must be a whole number of at least 1"),
     ((GOOD, GOOD), {"n_resamples": 9.5}, "n_resamples=9.5"),
     ((GOOD, GOOD), {"random_state": "seed"}, "random_state='seed'"),
@@ -35,6 +33,24 @@ BAD_FOR_BOTH = [
     ((GOOD, GOOD), {"mean": TARGETED}, "target=None"),
 ]
 BAD_FOR_MMD = [
+    ((GOOD, GOOD[:, 0]), {}, r"X has 2 columns and Y has 1.*Y.reshape\(1, -1\)"),
+    ((EQUAL, EQUAL), {"kernel": mh.Gaussian()}, "two rows that differ"),
+    ((GOOD, GOOD), {"kernel": []}, "has no kernels"),
+    ((GOOD, GOOD), {"kernel": [mh.Gaussian(), "rbf"]}, r"kernel\[1\]='rbf' must be a kernel object"),
+    ((GOOD, GOOD), {"kernel": [mh.Gaussian(), mh.Linear()], "unbiased": True}, "pass a single kernel"),
+    ((GOOD, GOOD + 1), {"kernel": [mh.Gaussian(), NOT_FINITE]}, "not finite"),
+    ((GOOD, GOOD), {"statistic": "fisher"}, "statistic='fisher' must be"),
+    ((GOOD, GOOD), {"strata": [0, 1] * 5}, r"strata has shape \(10,\).* 12 n \+ m rows"),
+    ((GOOD, GOOD), {"strata": [0] * 11 + [7]}, "label .*7.* on one row only.*drop that row"),
+    ((GOOD, GOOD), {"strata": [0] * 6 + [1] * 6}, "no stratum holds rows of both"),
+    ((GOOD, GOOD), {"scale": "std"}, "scale='std' must be"),
+    ((GOOD, GOOD), {"scale": [1.0, 0.0]}, "one positive number a column"),
+    ((GOOD, GOOD), {"scale": [1.0]}, "scale has shape"),
+    ((GOOD, GOOD), {"kernel": "precomputed"}, "square Gram matrix"),
+    ((np.eye(6), np.arange(5) > 2), {"kernel": "precomputed"}, "truth value for each"),
+    ((np.eye(6), np.arange(6)), {"kernel": "precomputed"}, "truth value for each"),
+    ((np.eye(6), np.arange(6) > 4), {"kernel": "precomputed"}, "at least two"),
+    ((np.eye(6) + 1e3 * np.triu(np.ones((6, 6)), 1), np.arange(6) > 2), {"kernel": "precomputed"}, "not symmetric"),
     ((GOOD, GOOD[:1]), {}, "Y has 1 row"),
     ((GOOD, GOOD[:, :1]), {}, "X has 2 columns and Y has 1"),
     ((GOOD, GOOD), {"kernel": "rbf"}, "kernel='rbf' must be a kernel object"),
@@ -60,7 +76,19 @@ def test_bad_input(test, case):
 
 
 def test_columns_of_data_frames_are_matched_by_name():
-    X = pd.DataFrame(np.random.default_rng(0).normal(size=(9, 2)), columns=["a", "b"])
-    assert mmd_test(X, X.iloc[:5], random_state=0).pvalue > 0.5
-    with pytest.raises(ValueError, match=r"\['a', 'b'\] and Y has \['b', 'a'\]"):
-        mmd_test(X, X[["b", "a"]])
+    rng = np.random.default_rng(0)
+    X = pd.DataFrame(rng.normal(size=(30, 2)), columns=["a", "b"])
+    Y = pd.DataFrame({"a": rng.normal(size=20), "b": rng.normal(size=20) + 2.0})
+    plain, turned = (mmd_test(X, other, random_state=0) for other in (Y, Y[["b", "a"]]))
+    assert plain.pvalue == turned.pvalue == 0.001
+    assert plain.column == turned.column == ("b", "location")
+    with pytest.raises(ValueError, match="differ in 'b'; rename"):
+        mmd_test(X, Y.rename(columns={"b": "c"}))
+
+
+def test_a_column_that_makes_up_the_distance_is_named():
+    X = sample(20, 3, seed=0) * [1.0, 1000.0, 1.0]
+    with pytest.warns(UserWarning, match="column 1 makes up .* of the squared distances"):
+        mmd_test(X, X + 1, mh.Gaussian(), 9)
+    for settings in ({}, {"kernel": mh.Gaussian(), "scale": None}, {"kernel": mh.Gaussian(), "scale": "columns"}):
+        mmd_test(X, X + 1, n_resamples=9, **settings)

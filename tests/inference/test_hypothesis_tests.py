@@ -210,10 +210,10 @@ def test_each_kernel_value_is_computed_once():
 @pytest.mark.parametrize("mean", MEANS)
 def test_blocks_do_not_matter(mean, monkeypatch):
     X, Y = sample(30, 2, seed=0), sample(21, 2, seed=1)
-    whole = mmd_test(X, Y, n_resamples=25, random_state=3, mean=mean)
+    whole = mmd_test(X, Y, mh.Gaussian(), 25, 3, mean=mean)
     monkeypatch.setattr(resampling, "SPLIT_BYTES", 8 * 51 * 4)
     monkeypatch.setattr(two_sample, "_ROWS", 8)
-    blocked = mmd_test(X, Y, n_resamples=25, random_state=3, mean=mean)
+    blocked = mmd_test(X, Y, mh.Gaussian(), 25, 3, mean=mean)
     assert_allclose(blocked.null_distribution, whole.null_distribution, rtol=0, atol=1e-14)
     assert blocked.pvalue == whole.pvalue
 
@@ -311,7 +311,7 @@ def test_shrunk_means_are_refits(name, shrinkage):
 def test_witness_is_the_difference_of_the_means(mean):
     """Of the recipe's means in the space of the test's kernel, whatever the recipe's own."""
     X, Y = sample(8, 2, seed=0), sample(11, 2, seed=1, shift=0.0)
-    result = mmd_test(X, Y, n_resamples=3, random_state=0, mean=mean)
+    result = mmd_test(X, Y, mh.Gaussian(), 3, 0, mean=mean)
     assert result.kernel == mh.Gaussian().resolve(np.concatenate([X, Y]))
     witness = mean_element(mean, result.kernel, X) - mean_element(mean, result.kernel, Y)
     # The search over lam is repeated on values that differ in the last digits: 2e-7 of a weight.

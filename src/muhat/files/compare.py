@@ -103,7 +103,7 @@ def compare(
     X, Y = (first.rows, second.rows) if raw else standardised(first.rows, second.rows)
 
     def tested(x: Array, y: Array) -> MMDResult:
-        return mmd_test(x, y, kernel, resamples, seed, unbiased=True)
+        return mmd_test(x, y, kernel, resamples, seed, unbiased=True, scale=None)
 
     def tested_alone(j: int) -> MMDResult:
         say(f"column {j + 1} of {len(first.columns)}: {first.columns[j]}")

@@ -10,7 +10,8 @@ from numpy.lib.stride_tricks import sliding_window_view
 from scipy import fft
 
 from muhat.elements import Element
-from muhat.inference.resampling import EPS, PermutationResult, permutation_pvalue, pooled_gram, sample_rows
+from muhat.inference.resampling import EPS, PermutationResult, permutation_pvalue, pooled_gram
+from muhat.inference.samples import sample_rows
 from muhat.inference.two_sample import is_plain
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.radial import Gaussian

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from time import perf_counter
 
 import numpy as np
 
 from muhat.kernels.base import Kernel
 from muhat.linalg import gram
+from muhat.progress import progress
 from muhat.types import Array
-from muhat.validation import check_overflow, check_rows
+from muhat.validation import check_overflow
 
 EPS = float(np.finfo(np.float64).eps)
 
@@ -28,24 +30,13 @@ class PermutationResult:
     pvalue: float
     null_distribution: Array
 
+    def __iter__(self) -> Iterator[float]:
+        """``statistic, pvalue = test(X, Y)``, as scipy's results unpack."""
+        return iter((self.statistic, self.pvalue))
+
     def __repr__(self) -> str:
         found = f"statistic={self.statistic:.4g}, pvalue={self.pvalue:.4g}"
         return f"{type(self).__name__}({found}, n_resamples={len(self.null_distribution):,})"
-
-
-def sample_rows(name: str, X: Any, min_rows: int) -> Array:
-    rows = check_rows(X, name=name)
-    if len(rows) < min_rows:
-        raise ValueError(
-            f"{name} has {len(rows)} row(s) and this test needs at least {min_rows}; pass all rows of a sample at once"
-        )
-    return rows
-
-
-def check_column_names(X: Any, Y: Any) -> None:
-    x, y = (list(getattr(sample, "columns", ())) for sample in (X, Y))
-    if x and y and x != y:
-        raise ValueError(f"X has the columns {x} and Y has {y}; reorder or rename them, Y[X.columns]")
 
 
 def pooled_gram(kernel: Kernel, points: Array) -> Array:
@@ -66,9 +57,39 @@ SPLIT_BYTES = 2**25
 """Size of a block of splits."""
 
 
-def random_splits(observed: Array, n_resamples: int, rng: np.random.Generator) -> Iterator[Array]:
-    """Blocks of splits that permute the observed one."""
+def random_splits(
+    observed: Array, n_resamples: int, rng: np.random.Generator, strata: Array | None = None
+) -> Iterator[Array]:
+    """Blocks of splits, as columns, that permute the observed one, within strata if there are any."""
     block = max(1, SPLIT_BYTES // observed.nbytes)
     for start in range(0, n_resamples, block):
         rows = np.tile(observed, (min(block, n_resamples - start), 1))
-        yield rng.permuted(rows, axis=1, out=rows).T
+        yield _permuted(rows, rng, strata).T
+
+
+def _permuted(rows: Array, rng: np.random.Generator, strata: Array | None) -> Array:
+    if strata is None:
+        return rng.permuted(rows, axis=1, out=rows)
+    for stratum in np.unique(strata):
+        inside = np.flatnonzero(strata == stratum)
+        rows[:, inside] = rng.permuted(rows[:, inside], axis=1)
+    return rows
+
+
+# ---------------------------------------------------------------- progress
+
+QUIET_SECONDS = 3.0
+"""Nothing is shown before."""
+
+
+@contextmanager
+def ticking(name: str, verbose: bool) -> Iterator[Callable[[float], None]]:
+    """A function that shows the share that is done, in one line of a terminal, after some seconds."""
+    started = perf_counter()
+    with progress() as show:
+
+        def tick(share: float) -> None:
+            if verbose and perf_counter() - started > QUIET_SECONDS:
+                show(f"{name}: {share:.0%}")
+
+        yield tick

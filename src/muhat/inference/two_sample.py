@@ -1,118 +1,322 @@
-"""Do two samples come from the same distribution? MMD², and its permutation test."""
+"""Do two samples come from the same distribution? Joined statistics, MMD², and their permutation tests."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from muhat.elements import Element
-from muhat.inference.resampling import (
-    EPS,
-    PermutationResult,
-    check_column_names,
-    permutation_pvalue,
-    pooled_gram,
-    random_splits,
-    sample_rows,
-)
+from muhat.inference import differences
+from muhat.inference.findings import JoinedResult, observed_and_null, ranked
+from muhat.inference.fisher import spectral_components, spectral_weights
+from muhat.inference.joining import Component, join
+from muhat.inference.large_samples import MAX_EXACT_ROWS, binned_components
+from muhat.inference.resampling import EPS, permutation_pvalue, pooled_gram, random_splits, ticking
+from muhat.inference.samples import check_scale, check_strata, column_names, in_units, two_samples
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.radial import Gaussian
+from muhat.linalg.resources import check_memory
 from muhat.means.base import BaseKernelMean
 from muhat.means.recipes import check_recipe, mean_weights
 from muhat.means.simple import KernelMean, ShrunkKernelMean
 from muhat.measures import Atoms
 from muhat.shrinkage.refits import simple_shrinkage
 from muhat.types import Array, RandomState
-from muhat.validation import check_count, check_number, check_rng
+from muhat.validation import check_count, check_gram, check_number, check_rng
+
+FLOAT32_TIE = 1e-4
+"""Joined statistics this close, relatively, are ties where matrices are float32."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MMDResult(PermutationResult):
-    """Result of :func:`mmd_test`: also the ``kernel`` with its bandwidth, and the ``witness`` function f − g."""
+class MMDResult(JoinedResult):
+    """Result of :func:`mmd_test`.
 
-    kernel: Kernel
-    witness: Element
+    ``kernel`` is the Kernel of the test with its bandwidth, and ``witness`` the Element f − g, the difference of the
+    two means: large where X has more mass. In the default test they belong to the strongest component that is a kernel.
+    Both are None for a precomputed Gram matrix. ``sizes`` are the numbers of rows. ``muhat.plotting.ComponentsDisplay``
+    draws the components, ``muhat.plotting.ResultWitnessDisplay`` the witness.
+    """
+
+    kernel: Any = None
+    witness: Any = None
+    sizes: tuple[int, int] = (0, 0)
+
+    @property
+    def column(self) -> tuple[str, str] | None:
+        """The column that differs most and in what, such as ("age", "location"); None where no column was tested."""
+        for finding in self.components:
+            if finding.group == "columns" and finding.column is not None:
+                return finding.column, "scale" if "spread" in finding.words else "location"
+        return None
 
 
 def mmd_test(
     X: Any,
     Y: Any,
-    kernel: Kernel = Gaussian(),
+    kernel: Kernel | Sequence[Kernel] | Literal["precomputed"] | None = None,
     n_resamples: int = 999,
     random_state: RandomState = None,
     *,
     mean: BaseKernelMean | None = None,
     unbiased: bool = False,
+    statistic: Literal["mmd", "spectral"] = "mmd",
+    strata: Any = None,
+    scale: Any = "auto",
+    memory_limit: float | None = None,
+    verbose: bool = False,
 ) -> MMDResult:
     r"""Test whether two samples come from one distribution.
 
-    The statistic is the squared distance of the two estimated means, for the plain average
+    There is nothing to choose by default: the test joins statistics that see shifts, fine structure, shapes of columns,
+    correlations, spread, and single columns, on the same random splits of the pooled rows into n and m rows. With
+    :math:`p_{kb}` the p-value of component k on split b, the joined statistic of a split is
+    :math:`t_b = \log \sum_k w_k / p_{kb}`, and the p-value is the share of splits, the observed one among them, that
+    reach the observed one. The level is exact at every n, m and number of splits, also with ties.
+
+    With ``kernel`` the statistic is the squared distance of the two estimated means, for the plain average
 
     .. math:: \mathrm{MMD}^2 = \frac1{n^2}\sum_{ij} k(x_i, x_j) + \frac1{m^2}\sum_{ij} k(y_i, y_j)
-              - \frac2{nm}\sum_{ij} k(x_i, y_j),
-
-    and its null distribution is that over random splits of the pooled sample into n and m rows.
+              - \frac2{nm}\sum_{ij} k(x_i, y_j).
 
     Parameters
     ----------
-    X : array of shape (n, d), n >= 2
-        The rows, one observation each.
-    Y : array of shape (m, d), m >= 2
-        The rows of the second sample.
-    kernel : Kernel, default Gaussian()
-        A bandwidth "median" is found once, on the pooled sample.
+    X : array of shape (n, d) or (n,), n >= 2
+        The rows, one observation each; a vector is one column. With kernel="precomputed" the Gram matrix of all n + m
+        rows.
+    Y : array of shape (m, d) or (m,), m >= 2
+        The rows of the second sample. The columns of data frames are matched by name. With kernel="precomputed" an
+        array of n + m truth values, True for the rows of the second sample.
+    kernel : None, Kernel, list of Kernels or "precomputed", default None
+        None joins all components. A kernel asks for its MMD alone, and a list for the unbiased MMDs of its kernels,
+        joined. A bandwidth "median" is found once, on the pooled sample.
     n_resamples : int, default 999
-        Number B of random splits. They cost (n+m)²·B operations of one matrix product.
+        Number B of random splits. They cost (n+m)²·B operations of one matrix product for each matrix.
     random_state : None, int, Generator, SeedSequence or RandomState
         The seed: the same number gives the same result.
     mean : mean estimator, optional
-        A recipe for both means, default the plain average. ShrunkKernelMean costs no more than it; any other
-        estimator is fitted twice for every split, on parts of the one Gram matrix: with SpectralKernelMean that is
-        2B eigendecompositions.
+        A recipe for both means of a single kernel (Gaussian() where ``kernel`` is None), default the plain average.
+        ShrunkKernelMean costs no more than it; any other estimator is fitted twice for every split.
     unbiased : bool, default False
-        Leave k(xᵢ, xᵢ) and k(yᵢ, yᵢ) out and divide by n(n−1) and m(m−1): zero on average under the null
-        hypothesis, and maybe negative. Only with the plain average. Use it where n and m differ much: the default
-        also grows with the spread of the smaller sample, and hardly sees a difference in which that is the narrow one.
+        For a single kernel (Gaussian() where ``kernel`` is None): leave k(xᵢ, xᵢ) and k(yᵢ, yᵢ) out and divide by
+        n(n−1) and m(m−1). It is zero on average under the null hypothesis, and maybe negative.
+    statistic : "mmd" or "spectral", default "mmd"
+        "spectral" is the kernel Fisher statistic of a single kernel, joined over its regularisations:
+        :math:`d^\top (S_T + \lambda)^{-1} d` with d the difference of the means and S_T the pooled covariance.
+    strata : array of n + m labels, optional
+        Splits permute rows within strata only (X's rows first): centres, batches, years.
+    scale : "auto", "columns", None or array of d positive numbers, default "auto"
+        What columns are divided by. "columns" is the mean absolute deviation from the median of the pooled column, so
+        that no unit matters. "auto" is "columns" in the default test; with kernels of yours columns stay as they are,
+        and a warning says so where one column makes up nearly all of the distance.
+    memory_limit : float, optional
+        Bytes that may be used, by default a share of what is free; more is refused before it is allocated.
+    verbose : bool, default False
+        Show progress after some seconds, where standard error is a terminal.
 
     Returns
     -------
     MMDResult
 
+    Notes
+    -----
+    Beyond 12,000 rows the default test works with features, and permutes bins of rows: see ``method`` of the result.
+
     References
     ----------
     Gretton, Borgwardt, Rasch, Schölkopf, Smola (2012). A kernel two-sample test. JMLR 13.
+    Song, Chen (2024). Generalized kernel two-sample tests. Biometrika 111.
+    Hagrass, Sriperumbudur, Li (2024). Spectral regularized kernel two-sample tests. Annals of Statistics 52.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import muhat as mh
+    >>> import numpy as np, muhat as mh
     >>> rng = np.random.default_rng(0)
-    >>> X, Y = rng.normal(size=(40, 2)), rng.laplace(size=(60, 2)) + 0.5
+    >>> X, Y = rng.normal(size=(100, 3)), 1.5 * rng.normal(size=(80, 3))
     >>> result = mh.mmd_test(X, Y, random_state=0)
-    >>> result
-    MMDResult(statistic=0.09..., pvalue=0.001, n_resamples=999)
-    >>> bool(np.isclose(result.witness.norm() ** 2, result.statistic))
+    >>> result.pvalue
+    0.001
+    >>> result.summary.split(" (")[0]
+    'Y is more spread out'
+    >>> statistic, pvalue = mh.mmd_test(X, Y, mh.Gaussian(), random_state=0)
+    >>> bool(pvalue < 0.05)
     True
     """
-    check_column_names(X, Y)
-    X, Y = sample_rows("X", X, 2), sample_rows("Y", Y, 2)
-    if X.shape[1] != Y.shape[1]:
-        raise ValueError(f"X has {X.shape[1]} columns and Y has {Y.shape[1]}; two samples need the same columns")
-    check_kernel("kernel", kernel)
-    check_recipe("mean", mean)
     n_resamples, rng = check_count("n_resamples", n_resamples), check_rng(random_state)
-    pooled = np.concatenate([X, Y])
-    kernel = kernel.resolve(pooled)
-    K = pooled_gram(kernel, pooled)
-    means = estimated_means(mean, K, len(X), unbiased)
-    observed = np.repeat([1.0, 0.0], [len(X), len(Y)])
-    statistic = float(means.statistics(observed[:, None])[0])
-    null = np.concatenate([means.statistics(S) for S in random_splits(observed, n_resamples, rng)])
-    pvalue = permutation_pvalue(statistic, null, EPS * float(np.trace(K)) / len(K))
-    witness = Element(kernel, Atoms.trusted(pooled, means.weights(observed[:, None])[:, 0]))
-    return MMDResult(statistic, pvalue, null, kernel, witness)
+    check_recipe("mean", mean)
+    if statistic not in ("mmd", "spectral"):
+        raise ValueError(f'statistic={statistic!r} must be "mmd" or "spectral"')
+    plain = is_plain(mean, unbiased)
+    one_statistic = unbiased or not plain or mean is not None or statistic == "spectral"
+    if isinstance(kernel, str) and kernel == "precomputed":
+        K, observed = _precomputed(X, Y)
+        question = _Question(
+            np.empty((len(K), 0)), observed, None, None, n_resamples, rng, strata, memory_limit, verbose
+        )
+        return question.spectral(None, K) if statistic == "spectral" else question.single(None, K, mean, unbiased)
+    kernels = _kernels(kernel, one_statistic)
+    names = column_names(X)
+    X, Y = two_samples(X, Y)
+    pooled, observed = np.concatenate([X, Y]), np.repeat([1.0, 0.0], [len(X), len(Y)])
+    units = check_scale(scale, pooled, default=kernels is None)
+    question = _Question(pooled, observed, units, names, n_resamples, rng, strata, memory_limit, verbose)
+    if kernels is None:
+        return question.default()
+    if isinstance(kernel, Kernel) or kernel is None:
+        resolved = kernels[0].resolve(question.rows)
+        K = pooled_gram(resolved, question.rows)
+        return (
+            question.spectral(resolved, K) if statistic == "spectral" else question.single(resolved, K, mean, unbiased)
+        )
+    return question.several([each.resolve(question.rows) for each in kernels])
+
+
+def _kernels(kernel: Any, one_statistic: bool) -> list[Kernel] | None:
+    """The kernels that were asked for, None for the default test."""
+    if kernel is None:
+        return [Gaussian()] if one_statistic else None
+    if isinstance(kernel, list | tuple):
+        if not kernel:
+            raise ValueError("kernel=[] has no kernels; pass one or more, or None for the default test")
+        for i, each in enumerate(kernel):
+            check_kernel(f"kernel[{i}]", each)
+        if one_statistic:
+            raise ValueError(
+                "a list of kernels joins unbiased MMDs of plain averages; pass a single kernel for mean=, "
+                'unbiased=True and statistic="spectral"'
+            )
+        return list(kernel)
+    check_kernel("kernel", kernel)
+    return [kernel]
+
+
+def _precomputed(K: Any, second: Any) -> tuple[Array, Array]:
+    K = check_gram(K, name="X", definite=False)
+    labels = np.asarray(second)
+    if labels.shape != (len(K),) or labels.dtype != bool:
+        raise ValueError(
+            f"with kernel='precomputed' X is the Gram matrix of all {len(K)} rows and Y must have a truth value for "
+            f"each of them, True for the second sample; Y has shape {labels.shape} and type {labels.dtype}"
+        )
+    if min(labels.sum(), (~labels).sum()) < 2:
+        raise ValueError(f"Y marks {labels.sum()} of {len(K)} rows; both samples need at least two")
+    return K, np.where(labels, 0.0, 1.0)
+
+
+@dataclass
+class _Question:
+    """The pooled rows, the observed split, and how it is to be permuted."""
+
+    pooled: Array
+    observed: Array
+    units: Array | None
+    names: list[str] | None
+    n_resamples: int
+    rng: np.random.Generator
+    strata: Any
+    memory_limit: float | None
+    verbose: bool
+
+    def __post_init__(self) -> None:
+        self.strata = check_strata(self.strata, self.observed, len(self.observed))
+        self.n, self.m = int(self.observed.sum()), int((1.0 - self.observed).sum())
+
+    @property
+    def rows(self) -> Array:
+        """The pooled rows in their units."""
+        return self.pooled if self.units is None else self.pooled / self.units
+
+    def splits(self) -> differences.Splits:
+        needed = 24.0 * len(self.observed) * (self.n_resamples + 1)
+        remedy = "use fewer resamples, a part of the rows, or a larger memory_limit"
+        check_memory(needed, self.memory_limit, f"{self.n_resamples:,} splits of {len(self.observed):,} rows", remedy)
+        drawn = list(random_splits(self.observed, self.n_resamples, self.rng, self.strata))
+        return differences.centred_splits(self.observed, drawn, self.strata)
+
+    def default(self) -> MMDResult:
+        centred = self.pooled / 2 - np.median(self.pooled / 2, axis=0)  # halves do not overflow
+        rows = centred * 2 if self.units is None else centred / (self.units / 2)
+        if len(rows) > MAX_EXACT_ROWS:
+            components, method = binned_components(rows, self.observed, self.n_resamples, self.rng, self.strata)
+        else:
+            splits, method = self.splits(), "exact"
+            with ticking("mmd_test", self.verbose) as tick:
+                components = differences.default_components(rows, splits, self.rng, tick)
+        return self.joined(components, method)
+
+    def several(self, kernels: list[Kernel]) -> MMDResult:
+        splits = self.splits()
+        for kernel in kernels:
+            pooled_gram(kernel, self.rows[:2])
+        families: list[differences.Family] = [differences.GivenKernel(kernel, self.rows) for kernel in kernels]
+        with ticking("mmd_test", self.verbose) as tick:
+            sums = differences.quadratic_forms(families, splits, tick)
+        components = []
+        for kernel, matrix in zip(kernels, sums, strict=True):
+            if not np.isfinite(matrix.row_sums.sum()):
+                raise ValueError(f"{kernel!r} gives values that are not finite; correct it, or rescale the data")
+            found = differences.contrast(matrix, splits)
+            components.append(Component(type(kernel).__name__, repr(kernel), found.mmd, found.rounding, value=kernel))
+        return self.joined(components, "exact")
+
+    def spectral(self, kernel: Kernel | None, K: Array) -> MMDResult:
+        splits = self.splits()
+        components = spectral_components(K, splits)
+        joined = join(components)
+        found = ranked(components, joined, lambda part: (None, None, "X and Y differ"))
+        strongest = components[int(joined.shares.argmax())]
+        weights = spectral_weights(K, self._difference(), strongest.value)
+        outer = None if kernel is None else in_units(kernel, self.units)
+        witness = None if outer is None else Element(outer, Atoms.trusted(self.pooled, weights))
+        return MMDResult(*observed_and_null(joined), found, "exact", outer, witness, (self.n, self.m))
+
+    def single(self, kernel: Kernel | None, K: Array, mean: Any, unbiased: bool) -> MMDResult:
+        means, observed = estimated_means(mean, K, self.n, unbiased), self.observed
+        statistic = float(means.statistics(observed[:, None])[0])
+        blocks = random_splits(observed, self.n_resamples, self.rng, self.strata)
+        null = np.concatenate([means.statistics(S) for S in blocks])
+        pvalue = permutation_pvalue(statistic, null, EPS * float(np.trace(K)) / len(K))
+        outer = None if kernel is None else in_units(kernel, self.units)
+        weights = means.weights(observed[:, None])[:, 0]
+        witness = None if outer is None else Element(outer, Atoms.trusted(self.pooled, weights))
+        return MMDResult(statistic, pvalue, null, (), "exact", outer, witness, (self.n, self.m))
+
+    def joined(self, components: list[Component], method: str) -> MMDResult:
+        tie = 1e-8 if len(self.observed) <= differences.SMALL else FLOAT32_TIE
+        joined = join(components, tie)
+        found = ranked(components, joined, self._describe)
+        kernel = next((finding.kernel for finding in found if finding.kernel is not None), None)
+        witness = None if kernel is None else Element(kernel, Atoms.trusted(self.pooled, self._difference()))
+        return MMDResult(*observed_and_null(joined), found, method, kernel, witness, (self.n, self.m))
+
+    def _difference(self) -> Array:
+        """Weights of the pooled rows in f − g."""
+        return self.observed / self.n - (1.0 - self.observed) / self.m
+
+    def _describe(self, part: Component) -> tuple[Kernel | None, str | None, str]:
+        """The kernel or the column of a component, and what it saw."""
+        if part.group in ("spread", "close pairs"):
+            kernel, wider = part.value
+            what = "is more spread out" if part.group == "spread" else "has fewer close pairs of rows"
+            return in_units(kernel, self.units), None, f"{wider} {what}"
+        if part.group == "columns":
+            column, kind, larger = part.value
+            name = f"column {column}" if self.names is None else f"column {self.names[column]!r}"
+            what = "is more spread out" if kind == "scale" else "is higher"
+            return None, str(column) if self.names is None else self.names[column], f"{name} {what} in {larger}"
+        kernel = None if part.value is None else in_units(part.value, self.units)
+        return kernel, None, _WORDS.get(part.group, f"X and Y differ under {part.group}")
+
+
+_WORDS = {
+    "wide": "X and Y lie in different places",
+    "fine": "X and Y differ in their fine structure",
+    "by column": "the shapes of single columns differ",
+    "second moments": "the correlations of the columns differ",
+}
 
 
 _ROWS = 256

@@ -6,11 +6,13 @@ from muhat.plotting.display import Display
 from muhat.plotting.elements import ElementDisplay, KernelMeanDisplay, MatchedDensityDisplay, WitnessDisplay
 from muhat.plotting.means import BandsDisplay, LooPathDisplay, SharesDisplay
 from muhat.plotting.monitor import ColumnWitnessDisplay, DriftDisplay
+from muhat.plotting.tests import ComponentsDisplay, ResultWitnessDisplay
 
 __all__ = [
     "BagGramDisplay",
     "BandsDisplay",
     "ColumnWitnessDisplay",
+    "ComponentsDisplay",
     "Display",
     "DriftDisplay",
     "ElementDisplay",
@@ -18,6 +20,7 @@ __all__ = [
     "KernelPCADisplay",
     "LooPathDisplay",
     "MatchedDensityDisplay",
+    "ResultWitnessDisplay",
     "SharesDisplay",
     "WhitenedBagsDisplay",
     "WitnessDisplay",

@@ -72,7 +72,7 @@ class ElementDisplay(Display):
         ax.set(xlabel="x₁", ylabel="x₂")
 
 
-def _grid_around(rows: Array) -> Array:
+def grid_around(rows: Array) -> Array:
     """A line or a lattice that covers the rows with a margin."""
     if rows.shape[1] > 2:
         raise ValueError(f"the rows have {rows.shape[1]} columns; only functions of 1 or 2 variables can be drawn")
@@ -101,7 +101,7 @@ class KernelMeanDisplay(ElementDisplay):
         """Draw ``mean_`` of a fitted mean estimator over the rows of X."""
         check_is_fitted(estimator)
         rows = check_rows(X)
-        grid = _grid_around(rows)
+        grid = grid_around(rows)
         return cls(grid, estimator.mean_(grid), [("sample", rows)]).plot(ax, **style)
 
 
@@ -122,7 +122,7 @@ class WitnessDisplay(ElementDisplay):
     def from_elements(cls, f: Element, g: Element, X: Any, Y: Any, *, ax: Any = None, **style: Any) -> Self:
         """Draw f − g over the two samples that the mean elements f and g were estimated from."""
         first, second = check_rows(X), check_rows(Y, name="Y")
-        grid = _grid_around(np.vstack([first, second]))
+        grid = grid_around(np.vstack([first, second]))
         samples = [("first sample", first), ("second sample", second)]
         return cls(grid, (f - g)(grid), samples, diverging=True).plot(ax, **style)
 
@@ -135,5 +135,5 @@ class MatchedDensityDisplay(ElementDisplay):
         """Draw ``density_`` of a fitted ``MatchedGaussianMixture``, or a ``GaussianMixture``, over the rows of X."""
         density = estimator if isinstance(estimator, GaussianMixture) else estimator.density_
         rows = check_rows(X)
-        grid = _grid_around(rows)
+        grid = grid_around(rows)
         return cls(grid, np.exp(density.log_density(grid)), [("data", rows)]).plot(ax, **style)

@@ -1,0 +1,113 @@
+"""What a joined test found: its components, their shares of the evidence, and words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from muhat.inference.joining import Component, Joined
+from muhat.inference.resampling import PermutationResult
+from muhat.kernels.base import Kernel
+from muhat.types import Array
+
+SEEN = 0.05
+"""Above this p-value the words say that nothing was found."""
+
+SPECIFIC = ("linear", "spread", "largest column", "second moments")
+"""Names of components that see one kind of difference, the plainest first; others see every kind, and say less."""
+
+ENOUGH = 0.35
+"""A specific component is preferred in words where its evidence is at least this part of the largest."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One component of a joined test.
+
+    ``pvalue`` is that of the component alone and is *not corrected* for the other components: read it as a description.
+    ``share`` is its part of the joined statistic, and ``evidence`` −log p of a gamma approximation, which goes on where
+    permutations no longer tell p-values apart. ``kernel`` and ``column`` say what the component looked at, if it is one
+    kernel or one column; ``words`` what it saw.
+    """
+
+    name: str
+    group: str
+    pvalue: float
+    share: float
+    evidence: float
+    kernel: Kernel | None = None
+    column: str | None = None
+    words: str = ""
+
+    @property
+    def bandwidth(self) -> float | None:
+        """The bandwidth of the kernel, in units of the scaled columns; None where there is none."""
+        return getattr(getattr(self.kernel, "kernel", self.kernel), "bandwidth", None)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class JoinedResult(PermutationResult):
+    """A permutation test that may join several statistics.
+
+    ``components`` has a :class:`Finding` for each of them, the strongest first; it is empty where one statistic was
+    asked for. ``method`` says how the statistics were computed.
+    """
+
+    components: tuple[Finding, ...] = ()
+    method: str = "exact"
+
+    @property
+    def share(self) -> dict[str, float]:
+        """The share of the evidence of each group of components, the largest first; the shares sum to 1."""
+        shares: dict[str, float] = {}
+        for finding in self.components:
+            shares[finding.group] = shares.get(finding.group, 0.0) + finding.share
+        return dict(sorted(shares.items(), key=lambda pair: -pair[1]))
+
+    @property
+    def summary(self) -> str:
+        """What was seen, in words."""
+        if not self.components:
+            return ""
+        if self.pvalue > SEEN:
+            return "no difference found" if self._two_samples else "no dependence found"
+        leading, share = next(iter(self.share.items()))
+        strongest = next(finding for finding in self.components if finding.group == leading)
+        told = self._specific(strongest)
+        where = "" if told.group == leading else f"seen most in the group {leading!r}, "
+        return f"{told.words} ({where}{share:.0%} of the evidence)".replace("%", " %")
+
+    def _specific(self, strongest: Finding) -> Finding:
+        """The strongest component, or one that says what differs, where it alone has enough of that evidence."""
+        if strongest.name in SPECIFIC[:-1]:  # second moments also see spread
+            return strongest
+        for name in SPECIFIC:
+            for finding in self.components:
+                if finding.name == name and finding.evidence >= ENOUGH * strongest.evidence:
+                    return finding
+        return strongest
+
+    @property
+    def _two_samples(self) -> bool:
+        return True
+
+    def __repr__(self) -> str:
+        plain = super().__repr__()
+        return f"{plain[:-1]}: {self.summary})" if self.components else plain
+
+
+def observed_and_null(joined: Joined) -> tuple[float, float, Array]:
+    """Statistic, p-value and null distribution of a joined test."""
+    return float(joined.statistics[0]), joined.pvalue, np.asarray(joined.statistics[1:])
+
+
+def ranked(components: Sequence[Component], joined: Joined, describe: Any) -> tuple[Finding, ...]:
+    """The findings, the strongest first; ``describe(component)`` gives kernel, column and words."""
+    found = [
+        Finding(part.name, part.group, part.pvalue, float(share), float(evidence), *describe(part))
+        for part, share, evidence in zip(components, joined.shares, joined.evidence, strict=True)
+    ]
+    return tuple(sorted(found, key=lambda finding: -finding.share))

@@ -1,0 +1,399 @@
+"""The default test: every component against its formula, the joining rule against a loop, and the exact level."""
+
+import itertools
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import stats
+from tables import sample
+
+import muhat as mh
+from muhat.inference import differences, fisher, joining, large_samples
+from muhat.inference.joining import Component
+from muhat.inference.resampling import random_splits
+
+RNG = np.random.default_rng(0)
+
+
+def splits_of(n, m, count=7, seed=0, strata=None):
+    observed = np.repeat([1.0, 0.0], [n, m])
+    drawn = list(random_splits(observed, count, np.random.default_rng(seed), strata))
+    return np.column_stack([observed, *drawn]), differences.centred_splits(observed, drawn, strata)
+
+
+# ---------------------------------------------------------------- components are their formulas
+
+
+def slow_matrices(rows):
+    """The Gram matrices of the default test, a pair at a time."""
+    scales, q = differences.pooled_scales(rows, RNG), differences.normal_scores(rows)
+    h, near, medians = scales.bandwidths, scales.at_rows, scales.medians
+
+    def gaussian(bandwidth):
+        return lambda i, j: np.exp(-((rows[i] - rows[j]) ** 2).sum() / (2 * bandwidth**2))
+
+    formulas = [
+        *map(gaussian, h[[0, 6, 7]]),
+        lambda i, j: np.exp(-((rows[i] - rows[j]) ** 2).sum() / (2 * near[i] * near[j])),
+        lambda i, j: np.exp(-np.abs(rows[i] - rows[j]) / medians).sum(),
+        lambda i, j: np.exp(-4 * np.abs(rows[i] - rows[j]) / medians).sum(),
+        lambda i, j: (q[i] @ q[j] / rows.shape[1]) ** 2,
+    ]
+    n = range(len(rows))
+    return [np.array([[formula(i, j) for j in n] for i in n]) for formula in formulas]
+
+
+def slow_contrast(K, split):
+    x, y = np.flatnonzero(split), np.flatnonzero(1 - split)
+
+    def average(rows, columns):
+        return np.mean([K[i, j] for i in rows for j in columns if i != j])
+
+    alpha, beta, gamma = average(x, x), average(y, y), average(x, y)
+    return alpha + beta - 2 * gamma, alpha - beta
+
+
+@pytest.mark.parametrize(("n", "m"), [(4, 4), (9, 13)])
+def test_components_are_the_slow_formulas(n, m, monkeypatch):
+    monkeypatch.setattr(differences, "STRIP", 5)
+    rows = np.random.default_rng(1).standard_t(3, size=(n + m, 3))
+    everything, splits = splits_of(n, m)
+    found = differences.default_components(rows, splits, RNG)
+    want = [np.array([slow_contrast(K, split) for split in everything.T]).T for K in slow_matrices(rows)]
+    fine, wide, widest, local, shapes, fine_shapes, moments = want
+    by_position = {0: wide[0], 2: local[0], 3: fine[0], 5: shapes[0], 6: fine_shapes[0], 7: moments[0]}
+    for position, values in by_position.items():
+        assert_allclose(found[position].statistics, values, rtol=0, atol=1e-12)
+    for position, (_, within) in ((8, fine), (9, widest)):
+        assert_allclose(found[position].statistics, np.abs(within - within.mean()), rtol=0, atol=1e-12)
+    V = (rows - rows.mean(axis=0)) / rows.std(axis=0)
+    linear = [slow_contrast(V @ V.T, split)[0] for split in everything.T]
+    assert_allclose(found[1].statistics, linear, rtol=0, atol=1e-12)
+
+
+def test_the_largest_column_is_a_loop_over_columns():
+    rows = sample(20, 3, seed=4)
+    rows[12:, 2] *= 9.0
+    everything, splits = splits_of(12, 8)
+    q = differences.normal_scores(rows)
+    found = differences.largest_column(q, differences.standardised(q**2), splits)
+    want = []
+    for split in everything.T == 1:
+        columns = [*q.T, *((c**2 - (c**2).mean()) / (c**2).std() for c in q.T)]
+        want.append(max((column[split].mean() - column[~split].mean()) ** 2 for column in columns))
+    assert_allclose(found.statistics, want, rtol=1e-10)
+    assert found.value == (2, "scale", "Y")
+
+
+def test_the_whitened_component_is_regularised_kernel_fisher():
+    rows = sample(30, 2, seed=0)
+    everything, splits = splits_of(14, 16)
+    found = differences.whitened(rows, 0.8, splits, RNG)
+    H = np.eye(30) - 1 / 30
+    K = mh.Gaussian(0.8)(rows)
+    lam = differences.RIDGE * np.linalg.eigvalsh(H @ K @ H)[-1]
+    M = H @ K @ np.linalg.solve(K @ H @ K + lam * K + 1e-9 * np.trace(K @ H @ K + lam * K) * np.eye(30), K @ H)
+    W = everything / 14 - (1 - everything) / 16
+    assert_allclose(found.statistics, np.einsum("ib,ij,jb->b", W, M, W), rtol=1e-6)
+    spectral = fisher.fisher_statistics(fisher.spectrum(K), lam / 30, W) / 30
+    assert_allclose(found.statistics, spectral, rtol=1e-3)  # but for the ridge that keeps the solution stable
+
+
+# ---------------------------------------------------------------- the joining rule
+
+
+def slow_join(T, given):
+    """A loop over components and splits, as the formulas read."""
+    count, columns = T.shape
+    log_p = np.empty(T.shape)
+    for k, b in itertools.product(range(count), range(columns)):
+        others = np.delete(T[k], b)
+        m, v, g = others.mean(), others.var(), stats.skew(others)
+        z, a = (T[k, b] - m) / np.sqrt(v), 4 / max(g, 0.05) ** 2
+        q = 3 * np.sqrt(a) * (max(0, 1 + z / np.sqrt(a)) ** (1 / 3) - 1 + 1 / (9 * a))
+        log_p[k, b] = stats.norm.logsf(q)
+    alike = np.clip(np.corrcoef(log_p), 0, 1) ** 2
+    w = given / alike.sum(axis=1)
+    w /= w.sum()
+    t = np.log((w[:, None] / np.exp(log_p)).sum(axis=0))
+    return t, np.mean(t >= t[0] - 1e-12), w / np.exp(log_p[:, 0]) / np.exp(t[0])
+
+
+def test_joining_is_the_slow_loop():
+    rng = np.random.default_rng(0)
+    T = rng.gamma(2.0, size=(4, 30))
+    T[1] = T[0] + 0.1 * T[1]
+    T[2, 0] += 8.0
+    given = np.array([1.0, 1.0, 2.0, 5.0])
+    found = joining.join([Component("", "", row, weight=w) for row, w in zip(T, given, strict=True)])
+    t, p, shares = slow_join(T, given)
+    assert_allclose(found.statistics, t, rtol=1e-9)
+    assert found.pvalue == p
+    assert_allclose(found.shares, shares, rtol=1e-9)
+    assert_allclose(found.shares.sum(), 1.0)
+
+
+def test_a_duplicate_changes_nothing():
+    rng = np.random.default_rng(0)
+    rows = [Component("", "", row) for row in rng.gamma(2.0, size=(3, 200))]
+    plain, doubled = joining.join(rows), joining.join([*rows, rows[0]])
+    assert_allclose(doubled.statistics, plain.statistics, atol=0.05)
+
+
+def test_joining_treats_the_observed_split_as_any_other():
+    T = np.random.default_rng(0).gamma(2.0, size=(3, 40))
+    order = np.random.default_rng(1).permutation(40)
+    plain, turned = (joining.join([Component("", "", row) for row in part]) for part in (T, T[:, order]))
+    assert_allclose(turned.statistics, plain.statistics[order], rtol=1e-10)
+
+
+# ---------------------------------------------------------------- exactness
+
+
+def test_statistics_do_not_depend_on_the_labels_of_rows():
+    """To renumber the rows, and the splits with them, changes no component: the rows alone decide."""
+    rows = np.random.default_rng(0).normal(size=(24, 3)).round(1)
+    _, splits = splits_of(10, 14)
+    order = np.random.default_rng(1).permutation(24)
+    turned = differences.Splits(splits.centred[order], 10, 14)
+    plain, renumbered = (
+        differences.default_components(*arguments, RNG) for arguments in ((rows, splits), (rows[order], turned))
+    )
+    for first, second in zip(plain, renumbered, strict=True):
+        assert_allclose(second.statistics, first.statistics, rtol=1e-7, atol=1e-12)
+
+
+def gaussian(rng, n):
+    return rng.normal(size=(n, 2))
+
+
+def tied(rng, n):
+    return rng.integers(0, 3, size=(n, 2))
+
+
+def heavy(rng, n):
+    return rng.standard_cauchy(size=(n, 2))
+
+
+def half_constant(rng, n):
+    return np.column_stack([np.ones(n), rng.integers(0, 2, size=n)])
+
+
+@pytest.mark.parametrize("draw", [gaussian, tied, heavy, half_constant])
+@pytest.mark.parametrize(("n", "m"), [(4, 4), (8, 30)])
+def test_level_of_the_default_test(draw, n, m):
+    """p-values of true hypotheses are uniform or above, within the 99.99 % quantile of the binomial."""
+    rng = np.random.default_rng(5)
+    pvalues = np.array([mh.mmd_test(draw(rng, n), draw(rng, m), None, 19, rng).pvalue for _ in range(300)])
+    for level in (0.05, 0.25, 0.5):
+        assert np.count_nonzero(pvalues <= level + 1e-9) <= stats.binom.ppf(0.9999, 300, level)
+    if draw is gaussian and n == 8:
+        assert np.count_nonzero(pvalues <= 0.5) >= stats.binom.ppf(0.0001, 300, 0.5)
+
+
+def test_strata_keep_the_level_where_they_differ():
+    """Two centres with other means and other shares of X: within centres nothing differs."""
+
+    def draw(rng, strata):
+        X, Y = rng.normal(size=(30, 2)), rng.normal(size=(30, 2))
+        labels = np.concatenate([np.arange(30) < 24, np.arange(30) < 6])
+        rows = np.concatenate([X, Y]) + 3.0 * labels[:, None]
+        return mh.mmd_test(rows[:30], rows[30:], None, 19, rng, strata=labels if strata else None).pvalue
+
+    rng = np.random.default_rng(0)
+    with_strata = np.array([draw(rng, True) for _ in range(200)])
+    assert np.count_nonzero(with_strata <= 0.05) <= stats.binom.ppf(0.9999, 200, 0.05)
+    assert np.mean([draw(rng, False) <= 0.05 for _ in range(20)]) == 1.0
+
+
+def test_strata_permute_within_blocks():
+    strata = np.array([0, 0, 1, 1, 1, 0, 1, 0])
+    everything, splits = splits_of(4, 4, count=50, strata=strata)
+    for stratum in (0, 1):
+        inside = everything[strata == stratum]
+        assert_array_equal(inside.sum(axis=0), inside[:, 0].sum())
+        assert_allclose(splits.centred[strata == stratum].sum(axis=0), 0.0, atol=1e-12)
+    assert len(np.unique(everything, axis=1).T) > 20
+
+
+# ---------------------------------------------------------------- the spectral statistic
+
+
+def test_spectral_p_value_is_that_of_the_refitted_within_covariance():
+    """S_T = S_W + (nm/N²)ddᵀ: with S_W refitted for every split the statistic is a monotone function of ours."""
+    X, Y = sample(9, 2, seed=0), sample(7, 2, seed=1, shift=0.7)
+    rows = np.vstack([X, Y])
+    features = mh.Polynomial(2).exact_features(rows)
+    K = features @ features.T
+    everything, splits = splits_of(9, 7, count=60)
+    lam = 0.05
+    ours = fisher.fisher_statistics(fisher.spectrum(K), lam, splits.weights)
+    within = []
+    for split in everything.T == 1:
+        f, g = features[split], features[~split]
+        d = f.mean(axis=0) - g.mean(axis=0)
+        S_W = ((f - f.mean(axis=0)).T @ (f - f.mean(axis=0)) + (g - g.mean(axis=0)).T @ (g - g.mean(axis=0))) / 16
+        within.append(d @ np.linalg.solve(S_W + lam * np.eye(len(d)), d))
+    within = np.array(within)
+    assert_allclose(ours, within / (1 + 9 * 7 / 16**2 * within), rtol=1e-9)
+    assert np.count_nonzero(ours >= ours[0]) == np.count_nonzero(within >= within[0])
+
+
+def test_spectral_witness_is_the_fisher_direction():
+    X, Y = sample(15, 2, seed=0), sample(12, 2, seed=1, shift=1.5)
+    result = mh.mmd_test(X, Y, mh.Polynomial(2), 99, 0, statistic="spectral")
+    features = mh.Polynomial(2).exact_features(np.vstack([X, Y]))
+    strongest = result.components[0]
+    largest = np.linalg.eigvalsh(np.cov(features.T, bias=True))[-1]
+    lam = float(strongest.name.removeprefix("λ = ")) * largest
+    d = features[:15].mean(axis=0) - features[15:].mean(axis=0)
+    direction = np.linalg.solve(np.cov(features.T, bias=True) + lam * np.eye(features.shape[1]), d)
+    want = features @ direction
+    found = result.witness(np.vstack([X, Y]))
+    assert_allclose(found - found.mean(), want - want.mean(), rtol=1e-6, atol=1e-8)
+
+
+# ---------------------------------------------------------------- other inputs
+
+
+def test_one_column_may_be_a_vector():
+    x, y = sample(20, 1, seed=0)[:, 0], sample(15, 1, seed=1)[:, 0]
+    vector, matrix = mh.mmd_test(x, y, random_state=0), mh.mmd_test(x[:, None], y[:, None], random_state=0)
+    assert_array_equal(vector.null_distribution, matrix.null_distribution)
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"unbiased": True}, {"mean": mh.ShrunkKernelMean()}, {"statistic": "spectral"}]
+)
+def test_precomputed_is_the_kernel(settings):
+    X, Y, kernel = sample(20, 2, seed=0), sample(15, 2, seed=1), mh.Gaussian(1.0)
+    K = kernel(np.vstack([X, Y]))
+    named = mh.mmd_test(X, Y, kernel, 99, 0, **settings)
+    given = mh.mmd_test(K, np.arange(35) >= 20, "precomputed", 99, 0, **settings)
+    assert given.pvalue == named.pvalue
+    assert_allclose(given.null_distribution, named.null_distribution, atol=1e-10)
+    assert given.kernel is None
+    assert given.witness is None
+
+
+def test_units_of_columns_do_not_matter():
+    X, Y = sample(30, 3, seed=0), sample(30, 3, seed=1, shift=0.5)
+    units = np.array([1e-6, 1.0, 1e6])
+    plain, scaled = (mh.mmd_test(X * u, Y * u, random_state=0) for u in (1.0, units))
+    assert plain.pvalue == scaled.pvalue
+    assert_allclose(scaled.statistic, plain.statistic, rtol=1e-6)
+
+
+@pytest.mark.parametrize("rows", [np.ones((12, 2)), np.repeat(sample(2, 2, seed=0), 6, axis=0), np.eye(12)[:, :2]])
+def test_constant_and_repeated_rows(rows):
+    result = mh.mmd_test(rows[::2], rows[1::2], n_resamples=49, random_state=0)
+    assert result.pvalue > 0.05
+    assert np.isfinite([result.statistic, *result.null_distribution]).all()
+    assert mh.mmd_test(np.ones((5, 2)), np.ones((6, 2))).pvalue == 1.0
+
+
+def test_a_list_of_kernels_joins_their_unbiased_distances():
+    X, Y = sample(20, 2, seed=0), sample(15, 2, seed=1)
+    kernels = [mh.Gaussian(1.0), mh.Laplace(2.0)]
+    result = mh.mmd_test(X, Y, kernels, 99, 0)
+    singles = {repr(k): mh.mmd_test(X, Y, k, 99, 0, unbiased=True).pvalue for k in kernels}
+    assert {finding.group: finding.pvalue for finding in result.components} == singles
+    assert result.kernel == result.components[0].kernel
+
+
+# ---------------------------------------------------------------- what a result tells
+
+TOLD = [
+    (lambda X: 2.0 * X, "spread", "Y is more spread out"),
+    (lambda X: 0.5 * X, "spread", "X is more spread out"),
+    (lambda X: X + 0.5, "wide", "X and Y lie in different places"),
+    (lambda X: X + np.array([0, 0, 1.4, 0, 0, 0, 0, 0]), "columns", "column 2 is higher in Y"),
+    (lambda X: X * [1, 4.0, 1, 1, 1, 1, 1, 1], "columns", "column 1 is more spread out in Y"),
+    (
+        lambda X: X @ np.linalg.cholesky(0.5 * np.eye(8) + 0.5).T,
+        "second moments",
+        "the correlations of the columns differ",
+    ),
+]
+
+
+@pytest.mark.parametrize(("change", "group", "words"), TOLD)
+def test_words_say_what_differs(change, group, words):
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(80, 8)), change(rng.normal(size=(80, 8)))
+    result = mh.mmd_test(X, Y, random_state=0)
+    assert result.pvalue == 0.001
+    assert group in result.share
+    assert_allclose(sum(result.share.values()), 1.0)
+    assert result.summary.startswith(f"{words} (")
+    assert next(finding for finding in result.components if finding.words == words).group == group
+    assert repr(result).endswith(f"{result.summary})")
+    statistic, pvalue = result
+    assert (statistic, pvalue) == (result.statistic, result.pvalue)
+
+
+def test_no_difference_in_words():
+    rng = np.random.default_rng(0)
+    result = mh.mmd_test(*rng.normal(size=(2, 30, 2)), random_state=0)
+    assert "no difference found" in repr(result)
+
+
+def test_the_witness_is_that_of_the_kernel_in_the_units_of_the_columns():
+    X, Y = sample(20, 2, seed=0) * [1.0, 50.0], sample(15, 2, seed=1, shift=3.0) * [1.0, 50.0]
+    result = mh.mmd_test(X, Y, n_resamples=99, random_state=0)
+    f, g = (mh.embed(result.kernel, rows) for rows in (X, Y))
+    assert_allclose(result.witness(X), (f - g)(X), atol=1e-12)
+    assert result.witness(X).mean() > result.witness(Y).mean()
+
+
+# ---------------------------------------------------------------- large samples
+
+
+def test_threads_and_strips_change_nothing(monkeypatch):
+    X, Y = sample(300, 3, seed=0), sample(200, 3, seed=1)
+    plain = mh.mmd_test(X, Y, n_resamples=19, random_state=0)
+    monkeypatch.setattr("muhat.linalg.gram.THREADED", 1)
+    threaded = mh.mmd_test(X, Y, n_resamples=19, random_state=0)
+    assert_array_equal(threaded.null_distribution, plain.null_distribution)
+    monkeypatch.setattr(differences, "STRIP", 64)
+    stripped = mh.mmd_test(X, Y, n_resamples=19, random_state=0)
+    assert_allclose(stripped.null_distribution, plain.null_distribution, rtol=1e-3, atol=1e-3)  # of float32
+    assert stripped.pvalue == plain.pvalue
+
+
+def test_single_and_double_precision_agree(monkeypatch):
+    X, Y = sample(150, 3, seed=0), sample(150, 3, seed=1)
+    single = mh.mmd_test(X, Y, n_resamples=99, random_state=0)
+    monkeypatch.setattr(differences, "SMALL", 1000)
+    double = mh.mmd_test(X, Y, n_resamples=99, random_state=0)
+    assert_allclose(single.null_distribution, double.null_distribution, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("change", [lambda X: X, lambda X: 1.5 * X])
+def test_bins_of_features(change, monkeypatch):
+    """Beyond what matrices hold; here beyond 100 rows."""
+    monkeypatch.setattr("muhat.inference.two_sample.MAX_EXACT_ROWS", 100)
+    monkeypatch.setattr(large_samples, "BINS", 60)
+    monkeypatch.setattr(large_samples, "FEATURES", 20)
+    X, Y = sample(203, 2, seed=0, shift=0.0), change(sample(150, 2, seed=1, shift=0.0))
+    result = mh.mmd_test(X, Y, n_resamples=99, random_state=0)
+    assert "bins of 6 rows" in result.method
+    assert (result.pvalue == 0.01) == (change(1.0) > 1)
+
+
+def test_level_with_bins(monkeypatch):
+    monkeypatch.setattr("muhat.inference.two_sample.MAX_EXACT_ROWS", 10)
+    monkeypatch.setattr(large_samples, "BINS", 12)
+    monkeypatch.setattr(large_samples, "FEATURES", 5)
+    rng = np.random.default_rng(0)
+    pvalues = [
+        mh.mmd_test(rng.normal(size=(20, 2)), rng.normal(size=(31, 2)), None, 19, rng).pvalue for _ in range(200)
+    ]
+    assert np.count_nonzero(np.array(pvalues) <= 0.05) <= stats.binom.ppf(0.9999, 200, 0.05)
+
+
+def test_memory_is_refused_before_it_is_taken():
+    X = sample(50, 2, seed=0)
+    with pytest.raises(MemoryError, match="999 splits of 100 rows"):
+        mh.mmd_test(X, X, memory_limit=1000)
