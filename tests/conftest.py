@@ -6,6 +6,7 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
+from joblib import cpu_count
 
 SLOW = {
     "distributed": "workers of Dask are processes",
@@ -21,6 +22,7 @@ STARTS = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.sys
 
 
 def pytest_configure(config):
+    cpu_count(only_physical_cores=True)  # asks a process once, and remembers
     config.addinivalue_line("markers", "slow: starts processes or takes seconds; `make quick` leaves it out")
     os.environ.setdefault(MARK, str(uuid4()))  # inherited by all that this session starts
 
