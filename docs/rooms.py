@@ -46,3 +46,21 @@ def sentence(room: str) -> str:
     """The sentence that a room or a file opens with."""
     path = PACKAGE / room / "__init__.py" if (PACKAGE / room).is_dir() else PACKAGE / f"{room}.py"
     return (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").splitlines()[0]
+
+
+def table() -> str:
+    """The rooms and their sentences, as a table for the page on architecture."""
+    lines = [f"| `{room}` | {sentence(room)} |" for room in ROOMS if room != "__main__"]
+    return "\n".join(["| room | what it is |", "|---|---|", *lines])
+
+
+def with_table(page: str) -> str:
+    """The page with the table between its two comments."""
+    before, start, rest = page.partition("this table -->\n")
+    _, end, after = rest.partition("<!-- end of rooms -->")
+    return f"{before}{start}\n{table()}\n\n{end}{after}"
+
+
+if __name__ == "__main__":
+    architecture = Path(__file__).parent / "architecture.md"
+    architecture.write_text(with_table(architecture.read_text(encoding="utf-8")), encoding="utf-8")
