@@ -14,6 +14,7 @@ from pathlib import Path
 
 import draw
 import pytest
+import rooms
 
 import muhat as mh
 
@@ -82,9 +83,10 @@ def test_files_that_pages_name_exist(page):
 
 def toctrees():
     """Documents named in any toctree."""
+    yield from (str(page.relative_to(DOCS).with_suffix("")) for page in DOCS.glob("notes/*.md"))
     for page in PAGES:
         for block in re.findall(r"^```\{toctree\}\n(.*?)^```$", page.read_text(encoding="utf-8"), flags=re.M | re.S):
-            yield from (line for line in block.splitlines() if line and not line.startswith(":"))
+            yield from (line for line in block.splitlines() if line and not line.startswith(":") and "*" not in line)
 
 
 def test_every_page_is_in_one_toctree():
@@ -103,6 +105,11 @@ def test_the_plain_index_lists_every_page():
 def test_the_picture_of_the_rooms_is_the_one_that_is_drawn():
     stored = (DOCS / "images" / "modules.svg").read_text(encoding="utf-8")
     assert draw.modules() == stored, "the rooms have changed: run python docs/draw.py"
+
+
+def test_the_page_on_architecture_has_the_rooms():
+    page = (DOCS / "architecture.md").read_text(encoding="utf-8")
+    assert rooms.with_table(page) == page, "the rooms have changed: run python docs/rooms.py"
 
 
 def heading(example):
