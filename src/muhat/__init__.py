@@ -23,6 +23,7 @@ from muhat.kernels.dot import Linear, Polynomial
 from muhat.kernels.foreign import as_kernel
 from muhat.kernels.radial import Gaussian, Laplace, Matern
 from muhat.means.adaptive import AdaptiveKernelMean
+from muhat.means.blended import BlendedSample
 from muhat.means.constrained import ConstrainedKernelMean
 from muhat.means.robust import MedianOfMeans, RobustKernelMean
 from muhat.means.simple import KernelMean, ShrunkKernelMean
@@ -41,6 +42,7 @@ __all__ = [
     "AdaptiveKernelMean",
     "Atoms",
     "BagPrior",
+    "BlendedSample",
     "Centered",
     "ConstrainedKernelMean",
     "DistributionKernel",

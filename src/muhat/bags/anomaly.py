@@ -18,8 +18,8 @@ from muhat.bags.whitening import (
     BagMoments,
     check_features,
     light_features,
+    light_moments,
     light_sample,
-    plain_moments,
     with_widths,
 )
 from muhat.features.base import BaseFeatures
@@ -136,7 +136,7 @@ class GroupAnomalyDetector(OutlierMixin, ValueParametersMixin, BaseEstimator):
 
     Notes
     -----
-    p-values are at least 1/(1 + k) for k training bags of the calibration. O(N m²) time for N rows and m features, and
+    p-values are at least 1/(1 + k) for k training bags of the calibration. O(N m) time for N rows and m features, and
     an eigendecomposition of an m x m matrix for each fold and size of ``sizes_``.
 
     Examples
@@ -190,7 +190,7 @@ class GroupAnomalyDetector(OutlierMixin, ValueParametersMixin, BaseEstimator):
         rows = light_sample(data, rng)
         features = light_features(self.features, with_widths(self.kernel, rows, (WIDTH,))[0], rows)
         folds = rng.permutation(np.arange(len(data)) % FOLDS)
-        parts = [plain_moments(features, subset(data, np.flatnonzero(folds == fold))) for fold in range(FOLDS)]
+        parts = [light_moments(features, subset(data, np.flatnonzero(folds == fold))) for fold in range(FOLDS)]
         sizes = size_grid(int(data.sizes.max()))
         cuts = cut_means(features, data, sizes, rng)
         pool = fit_pool(check_noise(together(parts, folds, range(FOLDS))), data.sizes, ridge)
@@ -265,7 +265,7 @@ class GroupAnomalyDetector(OutlierMixin, ValueParametersMixin, BaseEstimator):
     def _scores(self, bags: Any) -> tuple[Array, NDArray[np.intp]]:
         check_is_fitted(self, "kernel_")
         data = check_bags(bags, self, reset=False)
-        means = plain_moments(self._features, data, within=False).means
+        means = light_moments(self._features, data, within=False).means
         kinds = np.abs(np.log(data.sizes)[:, None] - np.log(self.sizes_)).argmin(axis=1)
         scores = np.empty(len(data))
         for kind in np.unique(kinds):
@@ -308,7 +308,7 @@ def cut_means(features: BaseFeatures, data: Bags, sizes: NDArray[np.intp], rng: 
     rows = np.concatenate([part[rng.permutation(len(part))] for part in parts])
     ends = np.minimum.outer(data.sizes, sizes)  # (bags, sizes): pieces between them make up the cuts
     offsets = np.unique(np.append(data.offsets, data.offsets[:-1, None] + ends))
-    pieces = plain_moments(features, Bags(rows, offsets), within=False).means
+    pieces = light_moments(features, Bags(rows, offsets), within=False).means
     sums = np.cumsum(np.diff(offsets)[:, None] * pieces, axis=0)
     sums = np.concatenate([np.zeros((1, sums.shape[1])), sums])
     starts = np.searchsorted(offsets, data.offsets[:-1])

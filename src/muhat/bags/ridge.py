@@ -15,7 +15,7 @@ from muhat.bags.kernel import Level2, check_level2
 from muhat.bags.pooling import Pool, fit_pool
 from muhat.bags.prior import check_noise
 from muhat.bags.weighted_ridge import SizeNoise, WeightedRidge, fit_by_size
-from muhat.bags.whitening import RIDGE, check_features, light_features, light_sample, plain_moments, with_widths
+from muhat.bags.whitening import RIDGE, check_features, light_features, light_moments, light_sample, with_widths
 from muhat.features.base import BaseFeatures
 from muhat.features.nystroem import Nystroem
 from muhat.kernels.base import Kernel, check_kernel
@@ -107,8 +107,9 @@ class DistributionRidge(RegressorMixin, ValueParametersMixin, BaseEstimator):
 
     Notes
     -----
-    For N rows in n bags and m features, O(N m²) time for each bandwidth, and memory for the rows, a block of them in
-    features, and n x m numbers. Several outputs share the kernels, and have a λ and a noise each.
+    For N rows in n bags and m features, O(N m) time for each bandwidth (plus that of the covariance within bags, from
+    about 100,000 rows), and memory for the rows and n x m numbers. Several outputs share the kernels, and have a λ and
+    a noise each.
 
     References
     ----------
@@ -207,7 +208,7 @@ class DistributionRidge(RegressorMixin, ValueParametersMixin, BaseEstimator):
         """
         check_is_fitted(self, "kernel_")
         data = check_bags(bags, self, reset=False)
-        moments = plain_moments(self._vectors.features, data, within=False)
+        moments = light_moments(self._vectors.features, data, within=False)
         Z, outside = self._vectors.of(moments.means, data.sizes)
         mean = np.column_stack([ridge.predict(Z) for ridge in self._ridges]) * self._scale + self._location
         if not return_std:
@@ -230,7 +231,7 @@ class DistributionRidge(RegressorMixin, ValueParametersMixin, BaseEstimator):
         rows = light_sample(data, check_rng(0 if self.random_state is None else self.random_state))
         for kernel in with_widths(self.kernel, rows, WIDTHS):
             features = light_features(self.features, kernel, rows)
-            moments = check_noise(plain_moments(features, data))
+            moments = check_noise(light_moments(features, data))
             pool = fit_pool(moments, data.sizes, self.ridge)
             Z = centred(pool, moments.means, data.sizes, self.pool)
             for level2 in self._level2_candidates(Z):

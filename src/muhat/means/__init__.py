@@ -2,6 +2,7 @@
 
 from muhat.means.adaptive import AdaptiveKernelMean
 from muhat.means.base import BaseKernelMean
+from muhat.means.blended import BlendedSample
 from muhat.means.constrained import ConstrainedKernelMean
 from muhat.means.robust import MedianOfMeans, RobustKernelMean
 from muhat.means.simple import KernelMean, ShrunkKernelMean
@@ -11,6 +12,7 @@ from muhat.means.stein import OracleShrinkage, james_stein, james_stein_risk, or
 __all__ = [
     "AdaptiveKernelMean",
     "BaseKernelMean",
+    "BlendedSample",
     "ConstrainedKernelMean",
     "KernelMean",
     "MedianOfMeans",

@@ -1,0 +1,148 @@
+"""A sample blended with a Gaussian: the share against its definition, and a measure that is one."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.covariance import OAS
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import muhat as mh
+from muhat.means.blended import SpannedGaussian, blending_share
+from muhat.means.targets import fitted_gaussian
+
+
+def rows(n=15, d=3, seed=0):
+    return np.random.default_rng(seed).normal(size=(n, d)) * np.arange(1, d + 1)
+
+
+@parametrize_with_checks([mh.BlendedSample()])
+def test_rules_of_estimators(estimator, check):
+    check(estimator)
+
+
+def slow_share(kernel, X):
+    """The lowest point of ‖f‖² − 2·mean f₋ᵢ(x_i) over b, with every refit made."""
+    plain, smooth = mh.embed(kernel, X), mh.Element(kernel, fitted_gaussian(X))
+    kept = [np.delete(X, i, axis=0) for i in range(len(X))]
+    p = np.mean([mh.embed(kernel, part)(X[[i]])[0] for i, part in enumerate(kept)])
+    t = np.mean([mh.Element(kernel, fitted_gaussian(part))(X[[i]])[0] for i, part in enumerate(kept)])
+    shares = np.linspace(0, 1, 10_001)
+    Q, T, XX = plain.norm() ** 2, smooth.norm() ** 2, plain.inner(smooth)
+    risks = (1 - shares) ** 2 * Q + 2 * shares * (1 - shares) * XX + shares**2 * T
+    return shares[np.argmin(risks - 2 * ((1 - shares) * p + shares * t))]
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("width", [0.3, 1.0, 3.0])
+def test_the_share_minimises_the_risk(seed, width):
+    X = rows(seed=seed)
+    kernel = mh.Gaussian(width * mh.Gaussian().resolve(X).bandwidth)
+    assert_allclose(mh.BlendedSample(kernel).fit(X).share_, slow_share(kernel, X), atol=1e-4)
+
+
+def test_samples_of_a_gaussian_have_large_shares_and_others_small_ones():
+    rng = np.random.default_rng(0)
+    clusters = rng.choice([-5.0, 5.0], size=(150, 2)) + 0.1 * rng.normal(size=(150, 2))
+    assert mh.BlendedSample().fit(rows(60)).share_ > 0.5
+    assert mh.BlendedSample(mh.Gaussian(1.0)).fit(clusters).share_ < 0.1
+    assert mh.BlendedSample(mh.Laplace()).fit(rows(60)).share_ > 0.3
+    assert mh.BlendedSample(mh.Gaussian(1.0)).fit(np.ones((4, 2))).share_ == 0
+
+
+@pytest.mark.parametrize("shape", [(12, 3), (6, 40)])
+def test_the_gaussian_is_that_of_oas_without_its_matrix(shape):
+    X = rows(*shape)
+    gaussian = SpannedGaussian(X)
+    want = OAS().fit(X).covariance_
+    root = gaussian.at(np.eye(shape[1])) - gaussian.centre
+    assert_allclose(root.T @ root, want, rtol=1e-8, atol=1e-10)
+    assert_allclose(gaussian.deviations() ** 2, np.diag(want), rtol=1e-10)
+
+
+def test_expectations_are_those_of_the_measure():
+    X = np.exp(rows() / 3)
+    blended = mh.BlendedSample(random_state=0).fit(X)
+    b = blended.share_
+    assert 0 < b < 1
+    assert_allclose(blended.expect(lambda R: np.ones(len(R))), 1, rtol=1e-12)
+    assert_allclose(blended.expect(lambda R: R), X.mean(axis=0), rtol=1e-9)  # mirror images
+    second = blended.expect(lambda R: (R - X.mean(axis=0)) ** 2)
+    want = (1 - b) * X.var(axis=0) + b * np.diag(OAS().fit(X).covariance_)
+    assert_allclose(second, want, rtol=0.15)
+    drawn = blended.sample(40_000, random_state=1)
+    far = lambda R: R.sum(axis=1) > 5  # noqa: E731
+    assert_allclose(blended.probability(far), far(drawn).mean(), atol=0.02)
+    assert_allclose(blended.quantile([0.1, 0.6]), np.quantile(drawn, [0.1, 0.6], axis=0), atol=0.2)
+
+
+def test_quantiles_at_both_ends_of_the_share():
+    X = rows()
+    blended = mh.BlendedSample().fit(X)
+    levels = [0.01, 0.05, 0.5, 0.93, 0.99]
+    blended.share_ = 0.0
+    assert_allclose(blended.quantile(levels), np.quantile(X, levels, axis=0), rtol=1e-12)
+    blended.share_ = 0.4
+    quantiles = blended.quantile(np.linspace(0.01, 0.99, 50))
+    assert np.isfinite(quantiles).all()
+    assert (np.diff(quantiles, axis=0) >= 0).all()
+    assert blended.quantile(0.5).shape == (3,)
+
+
+def test_probabilities_of_half_spaces_are_better_than_those_of_the_sample():
+    rng = np.random.default_rng(0)
+    ours, sample = [], []
+    for _ in range(60):
+        X = rng.normal(size=(20, 4))
+        blended = mh.BlendedSample(random_state=0).fit(X)
+        event = lambda R: R.sum(axis=1) > 3.29  # noqa: E731, a tail of 5 %
+        ours.append(blended.probability(event) - 0.05)
+        sample.append(event(X).mean() - 0.05)
+    assert np.mean(np.square(ours)) < 0.8 * np.mean(np.square(sample))
+
+
+def test_error_bars():
+    X = rows(30)
+    blended = mh.BlendedSample(n_resamples=25, random_state=0).fit(X)
+    mean, std = blended.expect(lambda R: R, return_std=True)
+    assert_allclose(std, X.std(axis=0) / np.sqrt(30), rtol=0.5)
+    assert_allclose(mean, X.mean(axis=0), atol=1e-9)
+    probability, error = blended.probability(lambda R: R[:, 0] > 0, return_std=True)
+    assert 0 < error < 0.2 < probability
+    again = mh.BlendedSample(n_resamples=25, random_state=0).fit(X).quantile(0.5, return_std=True)
+    assert_array_equal(again, blended.quantile(0.5, return_std=True))
+
+
+def test_many_more_columns_than_rows():
+    X = np.random.default_rng(0).normal(size=(12, 400))
+    blended = mh.BlendedSample(random_state=0).fit(X)
+    assert 0 <= blended.share_ <= 1
+    assert blended.sample(3, random_state=0).shape == (3, 400)
+    assert 0 <= blended.probability(lambda R: R.mean(axis=1) > 0) <= 1
+    few = np.random.default_rng(0).normal(size=(12, 310))
+    assert_allclose(
+        blending_share(mh.Gaussian(20.0), few), slow_share(mh.Gaussian(20.0), few), atol=0.1
+    )  # by a sample of 256 points
+
+
+@pytest.mark.parametrize("scale", [1e-100, 1e100])
+def test_units_do_not_matter(scale):
+    X = rows()
+    want, got = mh.BlendedSample().fit(X), mh.BlendedSample().fit(scale * X)
+    assert_allclose(got.share_, want.share_, rtol=1e-6)
+    assert_allclose(got.quantile(0.3) / scale, want.quantile(0.3), rtol=1e-6)
+
+
+def test_bad_input_is_named():
+    with pytest.raises(ValueError, match=r"cannot compare these rows with a Gaussian .*use Gaussian"):
+        mh.BlendedSample(mh.Linear()).fit(rows())
+    with pytest.raises(ValueError, match="n_resamples=1 must be a whole number"):
+        mh.BlendedSample(n_resamples=1).fit(rows())
+    blended = mh.BlendedSample().fit(rows())
+    with pytest.raises(ValueError, match="event must return True or False for each"):
+        blended.probability(lambda R: R[:, 0])
+    with pytest.raises(ValueError, match="f must return a value for each of 15 rows"):
+        blended.expect(lambda R: R.sum())
+    with pytest.raises(ValueError, match="q=1 must lie between 0 and 1"):
+        blended.quantile(1)
+    with pytest.raises(ValueError, match="n_samples=0 must be a whole number"):
+        blended.sample(0)
