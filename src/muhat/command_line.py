@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from muhat.files.command import Output
-    from muhat.files.sheets import Reading
+    from muhat.files.tables import Reading
 
 FAILED = 1
 MISUSED = 2
@@ -37,9 +37,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes it once more when it ends
         return UNREAD
     except ImportError as error:
-        print(f'muhat {options.command} needs {error.name}; pip install "muhat[reproduce]"', file=sys.stderr)
+        extra = "files" if options.command in ("compare", "describe") else "reproduce"
+        print(f'muhat {options.command} needs {error.name}; pip install "muhat[{extra}]"', file=sys.stderr)
     except (ValueError, OSError) as error:
-        print(f"muhat {options.command}: {error}", file=sys.stderr)
+        print(_printable(f"muhat {options.command}: {error}"), file=sys.stderr)
     except KeyboardInterrupt:
         return INTERRUPTED
     return int(options.failed)
@@ -62,15 +63,18 @@ def _add_compare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     compare = commands.add_parser(
         "compare",
         help="do two files hold rows of one distribution, and where do they differ?",
-        description="Compare the rows of two files (CSV, NPY, Parquet) by a kernel two-sample test, all columns "
-        "together and each by itself. Exit code 0: no difference found; 1: a difference; 2: a file or an option is "
-        "wrong.",
+        description="Compare the rows of two files (CSV, NPY, Parquet; - is the standard input): each column, pairs "
+        "of columns, and all columns together. Exit code 0: no difference found; 1: a difference; 2: a file or "
+        "an option is wrong.",
     )
     compare.add_argument("files", nargs=2, metavar="FILE")
     compare.add_argument(
         "--resamples", type=_positive, default=999, metavar="B", help="random splits of each test; default 999"
     )
     compare.add_argument("--level", type=_share, default=0.05, metavar="P", help="p-value of a finding; default 0.05")
+    compare.add_argument(
+        "--seconds", type=_above_zero, default=10.0, metavar="S", help="about how long columns together may take"
+    )
     _add_file_options(compare)
     compare.set_defaults(run=_compare, failed=MISUSED)
 
@@ -122,11 +126,12 @@ def _add_watch(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
 def _add_file_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON in place of text")
     parser.add_argument("--html", metavar="FILE", help="also write a page with pictures")
-    parser.add_argument("--columns", nargs="+", metavar="NAME", help="columns to use; default: all that hold numbers")
+    parser.add_argument("--columns", nargs="+", metavar="NAME", help="columns to use, by name or pattern (price_*)")
+    parser.add_argument("--exclude", nargs="+", metavar="NAME", help="columns to leave out, by name or pattern")
     parser.add_argument("--kernel", choices=("gaussian", "laplace"), default="gaussian", help="default gaussian")
     parser.add_argument("--raw", action="store_true", help="do not standardise the columns")
     parser.add_argument(
-        "--rows", type=_two_or_more, default=1000, metavar="N", help="use at most N rows of a file; default 1000"
+        "--rows", type=_two_or_more, metavar="N", help="use at most N rows of a file for columns together"
     )
     parser.add_argument("--seed", type=_natural, default=0, metavar="S", help="seed of all random numbers; default 0")
     parser.add_argument(
@@ -187,7 +192,7 @@ def _add_out(parser: argparse.ArgumentParser) -> None:
 def _compare(options: argparse.Namespace) -> int:
     from muhat.files.command import compare_files
 
-    named = {name: getattr(options, name) for name in ("kernel", "resamples", "level", "raw")}
+    named = {name: getattr(options, name) for name in ("kernel", "resamples", "level", "raw", "seconds")}
     return compare_files(options.files, *_file_options(options), **named)
 
 
@@ -207,9 +212,10 @@ def _watch(options: argparse.Namespace) -> int:
 
 def _file_options(options: argparse.Namespace) -> tuple[Reading, Output]:
     from muhat.files.command import Output
-    from muhat.files.sheets import Reading
+    from muhat.files.tables import Reading
 
-    return Reading(options.rows, options.seed, options.header, options.columns), Output(options.json, options.html)
+    reading = Reading(options.rows, options.seed, options.header, options.columns, options.exclude or ())
+    return reading, Output(options.json, options.html)
 
 
 def _reproduce(options: argparse.Namespace) -> int:
@@ -237,6 +243,12 @@ def _claims(options: argparse.Namespace) -> int:
     return show_claims(options.out)
 
 
+def _printable(message: str) -> str:
+    from muhat.progress import printable
+
+    return "\n".join(map(printable, message.splitlines()))
+
+
 def _positive(text: str) -> int:
     return _whole(text, 1)
 
@@ -253,6 +265,16 @@ def _whole(text: str, low: int) -> int:
     if not text.isdecimal() or int(text) < low:
         raise argparse.ArgumentTypeError(f"{text!r} must be a whole number, {low} or more")
     return int(text)
+
+
+def _above_zero(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0.0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} must be a number above 0")
+    return value
 
 
 def _share(text: str) -> float:

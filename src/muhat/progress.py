@@ -17,6 +17,15 @@ def progress() -> Iterator[Callable[[str], None]]:
         yield lambda text: None
         return
     try:
-        yield lambda text: print(f"{_ERASED}{text}", end="", file=screen, flush=True)
+        yield lambda text: print(f"{_ERASED}{printable(text)}", end="", file=screen, flush=True)
     finally:
         print(_ERASED, end="", file=screen, flush=True)
+
+
+def printable(text: str) -> str:
+    r"""Text without signs that move the cursor or break a line, and without halves of characters.
+
+    >>> printable("a\x1b[31mb\nc")
+    'a�[31mb�c'
+    """
+    return "".join(sign if sign.isprintable() else "�" for sign in text)

@@ -5,27 +5,31 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
+from html.parser import HTMLParser
 from io import StringIO
 from pathlib import Path
 
 import numpy as np
 import pytest
 from browser import Browser, require_chromium
+from scipy import stats
+from table_files import opened, run, write
 
 import muhat as mh
 from muhat.command_line import main
-from muhat.files.compare import compare, holm, relative_size
-from muhat.files.samples import Sample
-from muhat.files.sheets import Reading, read_sheet, sampled
+from muhat.files import differences, summaries
+from muhat.files.compare import relative_size
+from muhat.files.pairs import pair_changes
+from muhat.files.reasons import reasons
+from muhat.files.rows import Sample
+from muhat.files.summaries import summarised
 
 NAMES = ("age", "height", "weight")
 
 
-def write(path, X, names=NAMES, delimiter=","):
-    lines = [delimiter.join(names)] if names else []
-    lines += [delimiter.join(f"{value:.6g}" for value in row) for row in X]
-    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return str(path)
+def rounded(X):
+    return [[f"{value:.6g}" for value in row] for row in X]
 
 
 @pytest.fixture(scope="module")
@@ -35,13 +39,16 @@ def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("files")
     A, B, C = (rng.normal(size=(n, 3)) * [10.0, 1.0, 5.0] + 50.0 for n in (80, 60, 70))
     B[:, 2] = 50 + 3 * (B[:, 2] - 50)
-    return [write(folder / f"{name}.csv", X) for name, X in zip("abc", (A, B, C), strict=True)]
+    return [write(folder / f"{name}.csv", rounded(X), NAMES) for name, X in zip("abc", (A, B, C), strict=True)]
 
 
-def run(capsys, *arguments):
-    code = main(list(arguments))
-    out, err = capsys.readouterr()
-    return code, out, err
+def found_in(capsys, *arguments):
+    """What ``muhat compare --json`` finds."""
+    return json.loads(run(capsys, "compare", *arguments, "--json")[1])
+
+
+def named(found):
+    return {column["name"] for column in found["columns"] if column["differs"]}
 
 
 # ------------------------------------------------------------------------------------------------------------ findings
@@ -50,40 +57,57 @@ def run(capsys, *arguments):
 def test_a_difference_is_found_and_named_first(files, capsys):
     code, out, err = run(capsys, "compare", *files[:2])
     assert (code, err) == (1, "")
-    assert out.startswith("a.csv and b.csv differ (p = 0.0")
-    assert re.search(r"1 of 3 columns differ: weight \(\d", out)
+    assert out.startswith("a.csv and b.csv differ (p = ")
+    assert re.search(r"1 of 3 columns differs by itself: weight \(\d", out)
     assert out.index("* weight") < out.index("  age")
-    assert "columns standardised" in " ".join(out.split())
+    assert "All 80 and 60 rows were used." in out
 
 
-def test_no_difference_is_no_proof(files, capsys):
+def test_no_difference_is_not_a_proof(files, capsys):
     code, out, _ = run(capsys, "compare", files[0], files[2])
     assert code == 0
     assert out.startswith("No difference found between a.csv and c.csv")
-    assert "no proof" in out
+    assert "does not prove" in out
     assert "most unlike" not in out
 
 
-def test_json_holds_the_numbers_of_the_library(files, capsys):
-    code, out, _ = run(capsys, "compare", *files[:2], "--json", "--raw", "--resamples", "99", "--seed", "3")
-    found = json.loads(out)
+def test_json_holds_the_numbers_of_the_libraries(files, capsys):
+    found = found_in(capsys, *files[:2], "--raw", "--resamples", "99", "--seed", "3")
     X, Y = (np.loadtxt(path, delimiter=",", skiprows=1) for path in files[:2])
-    test = mh.mmd_test(X, Y, n_resamples=99, random_state=3, unbiased=True)
-    assert code == 1
-    assert (found["pvalue"], found["mmd_squared"], found["bandwidth"]) == (
-        test.pvalue,
-        test.statistic,
-        test.kernel.bandwidth,
-    )
-    rows = found["files"][0]["most_typical_rows"]
-    values = test.witness(X)
-    assert [row["line"] for row in rows] == (np.argsort(-values)[:5] + 2).tolist()
-    assert rows[0]["witness"] == pytest.approx(values.max(), rel=1e-12)
-    np.testing.assert_array_equal(rows[0]["values"], X[values.argmax()])
-    weight = next(column for column in found["columns"] if column["name"] == "weight")
-    single = mh.mmd_test(X[:, [2]], Y[:, [2]], n_resamples=99, random_state=3, unbiased=True)
-    assert weight["pvalue"] == single.pvalue
-    assert weight["means"] == pytest.approx([X[:, 2].mean(), Y[:, 2].mean()], rel=1e-12)
+    test = mh.mmd_test(X, Y, mh.Gaussian(), n_resamples=99, random_state=3, unbiased=True, scale=None)
+    together = found["all_columns_together"]
+    assert (together["pvalue"], together["kernel"]) == (test.pvalue, repr(test.kernel))
+    assert together["mmd_squared"] == pytest.approx(test.statistic, rel=1e-12)
+    assert [file["rows_in_file"] for file in found["files"]] == [80, 60]
+    assert [file["rows_used"] for file in found["files"]] == [80, 60]
+    for which, values in enumerate((test.witness(X), -test.witness(Y))):
+        rows = found["files"][which]["rows_most_unlike"]
+        assert [row["line"] for row in rows] == (np.argsort(-values)[:5] + 2).tolist()
+        assert rows[0]["witness"] == pytest.approx(values.max(), rel=1e-12)
+        np.testing.assert_array_equal(list(rows[0]["values"].values()), (X, Y)[which][values.argmax()])
+    weight = found["columns"][0]
+    assert (weight["name"], weight["kind"], weight["differs"]) == ("weight", "number", True)
+    smirnov, mood = stats.ks_2samp(X[:, 2], Y[:, 2]), stats.mood(X[:, 2], Y[:, 2])
+    assert weight["size"] == pytest.approx(smirnov.statistic)
+    assert weight["pvalue"] == pytest.approx(2 * min(smirnov.pvalue, mood.pvalue), rel=0.5)
+    assert weight["mean"] == pytest.approx([X[:, 2].mean(), Y[:, 2].mean()], rel=1e-12)
+    assert weight["standard_deviation"] == pytest.approx([X[:, 2].std(ddof=1), Y[:, 2].std(ddof=1)], rel=1e-12)
+    assert weight["largest"] == [X[:, 2].max(), Y[:, 2].max()]
+
+
+def test_reasons_name_rare_values():
+    x, colour, y = np.arange(99.0), np.array(["red"] * 99, dtype=object), np.zeros(99)
+    row = np.array([98.5]), np.array(["blue"], dtype=object), np.array([np.nan])
+    kinds = ("number", "category", "number")
+    other = [summarised(n, k, [r, c]) for n, k, r, c in zip("xcy", kinds, row, (x, colour, y), strict=True)]
+    sample = Sample(("x", "c", "y"), kinds, row, np.empty((1, 0)), np.array([2]), "line")
+    assert [(reason.column, reason.value, reason.side, reason.share) for reason in reasons(sample, 0, 1, other)] == [
+        ("x", 98.5, "high", 0.0),
+        ("c", "blue", "same", 0.0),
+        ("y", None, "missing", 0.0),
+    ]
+    low = reasons(replace(sample, values=(np.array([3.0]), colour, y)), 0, 1, other)
+    assert [(reason.column, reason.side, reason.share) for reason in low] == [("x", "low", 4 / 99)]
 
 
 def test_json_has_both_files(files, capsys):
@@ -93,51 +117,170 @@ def test_json_has_both_files(files, capsys):
     for file, path in zip(found, files[:2], strict=True):
         rows = np.loadtxt(path, delimiter=",", skiprows=1)
         assert file["rows_in_file"] == len(rows)
-        for row in file["most_typical_rows"]:
-            np.testing.assert_array_equal(row["values"], rows[row["line"] - 2])
+        for row in file["rows_most_unlike"]:
+            np.testing.assert_array_equal(list(row["values"].values()), rows[row["line"] - 2])
             assert row["witness"] > 0
 
 
 def test_units_do_not_matter_unless_asked(files, tmp_path, capsys):
     X, Y = (np.loadtxt(path, delimiter=",", skiprows=1) * [1000.0, 1.0, 1e-3] for path in files[:2])
-    other = [write(tmp_path / "a.csv", X), write(tmp_path / "b.csv", Y)]
-    found = [json.loads(run(capsys, "compare", *paths, "--json")[1]) for paths in (files[:2], other)]
+    other = [write(tmp_path / f"{name}.csv", rounded(Z), NAMES) for name, Z in (("a", X), ("b", Y))]
+    found = [found_in(capsys, *paths) for paths in (files[:2], other)]
+    sizes = [one["all_columns_together"]["size"] for one in found]
     assert found[0]["pvalue"] == found[1]["pvalue"]
-    assert found[0]["relative_size"] == pytest.approx(found[1]["relative_size"], rel=1e-4)  # six digits in the files
-    raw = json.loads(run(capsys, "compare", *other, "--json", "--raw")[1])
-    assert raw["relative_size"] != pytest.approx(found[0]["relative_size"], rel=0.1)
+    assert sizes[0] == pytest.approx(sizes[1], rel=1e-4)  # six digits in the files
+    assert found_in(capsys, *other, "--raw")["all_columns_together"]["size"] != pytest.approx(sizes[0], rel=0.1)
 
 
 def test_relative_size_is_the_share_of_the_squared_distance():
     rng = np.random.default_rng(1)
     X, Y = rng.normal(size=(12, 2)), rng.normal(size=(9, 2)) + 1
-    test = mh.mmd_test(X, Y, n_resamples=1, unbiased=True)
+    test = mh.mmd_test(X, Y, mh.Gaussian(), n_resamples=1, unbiased=True)
     k = test.kernel
     between = np.mean([k([x], [x])[0, 0] + k([y], [y])[0, 0] - 2 * k([x], [y])[0, 0] for x in X for y in Y])
     assert relative_size(test, X, Y) == pytest.approx(test.statistic / between, rel=1e-12)
-    assert relative_size(mh.mmd_test(X, X, n_resamples=1, unbiased=True), X, X) == 0.0
+    assert relative_size(mh.mmd_test(X, X, mh.Gaussian(), n_resamples=1, unbiased=True), X, X) == 0.0
+
+
+def mixed_rows(rng, n):
+    """Two numbers that go together, a category that goes with them, and gaps."""
+    x = rng.normal(size=n)
+    y = x + 0.5 * rng.normal(size=n)
+    colour = np.where(x + rng.normal(size=n) > 0, "red", "white")
+    return [
+        [f"{a:.4f}", None if gap else f"{b:.4f}", c]
+        for a, b, c, gap in zip(x, y, colour, rng.random(n) < 0.1, strict=True)
+    ]
+
+
+def altered(rng, rows, how):
+    rows = [list(row) for row in rows]
+    if how == "category":
+        for i in rng.choice(len(rows), len(rows) // 3, replace=False):
+            rows[i][2] = "red"
+    elif how == "missing":
+        for i in rng.choice(len(rows), len(rows) // 4, replace=False):
+            rows[i][1] = None
+    elif how == "dependence":
+        for row, other in zip(rows, rng.permutation([row[0] for row in rows]), strict=True):
+            row[0] = other
+    return rows
+
+
+@pytest.mark.parametrize("how", ["category", "missing", "dependence", "nothing"])
+def test_mixed_tables(how, tmp_path, capsys):
+    rng = np.random.default_rng(5)
+    A, B = mixed_rows(rng, 300), altered(rng, mixed_rows(rng, 300), how)
+    found = found_in(capsys, *[write(tmp_path / f"{n}.csv", X, ("x", "y", "colour")) for n, X in (("a", A), ("b", B))])
+    gaps = {column["name"] for column in found["columns"] if "missing" in column and column["missing"]["differs"]}
+    pairs = {tuple(name.split(" = ")[0] for name in pair["names"]) for pair in found["pairs"] if pair["differs"]}
+    assert found["differs"] == (how != "nothing")
+    assert named(found) == ({"colour"} if how == "category" else set())
+    assert gaps == ({"y"} if how == "missing" else set())
+    assert pairs == ({("x", "y"), ("x", "colour")} if how == "dependence" else set())
+    assert [file["rows_used"] for file in found["files"]] == [300, 300], "no row is left out for a gap"
+
+
+def test_the_level_is_kept():
+    """Of 200 pairs of samples of one distribution, at level 0.1, more than 34 findings have a chance of 0.1 %."""
+    rng = np.random.default_rng(0)
+
+    def finds():
+        columns = (
+            [rng.exponential(size=n).round(1) for n in (25, 60)],
+            [rng.integers(3, size=n).astype(str).astype(object) for n in (25, 60)],
+        )
+        pvalues = [
+            differences.column_pvalue(summarised("x", kind, values))
+            for kind, values in zip(("number", "category"), columns, strict=True)
+        ]
+        return np.array(pvalues) <= 0.1
+
+    assert (np.sum([finds() for _ in range(200)], axis=0) <= 34).all()
+
+
+@pytest.mark.slow
+def test_the_level_is_kept_as_a_whole(tmp_path, capsys):
+    """Of 25 pairs at level 0.2, more than 12 findings have a chance below 0.1 %."""
+    rng = np.random.default_rng(0)
+    count = 0
+    for _ in range(25):
+        paths = [write(tmp_path / f"{n}.csv", mixed_rows(rng, 60), ("x", "y", "colour")) for n in "ab"]
+        count += run(capsys, "compare", *paths, "--resamples", "99", "--level", "0.2")[0]
+    assert count <= 12
+
+
+def test_correlations_of_pairs_against_scipy():
+    rng = np.random.default_rng(0)
+    X, Y = (rng.normal(size=(n, 3)) @ rng.normal(size=(3, 3)) for n in (200, 150))
+    changes = pair_changes([("number", (X[:, j], Y[:, j])) for j in range(3)])
+    for change in changes:
+        expected = [stats.spearmanr(*Z[:, list(change.columns)].T).statistic for Z in (X, Y)]
+        np.testing.assert_allclose(change.correlations, expected, rtol=0, atol=1e-12)
+
+
+def test_pairs_keep_their_level_and_ignore_marginal_changes():
+    """Of 300 pairs of one dependence and other marginals, more than 32 p-values up to 0.05 have a chance of 0.1 %."""
+    rng = np.random.default_rng(1)
+    pvalues = []
+    for _ in range(300):
+        X, Y = (rng.normal(size=(n, 2)) @ [[1.0, 0.8], [0.0, 0.6]] for n in (120, 80))
+        Y = np.exp(3 * Y)
+        Y[rng.random(Y.shape) < 0.2] = np.nan
+        pvalues.append(pair_changes([("number", (X[:, j], Y[:, j])) for j in range(2)])[0].pvalue)
+    assert np.sum(np.array(pvalues) <= 0.05) <= 32
+
+
+def test_column_tests_against_their_oracles():
+    rng = np.random.default_rng(0)
+    x, y = rng.integers(9, size=70) * 1.0, rng.integers(9, size=45) ** 1.1
+    counts = summarised("x", "number", [x, y]).counts
+    assert differences.smirnov_pvalue(counts) == pytest.approx(stats.ks_2samp(x, y, method="exact").pvalue, rel=1e-10)
+    large = [np.repeat(x, 40), np.repeat(y, 40)]
+    assert differences.smirnov_pvalue(counts * 40) == pytest.approx(stats.ks_2samp(*large, method="asymp").pvalue)
+    draws = stats.permutation_test((x, y), mood_statistic, n_resamples=4000, rng=1, permutation_type="independent")
+    assert differences.mood_pvalue(counts) == pytest.approx(draws.pvalue, abs=4 * np.sqrt(0.25 / 4000))
+    pvalue = differences.categories_pvalue(np.array([[50, 30, 20], [40, 45, 15]]))
+    assert pvalue == pytest.approx(stats.chi2_contingency([[50, 30, 20], [40, 45, 15]]).pvalue)
+
+
+def mood_statistic(x, y, axis=-1):
+    ranks = stats.rankdata(np.concatenate([x, y], axis=axis), axis=axis)
+    size = ranks.shape[axis]
+    return np.sum((np.take(ranks, range(x.shape[axis]), axis=axis) - (size + 1) / 2) ** 2, axis=axis)
 
 
 def test_holm_against_its_definition():
     pvalues = np.random.default_rng(0).uniform(size=9) ** 3
     order = np.argsort(pvalues)
     expected = [min(1.0, max((9 - j) * pvalues[order[j]] for j in range(rank + 1))) for rank in range(9)]
-    np.testing.assert_allclose(holm(pvalues)[order], expected, rtol=1e-14)
+    np.testing.assert_allclose(differences.holm(pvalues)[order], expected, rtol=1e-14)
 
 
-@pytest.mark.slow
-def test_the_level_is_kept():
-    """Of 200 pairs of files from one distribution, at level 0.1, more than 34 findings have a chance of 0.1 %."""
+def test_the_engine_counts_as_numpy_does(tmp_path, monkeypatch):
+    """Tables that are too long for memory: the same moments and categories, and sizes to within a threshold's share."""
     rng = np.random.default_rng(0)
-
-    def finds():
-        samples = [
-            Sample("", "", ("x", "y"), rng.exponential(size=(n, 2)), np.arange(n), "line", n, 0) for n in (8, 15)
-        ]
-        found = compare(*samples, mh.Gaussian(), resamples=19, level=0.1, seed=int(rng.integers(2**31)))
-        return found.differs, bool(found.found)
-
-    assert (np.sum([finds() for _ in range(200)], axis=0) <= 34).all()
+    rows = [
+        [x, c, "" if g else i]
+        for i, (x, c, g) in enumerate(
+            zip(rng.normal(size=5000).round(3), rng.choice(list("abc"), 5000), rng.random(5000) < 0.1, strict=True)
+        )
+    ]
+    with opened(write(tmp_path / "t.csv", rows, ("x", "c", "i"))) as table:
+        columns = [(column,) for column in table.columns]
+        exact = list(summaries.summaries([table], columns))
+        monkeypatch.setattr(summaries, "MOST_EXACT_ROWS", 1000)
+        monkeypatch.setattr(summaries, "_QUANTILE_ROWS", 1000)
+        counted = list(summaries.summaries([table], columns))
+    for one, other in zip(exact, counted, strict=True):
+        assert (one.missing, one.present, one.counting) == (other.missing, other.present, other.counting)
+        for found, expected in zip(one.moments, other.moments, strict=True):
+            np.testing.assert_allclose(list(vars(found).values()), list(vars(expected).values()), rtol=1e-12)
+    assert exact[1].values.tolist() == counted[1].values.tolist()
+    np.testing.assert_array_equal(exact[1].counts, counted[1].counts)
+    for j in (0, 2):
+        below = [exact[j].counts[0][exact[j].values <= threshold].sum() for threshold in counted[j].values]
+        np.testing.assert_array_equal(counted[j].counts[0].cumsum(), below)
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "laplace"])
@@ -146,17 +289,33 @@ def test_columns_of_few_values_and_of_huge_scale(tmp_path, capsys, kernel):
     X, Y = (
         [[float(rng.random() < p), 1e200 * rng.normal(), 1e-200 * rng.normal()] for _ in range(40)] for p in (0.1, 0.9)
     )
-    paths = [write(tmp_path / "a.csv", X), write(tmp_path / "b.csv", Y)]
-    code, out, _ = run(capsys, "compare", *paths, "--json", "--kernel", kernel)
-    found = json.loads(out)
+    paths = [write(tmp_path / f"{name}.csv", Z, NAMES) for name, Z in (("a", X), ("b", Y))]
+    assert named(found_in(capsys, *paths, "--kernel", kernel)) == {"age"}
+
+
+def test_many_columns_and_few_rows_are_told_honestly(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(5, 60)), rng.normal(size=(5, 60)) + 9
+    paths = [write(tmp_path / f"{name}.csv", Z) for name, Z in (("a", X), ("b", Y))]
+    code, out, _ = run(capsys, "compare", *paths)
     assert code == 1
-    assert [column["name"] for column in found["columns"] if column["differs"]] == ["age"]
+    assert "Which columns differ cannot be told with this few rows." in out
+    X, Y = rng.normal(size=(80, 100)), rng.normal(size=(80, 100))
+    Y[:, :3] += 1
+    paths = [write(tmp_path / f"{name}.csv", Z) for name, Z in (("a", X), ("b", Y))]
+    assert named(found_in(capsys, *paths)) == {"column 1", "column 2", "column 3"}
 
 
-def test_too_few_resamples_for_so_many_columns_are_said(files, capsys):
-    out = run(capsys, "compare", *files[:2], "--resamples", "40")[1]
-    assert "take --resamples 59" in " ".join(out.split())
-    assert "--resamples" not in run(capsys, "compare", *files[:2], "--resamples", "59")[1]
+def test_rows_by_seconds_and_by_number(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    paths = [write(tmp_path / f"{name}.csv", rng.normal(size=(3000, 2)).round(3)) for name in "ab"]
+    found = found_in(capsys, *paths, "--seconds", "0.2", "--resamples", "9")
+    used = [file["rows_used_together"] for file in found["files"]]
+    assert used[0] == used[1] < 3000
+    assert [file["rows_used"] for file in found["files"]] == [3000, 3000]
+    assert "all columns together are compared in" in found["notes"][0]
+    out = run(capsys, "compare", *paths, "--rows", "50", "--resamples", "9")[1]
+    assert "All 3,000 and 3,000 rows were used for single columns, and 50 and 50 of them" in " ".join(out.split())
 
 
 # --------------------------------------------------------------------------------------------------------------- files
@@ -171,7 +330,8 @@ def test_columns_are_counted_on_a_terminal(files, monkeypatch, capsys):
     monkeypatch.setattr("sys.stderr", screen := Terminal())
     code = main(["compare", *files[:2], "--resamples", "9"])
     said = [text for text in screen.getvalue().split("\r\x1b[K") if text]
-    assert said == [f"column {j} of 3: {name}" for j, name in enumerate(NAMES, start=1)]
+    assert said[:2] == [f"{path}: reading" for path in files[:2]]
+    assert said[2:5] == [f"column {j} of 3: {name}" for j, name in enumerate(NAMES, start=1)]
     assert screen.getvalue().endswith("\r\x1b[K")
     assert (code, capsys.readouterr().out) == plain[:2]
 
@@ -180,17 +340,46 @@ def test_columns_are_matched_by_name(files, tmp_path, capsys):
     X, Y = (np.loadtxt(path, delimiter=",", skiprows=1) for path in files[:2])
     left = write(tmp_path / "a.csv", np.column_stack([X, X[:, 0]]), (*NAMES, "extra"))
     right = write(tmp_path / "b.csv", Y[:, ::-1], NAMES[::-1], delimiter=";")
-    code, out, _ = run(capsys, "compare", left, right, "--json")
-    found, expected = json.loads(out), json.loads(run(capsys, "compare", *files[:2], "--json")[1])
-    assert code == 1
+    found, expected = found_in(capsys, left, right), found_in(capsys, *files[:2])
     assert found["columns"] == expected["columns"]
-    assert found["notes"] == [f"{left}: left out, since only this file has them: 'extra'"]
+    assert found["notes"] == [f"{left}: left out, because only this file has them: 'extra'"]
 
 
 def test_some_columns_only(files, capsys):
-    code, out, _ = run(capsys, "compare", *files[:2], "--json", "--columns", "height", "age")
-    assert code == 0
-    assert json.loads(out)["files"][0]["columns"] == ["height", "age"]
+    def names(*options):
+        return sorted(column["name"] for column in found_in(capsys, *files[:2], *options)["columns"])
+
+    assert names("--columns", "height", "age") == ["age", "height"]
+    assert names("--columns", "*eight") == ["height", "weight"]
+    assert names("--exclude", "*eight") == ["age"]
+    assert names("--columns", "*e*", "--exclude", "height") == ["age", "weight"]
+    assert "has no such column; it has 'age'" in run(capsys, "compare", *files[:2], "--exclude", "w")[2]
+
+
+def test_columns_that_are_left_out_get_a_word(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    rows = [[i, 5, None, f"name {i}", f"${x:,.2f}", x] for i, x in enumerate(rng.uniform(1e3, 1e4, size=150))]
+    quoted = [[*row[:4], f'"{row[4]}"', row[5]] for row in rows]
+    names = ("id", "five", "empty", "who", "price", "x")
+    paths = [write(tmp_path / f"{name}.csv", quoted, names) for name in "ab"]
+    found = found_in(capsys, *paths)
+    assert [column["name"] for column in found["columns"]] == ["x"]
+    notes = "\n".join(found["notes"])
+    assert f"{paths[0]}: column 'price' holds texts such as '{rows[0][4]}'; write plain numbers" in notes
+    assert "column 'who' is left out: it holds 150 different texts" in notes
+    assert "all their values are missing: 'empty'" in notes
+    assert "one value only: 'five'" in notes
+    assert "count the rows (name them by --columns to use them): 'id'" in notes
+    assert found_in(capsys, *paths, "--columns", "id", "x")["columns"][0]["name"] == "id"
+
+
+def test_a_column_of_two_kinds(tmp_path, capsys):
+    paths = [
+        write(tmp_path / "a.csv", [[i, i % 3] for i in range(9)], "xy"),
+        write(tmp_path / "b.csv", [[i * i, "abc"[i % 3]] for i in range(9)], "xy"),
+    ]
+    assert f"it holds numbers in {paths[0]} and text such as 'a' in {paths[1]}" in found_in(capsys, *paths)["notes"][0]
+    assert "write the same kind of value in both files" in run(capsys, "compare", *paths, "--columns", "y")[2]
 
 
 def test_files_of_one_name_are_told_apart(files, tmp_path, capsys):
@@ -206,42 +395,16 @@ def test_all_formats_give_one_answer(files, tmp_path, capsys):
     paths = {suffix: [tmp_path / f"{name}.{suffix}" for name in "ab"] for suffix in ("npy", "parquet", "csv")}
     for i, Z in enumerate((X, Y)):
         np.save(paths["npy"][i], Z)
-        polars.DataFrame(dict(zip(NAMES, Z.T, strict=True)) | {"who": ["x"] * len(Z)}).write_parquet(
+        polars.DataFrame(dict(zip(NAMES, Z.T, strict=True)) | {"who": [[1.0]] * len(Z)}).write_parquet(
             paths["parquet"][i]
         )
-        write(paths["csv"][i], Z, names=None)
-    found = {suffix: json.loads(run(capsys, "compare", *map(str, both), "--json")[1]) for suffix, both in paths.items()}
-    assert len({found[suffix]["mmd_squared"] for suffix in paths}) == 1
+        write(paths["csv"][i], Z)
+    found = {suffix: found_in(capsys, *map(str, both)) for suffix, both in paths.items()}
+    assert len({one["all_columns_together"]["mmd_squared"] for one in found.values()}) == 1
+    assert len({one["pvalue"] for one in found.values()}) == 1
     assert found["csv"]["columns"][0]["name"] == "column 3"
-    assert "'who' is left out: it holds values of type String" in found["parquet"]["notes"][0]
-    assert "row" in found["npy"]["files"][0]["most_typical_rows"][0]
-
-
-def test_parquet_by_pandas_is_the_same(files, tmp_path, monkeypatch):
-    pandas = pytest.importorskip("pandas")
-    from muhat.files import binary_formats
-
-    frame = pandas.read_csv(files[0]).assign(who="x", flag=True)
-    frame.loc[3, "age"] = np.nan
-    frame.to_parquet(tmp_path / "a.parquet")
-    read = [read_sheet(str(tmp_path / "a.parquet"), Reading(rows=20))]
-    monkeypatch.setattr(binary_formats, "find_spec", lambda name: name == "pandas")
-    read.append(read_sheet(str(tmp_path / "a.parquet"), Reading(rows=20)))
-    np.testing.assert_array_equal(read[0].values, read[1].values)
-    assert read[0].names == read[1].names == (*NAMES, "flag")
-    assert list(read[0].text) == list(read[1].text) == ["who"]
-
-
-def test_a_sample_of_many_rows_is_fair_and_in_order(tmp_path):
-    path = write(tmp_path / "long.csv", np.arange(20_000.0)[:, None], ("x",))
-    sheet = read_sheet(path, Reading(rows=500, seed=1))
-    assert (sheet.total, sheet.values.shape) == (20_000, (500, 1))
-    np.testing.assert_array_equal(sheet.values[:, 0], sheet.lines - 2)
-    assert (np.diff(sheet.lines) > 0).all()
-    assert abs(sheet.values.mean() - 10_000) < 4 * 20_000 / np.sqrt(12 * 500)
-    draws = [sampled(iter(range(12)), 3, np.random.default_rng(seed)) for seed in range(2000)]
-    counts = np.bincount(np.concatenate(draws), minlength=12)
-    assert (np.abs(counts - 500) < 4.5 * np.sqrt(2000 * 0.25 * 0.75)).all()
+    assert "'who' is left out: it holds values of type DOUBLE[]" in found["parquet"]["notes"][0]
+    assert "row" in found["npy"]["files"][0]["rows_most_unlike"][0]
 
 
 # ------------------------------------------------------------------------------------------------------------- failures
@@ -252,8 +415,9 @@ BAD_PAIRS = {
     "header in one": (GOOD, "1,2\n3,4\n", "names its columns and .* does not; .*--no-header"),
     "two widths": ("1,2\n3,4\n", "1,2,3\n4,5,7\n", "b.csv have 2 and 3 columns; .*give both files a header"),
     "one row": (GOOD, "x,y\n1,2\n", "b.csv has 1 row; at least 2 are needed"),
-    "gaps everywhere": (GOOD, "x,y\n1,\n,2\n3,\n", "0 rows without missing values; column 'y' is missing in 2 of 3"),
-    "all rows equal": ("x\n1\n1\n", "x\n1\n1\n", "all rows are equal"),
+    "gaps everywhere": ("x,y\n,\n,\n", "x,y\n,\n,\n", "nothing is left .* all their values are missing: 'x', 'y'"),
+    "all rows equal": ("x\n1\n1\n", "x\n1\n1\n", "nothing is left to tell rows apart by; .* one value only: 'x'"),
+    "words alone": ("x\na\nb\n", GOOD, "nothing is left|no columns are left"),
 }
 
 
@@ -283,27 +447,18 @@ def test_too_many_rows_for_the_memory(files, capsys, monkeypatch):
     assert err.rstrip().endswith("take fewer by --rows")
 
 
-@pytest.mark.slow
-def test_the_hard_dependencies_are_enough_for_text(files):
-    """A subprocess in which the optional packages cannot be imported; the page needs them and says so at once."""
-    hide = (
-        "import sys; sys.modules.update(dict.fromkeys(['jinja2', 'matplotlib', 'rich', 'polars', 'pandas', 'dask']));"
-    )
-    light = "assert not [name for name in sys.modules if name.startswith('muhat.files')];"
-    code = f"{hide} import muhat; from muhat.command_line import main; {light} sys.exit(main(sys.argv[1:]))"
-    command = [sys.executable, "-c", code, "compare", *files[:2], "--resamples", "99"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 1, done.stderr
-    assert done.stdout.startswith("a.csv and b.csv differ")
-    page = Path(files[0]).parent / "page.html"
-    done = subprocess.run([*command, "--html", str(page)], capture_output=True, text=True, timeout=120, check=False)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert 'needs jinja2; pip install "muhat[reproduce]"' in done.stderr
-    assert not page.exists()
+@pytest.mark.parametrize("package", ["duckdb", "jinja2", "matplotlib"])
+def test_missing_packages_are_named(package, files, tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, package, None)
+    code, out, err = run(capsys, "compare", *files[:2], "--html", str(tmp_path / "page.html"))
+    assert (code, out) == (2, "")
+    assert f'needs {package}; pip install "muhat[files]"' in err
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="pipes of POSIX")
+@pytest.mark.slow
 def test_nobody_reads_on(files):
     reader, writer = os.pipe()
     os.close(reader)
@@ -344,14 +499,36 @@ def test_a_page_that_cannot_be_written(files, target, message, capsys):
     assert Path(files[0]).read_bytes() == before
 
 
-def test_names_are_text_not_markup(tmp_path):
+class Tags(HTMLParser):
+    """The elements of a page and its text."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.text = set(), ""
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.add(tag)
+        assert not [name for name, _ in attrs if name.startswith("on")]
+
+    def handle_data(self, data):
+        self.text += data
+
+
+@pytest.mark.skipif(os.name != "posix", reason="such names are not files there")
+def test_names_and_values_are_text_not_markup(tmp_path, page):
     rng = np.random.default_rng(0)
-    names = ("<b>x</b>", "cost in $ & $")
-    paths = [write(tmp_path / f"{name}.csv", rng.normal(size=(20, 2)), names) for name in "ab"]
-    main(["compare", *paths, "--html", str(tmp_path / "p.html"), "--resamples", "9"])
-    text = (tmp_path / "p.html").read_text(encoding="utf-8")
-    assert "<b>x" not in text
-    assert "cost in $ &amp; $" in text
+    script = "<script>alert(1)</script>"
+    rows = [[[x, f"<img src=x onerror=alert({int(x > 0)})>"] for x in rng.normal(size=40) + shift] for shift in (0, 3)]
+    paths = [
+        write(tmp_path / f"<b>{i}&.csv", part, (f"{script}$x$", '"<i>""c""</i>\x07"')) for i, part in enumerate(rows)
+    ]
+    target = tmp_path / "p.html"
+    main(["compare", *paths, "--html", str(target), "--resamples", "19"])
+    found = Tags(target.read_text(encoding="utf-8"))
+    assert found.tags <= Tags(page.read_text(encoding="utf-8")).tags
+    for text in (f"{script}$x$", '<i>"c"</i>�', "<img src=x onerror", "<b>0&.csv"):
+        assert text in found.text
 
 
 @pytest.fixture(scope="module")
@@ -368,5 +545,6 @@ def test_the_page_in_a_browser(browser, page, width):
     assert browser.requests == [page.resolve().as_uri()]
     assert browser.complaints == []
     assert browser.evaluate("document.documentElement.scrollWidth") <= width
-    assert browser.evaluate("document.querySelectorAll('figure svg').length") == 3
+    assert browser.evaluate("document.querySelectorAll('figure svg').length") == 1
+    assert browser.evaluate("document.querySelectorAll('.spark svg').length") == 3
     assert browser.evaluate("document.querySelector('h1').textContent") == "a.csv and b.csv differ"

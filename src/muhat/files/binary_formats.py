@@ -1,80 +1,95 @@
-"""NPY by numpy, and Parquet where polars or pandas is installed."""
+"""NPY by numpy, and Parquet by the engine."""
 
 from __future__ import annotations
 
-from importlib import import_module
-from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from muhat.files.sheets import Sheet, sampled_numbers
-from muhat.types import Array
+from muhat.files.database import Database
+from muhat.files.tables import Column, Kind, Table, unique_names
+
+_CELLS = 2**22  # cells of an array that are passed on at once
+
+_SIGNED = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
+_NUMBERS = (*_SIGNED, *(f"U{name}" for name in _SIGNED), "FLOAT", "DOUBLE", "DECIMAL")
+_DATES = ("DATE", "TIMESTAMP")
+_TEXTS = ("VARCHAR", "BOOLEAN", "ENUM", "UUID")
 
 
-def read_npy(path: str, limit: int, rng: np.random.Generator) -> Sheet:
-    """A sample of the rows of an array, of which no more is read."""
+def read_npy(path: str, local: Path, database: Database) -> Table:
+    """An array of one or two dimensions, passed on block by block."""
+    array = _array(path, local)
+    array = array.reshape(len(array), -1) if array.size else np.empty((0, 0))
+    if not array.size:
+        raise ValueError(f"{path} has no rows")
+    keys = [f"c{j}" for j in range(array.shape[1])]
+    relation = f"table_{local.stem}"
+    database.make_room(len(keys))
+    database.rows(f"CREATE TABLE {relation} ({', '.join(f'{key} DOUBLE' for key in keys)})")
+    step = max(_CELLS // array.shape[1], 1)
+    for start in range(0, len(array), step):
+        block = np.array(array[start : start + step].T, dtype=np.float64, order="C")
+        database.connection.register("block", dict(zip(keys, block, strict=True)))
+        database.rows(f"INSERT INTO {relation} SELECT * FROM block")
+        database.connection.unregister("block")
+    columns = tuple(Column(f"column {j}", "number", key) for j, key in enumerate(keys, start=1))
+    return Table(path, database, relation, columns, len(array), has_names=False)
+
+
+def _array(path: str, local: Path) -> Any:
     try:
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
-    except ValueError as error:
-        raise ValueError(f"{path} holds no array of numbers ({error}); save one by numpy.save") from error
+        array = np.load(local, mmap_mode="r", allow_pickle=False)
+    except Exception as error:  # a damaged header is a Python literal in error, in many ways
+        reason = " ".join(str(error).split())
+        raise ValueError(f"{path} does not hold an array of numbers ({reason}); save one by numpy.save") from error
     if array.dtype.kind not in "buif":
         raise ValueError(f"{path} holds values of type {array.dtype}; save real numbers by numpy.save")
     if array.ndim not in (1, 2):
         raise ValueError(f"{path} holds an array of shape {array.shape}; save one of two dimensions, rows and columns")
-    array = array.reshape(len(array), -1) if array.size else np.empty((0, 0))
-    names = tuple(f"column {j}" for j in range(1, array.shape[1] + 1))
-    chosen = sampled_numbers(len(array), limit, rng)
-    return _sheet(path, names, array[chosen].astype(np.float64), chosen, len(array), has_names=False)
+    return array
 
 
-def read_parquet(path: str, limit: int, rng: np.random.Generator) -> Sheet:
-    """A sample of the rows of the numeric columns."""
-    if find_spec("polars"):
-        return _by_polars(import_module("polars"), path, limit, rng)
-    if find_spec("pandas"):
-        return _by_pandas(import_module("pandas"), path, limit, rng)
-    raise ValueError(
-        f"{path} is a Parquet file, which polars or pandas can read; pip install polars, or save it as CSV"
-    )
+def read_parquet(path: str, local: Path, database: Database) -> Table:
+    """The columns of numbers, dates and short texts."""
+    import duckdb
 
-
-def _by_polars(polars: Any, path: str, limit: int, rng: np.random.Generator) -> Sheet:
+    relation = f"table_{local.stem}"
     try:
-        frame = polars.scan_parquet(path)
-        types = frame.collect_schema()
-        total = frame.select(polars.len()).collect().item()
-        numeric = [name for name, kind in types.items() if kind.is_numeric() or kind == polars.Boolean]
-        chosen = sampled_numbers(total, limit, rng)
-        number = "".join(types)  # longer than any name of a column
-        picked = frame.select(polars.col(numeric).cast(polars.Float64)).with_row_index(f"{number} row")
-        rows = picked.filter(polars.col(f"{number} row").is_in(chosen.tolist())).collect()
-    except polars.exceptions.PolarsError as error:
-        raise ValueError(f"{path} is a damaged Parquet file ({error}); write it anew") from error
-    text = {name: f"values of type {kind}" for name, kind in types.items() if name not in numeric}
-    return _sheet(path, tuple(numeric), rows.select(numeric).to_numpy(), chosen, total, True, text)
-
-
-def _by_pandas(pandas: Any, path: str, limit: int, rng: np.random.Generator) -> Sheet:
-    frame = pandas.read_parquet(path)
-    numeric = frame.select_dtypes(["number", "bool"])
-    chosen = sampled_numbers(len(frame), limit, rng)
-    text = {str(name): f"values of type {frame[name].dtype}" for name in frame.columns if name not in numeric.columns}
-    values = numeric.iloc[chosen].to_numpy(dtype=np.float64, na_value=np.nan)
-    return _sheet(path, tuple(map(str, numeric.columns)), values, chosen, len(frame), True, text)
-
-
-def _sheet(
-    path: str,
-    names: tuple[str, ...],
-    values: Array,
-    chosen: Any,
-    total: int,
-    has_names: bool,
-    text: dict[str, str] | None = None,
-) -> Sheet:
+        described = database.rows(f"DESCRIBE SELECT * FROM read_parquet('{local}')")
+        database.make_room(len(described))
+        names = unique_names([row[0] for row in described])
+        types = [str(row[1]) for row in described]
+        columns, expressions, unusable = [], [], {}
+        for j, (name, given, kind) in enumerate(zip(names, described, types, strict=True)):
+            found = _kind(kind)
+            if found is None:
+                unusable[name] = f"values of type {kind}"
+                continue
+            columns.append(Column(name, found, f"c{j}"))
+            expressions.append(f"{_cast(given[0], found)} AS c{j}")
+        selected = ", ".join(expressions) or "1 AS nothing"
+        database.rows(f"CREATE TABLE {relation} AS SELECT {selected} FROM read_parquet('{local}')")
+        total = database.rows(f"SELECT count(*) FROM {relation}")[0][0]
+    except duckdb.Error as error:
+        reason = " ".join(str(error).replace(str(local), path).split())[:200]
+        raise ValueError(f"{path} is a damaged Parquet file ({reason}); write it again") from error
     if not total:
         raise ValueError(f"{path} has no rows")
-    values = np.array(values, dtype=np.float64)
-    values[~np.isfinite(values)] = np.nan
-    return Sheet(path, names, values, chosen + 1, total, has_names, "row", text or {})
+    return Table(path, database, relation, tuple(columns), total, has_names=True, unusable=unusable)
+
+
+def _kind(kind: str) -> Kind | None:
+    if kind.startswith(_NUMBERS):
+        return None if kind.endswith("]") else "number"
+    if kind.startswith(_DATES):
+        return None if kind.endswith("]") else "date"
+    return "category" if kind.startswith(_TEXTS) and not kind.endswith("]") else None
+
+
+def _cast(name: str, kind: Kind) -> str:
+    quoted = '"' + name.replace('"', '""') + '"'
+    if kind == "number":
+        return f"{quoted}::DOUBLE"
+    return f"epoch({quoted}::TIMESTAMP)::DOUBLE" if kind == "date" else f"{quoted}::VARCHAR"

@@ -5,20 +5,23 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from muhat.files.compare import as_json as comparison_json
 from muhat.files.compare import compare
+from muhat.files.database import open_database
 from muhat.files.describe import as_json as description_json
 from muhat.files.describe import describe
-from muhat.files.samples import Sample, as_samples
-from muhat.files.sheets import Reading, read_sheet
+from muhat.files.matching import Matched, matched
+from muhat.files.opening import STANDARD_INPUT, read_table
+from muhat.files.tables import Reading
 from muhat.files.words import comparison_text, description_text
 from muhat.kernels.base import Kernel
 from muhat.kernels.radial import Gaussian, Laplace
+from muhat.progress import progress
 
 KERNELS: dict[str, Kernel] = {"gaussian": Gaussian(), "laplace": Laplace()}
 
@@ -43,47 +46,49 @@ def compare_files(
     resamples: int = 999,
     level: float = 0.05,
     raw: bool = False,
+    seconds: float = 10.0,
 ) -> int:
     """Compare two files; 0 if no difference was found, 1 if one was. See ``muhat compare --help``."""
     _check_target(output.html, paths)
-    (first, second), notes = _samples(paths, reading)
-    options: dict[str, Any] = {"resamples": resamples, "seed": reading.seed, "level": level, "raw": raw, "notes": notes}
-    with _bounded():
-        comparison = compare(first, second, KERNELS[kernel], **options)
+    options: dict[str, Any] = {"resamples": resamples, "level": level, "raw": raw, "seconds": seconds}
+    with _tables(paths, reading) as found:
+        comparison = compare(found, reading, KERNELS[kernel], **options)
     if output.html is not None:
         from muhat.files.pages import comparison_page
 
-        _write(output.html, comparison_page(comparison, raw))
-    print(_dumped(comparison_json(comparison)) if output.as_json else comparison_text(comparison, raw))
+        _write(output.html, comparison_page(comparison))
+    print(_dumped(comparison_json(comparison)) if output.as_json else comparison_text(comparison))
     return DIFFERENT if comparison.differs else SAME
 
 
 def describe_file(path: str, reading: Reading, output: Output, *, kernel: str = "gaussian", raw: bool = False) -> int:
     """Describe a file; 0. See ``muhat describe --help``."""
     _check_target(output.html, [path])
-    (sample,), notes = _samples([path], reading)
-    with _bounded():
-        description = describe(sample, KERNELS[kernel], raw=raw, notes=notes)
+    with _tables([path], reading) as found:
+        description = describe(found, reading, KERNELS[kernel], raw=raw)
     if output.html is not None:
         from muhat.files.pages import description_page
 
-        _write(output.html, description_page(description, raw))
-    print(_dumped(description_json(description)) if output.as_json else description_text(description, raw))
+        _write(output.html, description_page(description))
+    print(_dumped(description_json(description)) if output.as_json else description_text(description))
     return 0
 
 
 @contextmanager
-def _bounded() -> Iterator[None]:
-    """A refusal for want of memory says what helps here."""
+def _tables(paths: Sequence[str], reading: Reading) -> Iterator[Matched]:
+    """The tables in the files, in an engine that is closed when the block ends."""
+    if list(paths).count(STANDARD_INPUT) > 1:
+        raise ValueError("- stands for the standard input, which can be read once; name a file for the other table")
     try:
-        yield
+        with open_database() as database:
+            with progress() as say:
+                tables = []
+                for path in paths:
+                    say(f"{path}: reading")
+                    tables.append(read_table(path, database, reading))
+            yield matched(tables, reading)
     except MemoryError as error:
         raise ValueError(f"too many rows for the memory ({error}); take fewer by --rows") from error
-
-
-def _samples(paths: Sequence[str], reading: Reading) -> tuple[list[Sample], list[str]]:
-    sheets = [read_sheet(path, replace(reading, seed=reading.seed + i)) for i, path in enumerate(paths)]
-    return as_samples(sheets, reading.columns)
 
 
 def _dumped(found: dict[str, Any]) -> str:
@@ -92,6 +97,7 @@ def _dumped(found: dict[str, Any]) -> str:
 
 def _check_target(html: str | None, paths: Sequence[str]) -> None:
     """What would fail after the work is said before it, and no table is written over."""
+    import_module("duckdb")
     if html is None:
         return
     for package in ("jinja2", "matplotlib"):

@@ -1,4 +1,4 @@
-"""Do two files hold rows of one distribution, how much do they differ, and where?"""
+"""Do two tables hold rows of one distribution, how much do they differ, and where?"""
 
 from __future__ import annotations
 
@@ -9,11 +9,20 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import false_discovery_control
 
-from muhat.files.progress import progress
-from muhat.files.samples import Sample, kernel_json, moments, standardised
+from muhat.files.differences import column_pvalue, column_size, holm, missing_pvalue, smallest_pvalue
+from muhat.files.matching import Matched
+from muhat.files.pairs import LEAST_ROWS, MOST_COORDINATES, PairChange, pair_changes
+from muhat.files.reasons import Reason, reasons
+from muhat.files.rows import Sample, drawn_rows, rows_within
+from muhat.files.selection import used_columns
+from muhat.files.summaries import Summary
+from muhat.files.tables import Reading
 from muhat.inference.two_sample import MMDResult, mmd_test
 from muhat.kernels.base import Kernel
+from muhat.kernels.radial import Gaussian
+from muhat.progress import progress
 from muhat.types import Array
 
 TYPICAL = 5
@@ -22,114 +31,209 @@ TYPICAL = 5
 
 @dataclass(frozen=True, eq=False)
 class ColumnDifference:
-    """One column by itself: its test, the p-value after Holm's correction, the relative size, moments of both files."""
+    """One column by itself, of all rows.
 
-    name: str
-    test: MMDResult
+    ``adjusted_pvalue`` is corrected for all that was looked at, ``false_discovery`` for the columns alone (Benjamini
+    and Hochberg). ``missing_pvalue`` is of the shares of missing values, None where no value is missing.
+    """
+
+    summary: Summary
+    pvalue: float
     adjusted_pvalue: float
-    relative_size: float
-    means: tuple[float, float]
-    standard_deviations: tuple[float, float]
+    false_discovery: float
+    size: float
+    missing_pvalue: float | None
+    missing_adjusted_pvalue: float | None
+
+    @property
+    def name(self) -> str:
+        """The column's name."""
+        return self.summary.name
+
+
+@dataclass(frozen=True)
+class PairDifference:
+    """Two columns whose dependence was compared, by their labels."""
+
+    names: tuple[str, str]
+    pvalue: float
+    adjusted_pvalue: float
+    correlations: tuple[float, float]
 
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
     """What :func:`compare` found.
 
-    ``test`` is of all columns together, ``points`` are the rows as the kernel saw them, ``columns`` come most different
-    first, and ``typical`` holds the numbers of the rows of either sample that are most unlike the other.
+    ``pvalue`` is of the whole: a difference was found if it does not exceed ``level``. ``test`` is of all columns
+    together in the rows of ``samples``; ``columns`` come most different first, and so do ``pairs``. ``typical`` holds
+    the numbers of the rows of either sample that are most unlike the other table.
     """
 
+    names: tuple[str, str]
+    paths: tuple[str, str]
+    totals: tuple[int, int]
     samples: tuple[Sample, Sample]
-    points: tuple[Array, Array]
+    pvalue: float
     test: MMDResult
     relative_size: float
     columns: tuple[ColumnDifference, ...]
+    pairs: tuple[PairDifference, ...]
     typical: tuple[NDArray[np.int64], NDArray[np.int64]]
     level: float
+    columns_can_be_told: bool
     notes: tuple[str, ...]
 
     @property
     def differs(self) -> bool:
         """Whether a difference was found at the level."""
-        return self.test.pvalue <= self.level
+        return self.pvalue <= self.level
 
     @property
     def found(self) -> list[ColumnDifference]:
         """The columns that differ by themselves."""
         return [column for column in self.columns if column.adjusted_pvalue <= self.level]
 
+    @property
+    def found_missing(self) -> list[ColumnDifference]:
+        """The columns in which the shares of missing values differ."""
+        adjusted = [(column, column.missing_adjusted_pvalue) for column in self.columns]
+        return [column for column, pvalue in adjusted if pvalue is not None and pvalue <= self.level]
+
+    @property
+    def found_pairs(self) -> list[PairDifference]:
+        """The pairs of columns whose dependence changed."""
+        return [pair for pair in self.pairs if pair.adjusted_pvalue <= self.level]
+
+    @property
+    def rows_stand_out(self) -> bool:
+        """Whether rows are worth showing: where all columns together show a difference."""
+        return self.differs and self.test.pvalue <= self.level
+
     def witnesses(self, which: int) -> Array:
         """The witness at the typical rows of one sample; positive is more like that sample than like the other."""
-        values = self.test.witness(self.points[which][self.typical[which]])
+        values = self.test.witness(self.samples[which].points[self.typical[which]])
         return values if which == 0 else -values
+
+    def reasons(self, which: int) -> list[list[Reason]]:
+        """For each typical row of one sample, the values that are rare in the other table."""
+        by_name = {column.name: column.summary for column in self.columns}
+        ordered = [by_name[name] for name in self.samples[which].names]
+        return [reasons(self.samples[which], int(i), 1 - which, ordered) for i in self.typical[which]]
 
 
 def compare(
-    first: Sample,
-    second: Sample,
-    kernel: Kernel,
+    matched: Matched,
+    reading: Reading,
+    kernel: Kernel = Gaussian(),
     *,
     resamples: int = 999,
-    seed: int = 0,
     level: float = 0.05,
     raw: bool = False,
-    notes: Sequence[str] = (),
+    seconds: float = 10.0,
 ) -> Comparison:
-    r"""Test two samples as a whole, then column by column.
+    """Test two tables column by column, pair by pair and as a whole.
 
-    The statistic is the unbiased :math:`\mathrm{MMD}^2`, and the relative size
-    :math:`\mathrm{MMD}^2 / E\|\phi(x) - \phi(y)\|^2` in [0, 1]: the share of the squared distance between a row of one
-    sample and a row of the other that is due to the difference between the samples.
+    Three questions are asked: does a column or the share of its missing values differ (all rows), did the dependence of
+    a pair of columns change, and do the rows as a whole differ (both on a sample of the rows)? The p-value is the
+    smallest of the three answers, times three. Columns and pairs are named only where it does not exceed the level, and
+    after Holm's correction for the tests of their question, times two. The chance that anything is named wrongly stays
+    below the level: where no difference exists because of the first correction, and where one exists elsewhere because
+    of the second.
 
     Parameters
     ----------
-    first, second : Sample
-        With the same columns.
+    matched : Matched
+        Two tables and their columns.
+    reading : Reading
+        ``rows`` bounds the sample and ``seed`` draws it.
     kernel : Kernel
-        Its median bandwidth is found on the pooled rows, for single columns on those columns.
-    resamples, seed : int
-        Of the permutation tests.
+        Of the test of all columns together.
+    resamples : int
+        Of that test.
     level : float
         A p-value up to it counts as a difference.
     raw : bool
-        Leave the columns as they are; by default they get the pooled mean 0 and standard deviation 1.
-    notes : sequence of str
+        Leave columns of numbers as they are; by default they get the pooled mean 0 and standard deviation 1.
+    seconds : float
+        About how long the test of all columns together may take.
 
     Returns
     -------
     Comparison
     """
-    X, Y = (first.rows, second.rows) if raw else standardised(first.rows, second.rows)
-
-    def tested(x: Array, y: Array) -> MMDResult:
-        return mmd_test(x, y, kernel, resamples, seed, unbiased=True, scale=None)
-
-    def tested_alone(j: int) -> MMDResult:
-        say(f"column {j + 1} of {len(first.columns)}: {first.columns[j]}")
-        return tested(X[:, [j]], Y[:, [j]])
-
-    with warnings.catch_warnings(), progress() as say:
-        # Columns of few values are common, and nobody can choose their bandwidths here.
-        warnings.filterwarnings("ignore", 'bandwidth="median": more than half', UserWarning)
-        test = tested(X, Y)
-        tests = [tested_alone(j) for j in range(X.shape[1])]
-    adjusted = holm([single.pvalue for single in tests])
-    columns = [
-        _column(first, second, j, single, adjusted[j], relative_size(single, X[:, [j]], Y[:, [j]]))
-        for j, single in enumerate(tests)
-    ]
-    columns.sort(key=lambda column: (column.adjusted_pvalue, -column.relative_size))
+    with progress() as say:
+        used, notes = used_columns(matched, reading, say)
+        limit = reading.rows or rows_within(seconds, len(used))
+        first, second = samples = drawn_rows(matched, used, limit, reading.seed, raw)
+        say(f"all columns together: {len(first.points):,} and {len(second.points):,} rows")
+        with warnings.catch_warnings():
+            # Columns of few values are common, and nobody can choose their bandwidths here.
+            warnings.filterwarnings("ignore", 'bandwidth="median": more than half', UserWarning)
+            test = mmd_test(first.points, second.points, kernel, resamples, reading.seed, unbiased=True, scale=None)
+        say("pairs of columns")
+        changes = pair_changes(list(zip(first.kinds, zip(first.values, second.values, strict=True), strict=True)))
+    pvalue, columns, pairs = _adjusted(used, changes, test.pvalue)
+    (first_table, second_table), (n, m) = matched.tables, (table.total for table in matched.tables)
     return Comparison(
+        (matched.names[0], matched.names[1]),
+        (first_table.path, second_table.path),
+        (n, m),
         (first, second),
-        (X, Y),
+        pvalue,
         test,
-        relative_size(test, X, Y),
-        tuple(columns),
-        (_largest(test.witness(X)), _largest(-test.witness(Y))),
+        relative_size(test, first.points, second.points),
+        columns,
+        pairs,
+        (_largest(test.witness(first.points)), _largest(-test.witness(second.points))),
         level,
-        (*notes, *_too_few(resamples, len(columns), level)),
+        2 * len(used) * smallest_pvalue(n, m) <= level,
+        (*matched.notes, *notes, *_sampled(matched, samples), *_unpaired(first, second, changes)),
     )
+
+
+def _adjusted(
+    used: Sequence[Summary], changes: Sequence[PairChange], joint: float
+) -> tuple[float, tuple[ColumnDifference, ...], tuple[PairDifference, ...]]:
+    values = [column_pvalue(summary) for summary in used]
+    gappy = [j for j, summary in enumerate(used) if any(summary.missing)]
+    gaps = [missing_pvalue(used[j]) for j in gappy]
+    columns_holm = holm([*values, *gaps])
+    pairs_holm = holm([change.pvalue for change in changes])
+    smallest = [joint, float(columns_holm.min()), *([float(pairs_holm.min())] if changes else [])]
+    pvalue = min(1.0, len(smallest) * min(smallest))
+    named = np.maximum(pvalue, np.minimum(1.0, (len(smallest) - 1) * columns_holm))
+    discovery = false_discovery_control(values)
+    missing = dict(zip(gappy, zip(gaps, named[len(values) :], strict=True), strict=True))
+    columns = [
+        ColumnDifference(
+            summary,
+            values[j],
+            float(named[j]),
+            float(discovery[j]),
+            column_size(summary),
+            missing[j][0] if j in missing else None,
+            float(missing[j][1]) if j in missing else None,
+        )
+        for j, summary in enumerate(used)
+    ]
+    columns.sort(key=lambda c: (min(c.adjusted_pvalue, c.missing_adjusted_pvalue or 1.0), c.pvalue, -c.size))
+    pairs = [
+        PairDifference(
+            (_label(used, change, 0), _label(used, change, 1)),
+            change.pvalue,
+            float(max(pvalue, min(1.0, (len(smallest) - 1) * adjusted))),
+            change.correlations,
+        )
+        for change, adjusted in zip(changes, pairs_holm, strict=True)
+    ]
+    pairs.sort(key=lambda pair: pair.pvalue)
+    return pvalue, tuple(columns), tuple(pairs)
+
+
+def _label(used: Sequence[Summary], change: PairChange, which: int) -> str:
+    name, part = used[change.columns[which]].name, change.parts[which]
+    return f"{name} = {part}" if part else name
 
 
 def relative_size(test: MMDResult, X: Array, Y: Array) -> float:
@@ -138,78 +242,107 @@ def relative_size(test: MMDResult, X: Array, Y: Array) -> float:
     return float(np.clip(test.statistic / between, 0.0, 1.0)) if between > 0 else 0.0
 
 
-def holm(pvalues: Sequence[float]) -> Array:
-    """P-values adjusted so that the chance of any false finding stays below the level (Holm 1979).
-
-    >>> holm([0.01, 0.04, 0.03])
-    array([0.03, 0.06, 0.06])
-    """
-    values = np.asarray(pvalues)
-    order = np.argsort(values, kind="stable")
-    steps = np.maximum.accumulate(values[order] * np.arange(len(values), 0, -1)).clip(max=1.0)
-    adjusted = np.empty(len(values))
-    adjusted[order] = steps
-    return adjusted
-
-
-def _column(first: Sample, second: Sample, j: int, test: MMDResult, adjusted: float, size: float) -> ColumnDifference:
-    (mean_a, deviation_a), (mean_b, deviation_b) = moments(first.rows[:, j]), moments(second.rows[:, j])
-    means, deviations = (mean_a, mean_b), (deviation_a, deviation_b)
-    return ColumnDifference(first.columns[j], test, float(adjusted), size, means, deviations)
-
-
 def _largest(values: Array) -> NDArray[np.int64]:
     return np.argsort(-values, kind="stable")[:TYPICAL]
 
 
-def _too_few(resamples: int, columns: int, level: float) -> list[str]:
-    needed = int(np.ceil(columns / level)) - 1
-    if resamples >= needed:
-        return []
+def _sampled(matched: Matched, samples: Sequence[Sample]) -> list[str]:
     return [
-        f"{resamples} resamples cannot show which of {columns} columns differ at level {level:g}; "
-        f"take --resamples {needed}"
+        f"{table.path}: all columns together are compared in {len(sample.points):,} of {table.total:,} rows, drawn at "
+        "random; --seconds S or --rows N takes more"
+        for table, sample in zip(matched.tables, samples, strict=True)
+        if len(sample.points) < table.total
     ]
+
+
+def _unpaired(first: Sample, second: Sample, changes: Sequence[PairChange]) -> list[str]:
+    if changes or len(first.kinds) < 2:
+        return []
+    if min(len(first.points), len(second.points)) < LEAST_ROWS:
+        return [f"pairs of columns are compared where both files have {LEAST_ROWS} rows or more"]
+    return [f"pairs of columns are compared in tables of up to {MOST_COORDINATES:,} columns and categories"]
 
 
 def as_json(comparison: Comparison) -> dict[str, Any]:
     """What ``muhat compare --json`` prints."""
+    level = comparison.level
     return {
         "differs": comparison.differs,
-        "level": comparison.level,
-        "pvalue": comparison.test.pvalue,
-        "resamples": len(comparison.test.null_distribution),
-        "mmd_squared": comparison.test.statistic,
-        "relative_size": comparison.relative_size,
-        **kernel_json(comparison.test.kernel),
+        "level": level,
+        "pvalue": comparison.pvalue,
+        "all_columns_together": {
+            "pvalue": comparison.test.pvalue,
+            "resamples": len(comparison.test.null_distribution),
+            "mmd_squared": comparison.test.statistic,
+            "size": comparison.relative_size,
+            "kernel": repr(comparison.test.kernel),
+        },
         "files": [_file_json(comparison, which) for which in (0, 1)],
-        "columns": [
+        "columns": [_column_json(column, level) for column in comparison.columns],
+        "pairs": [
             {
-                "name": column.name,
-                "differs": column.adjusted_pvalue <= comparison.level,
-                "pvalue": column.test.pvalue,
-                "adjusted_pvalue": column.adjusted_pvalue,
-                "relative_size": column.relative_size,
-                "means": list(column.means),
-                "standard_deviations": list(column.standard_deviations),
+                "names": list(pair.names),
+                "differs": pair.adjusted_pvalue <= level,
+                "pvalue": pair.pvalue,
+                "adjusted_pvalue": pair.adjusted_pvalue,
+                "rank_correlations": list(pair.correlations),
             }
-            for column in comparison.columns
+            for pair in comparison.pairs[: max(100, len(comparison.found_pairs))]
         ],
         "notes": list(comparison.notes),
     }
 
 
+def _column_json(column: ColumnDifference, level: float) -> dict[str, Any]:
+    summary = column.summary
+    found: dict[str, Any] = {
+        "name": column.name,
+        "kind": summary.kind,
+        "differs": column.adjusted_pvalue <= level,
+        "pvalue": column.pvalue,
+        "adjusted_pvalue": column.adjusted_pvalue,
+        "false_discovery_rate": column.false_discovery,
+        "size": column.size,
+        "rows": list(summary.present),
+    }
+    if summary.moments:
+        for name in ("mean", "standard_deviation", "smallest", "largest"):
+            found[name] = [_or_none(getattr(moments, name)) for moments in summary.moments]
+    else:
+        totals = np.maximum(summary.counts.sum(axis=1), 1)
+        found["shares"] = [
+            {"value": str(text), "shares": (counts / totals).tolist()}
+            for text, counts in zip(summary.values[:20], summary.counts.T[:20], strict=True)
+        ]
+    if column.missing_pvalue is not None and column.missing_adjusted_pvalue is not None:
+        found["missing"] = {
+            "shares": list(summary.missing_shares),
+            "differs": column.missing_adjusted_pvalue <= level,
+            "pvalue": column.missing_pvalue,
+            "adjusted_pvalue": column.missing_adjusted_pvalue,
+        }
+    return found
+
+
+def _or_none(value: float) -> float | None:
+    return None if np.isnan(value) else value
+
+
 def _file_json(comparison: Comparison, which: int) -> dict[str, Any]:
     sample, chosen = comparison.samples[which], comparison.typical[which]
-    typical = [
-        {sample.place: int(sample.lines[i]), "witness": float(value), "values": sample.rows[i].tolist()}
-        for i, value in zip(chosen, comparison.witnesses(which), strict=True)
-    ]
+    reasons = comparison.reasons(which)
     return {
-        "path": sample.path,
-        "rows_in_file": sample.total,
-        "rows_used": len(sample.rows),
-        "rows_with_missing_values": sample.dropped,
-        "columns": list(sample.columns),
-        "most_typical_rows": typical,
+        "path": comparison.paths[which],
+        "rows_in_file": comparison.totals[which],
+        "rows_used": comparison.totals[which],
+        "rows_used_together": len(sample.points),
+        "rows_most_unlike": [
+            {
+                sample.place: int(sample.places[i]),
+                "witness": float(value),
+                "because": [reason.as_json() for reason in because],
+                "values": sample.row(i),
+            }
+            for i, value, because in zip(chosen, comparison.witnesses(which), reasons, strict=True)
+        ],
     }

@@ -12,17 +12,25 @@ from numpy.typing import NDArray
 from scipy.linalg import eigvalsh
 from scipy.stats import entropy
 
-from muhat.files.samples import Sample, kernel_json, moments, standardised
+from muhat.files.matching import Matched
+from muhat.files.rows import Sample, drawn_rows
+from muhat.files.selection import used_columns
+from muhat.files.summaries import Summary
+from muhat.files.tables import Reading
 from muhat.kernels.base import Kernel
 from muhat.kernels.radial import Gaussian
 from muhat.means.adaptive import AdaptiveKernelMean
 from muhat.means.base import BaseKernelMean
 from muhat.means.simple import KernelMean, ShrunkKernelMean
 from muhat.means.spectral import SpectralKernelMean
+from muhat.progress import progress
 from muhat.types import Array
 
 LITTLE = 0.01
 """A gain below it is not worth a dearer estimator."""
+
+ROWS = 1000
+"""How many rows the kernel means are fitted to by default."""
 
 THOUSANDS = 3000
 """From so many rows on the plain average is good enough."""
@@ -44,28 +52,20 @@ class EstimatorChoice:
     gain: float
 
 
-@dataclass(frozen=True)
-class ColumnSummary:
-    """One column in the units of the file."""
-
-    name: str
-    mean: float
-    standard_deviation: float
-    smallest: float
-    largest: float
-
-
 @dataclass(frozen=True, eq=False)
 class Description:
-    """What :func:`describe` found; ``typicality`` is the mean at each row, relative to its median over the rows.
+    """What :func:`describe` found: ``columns`` of all rows, and the kernel mean of the rows in ``sample``.
 
-    ``least_typical`` are the numbers of the rows where it is smallest, and ``points`` the rows as the kernel saw them.
+    ``typicality`` is the mean at each row, relative to its median over the rows, and ``least_typical`` are the numbers
+    of the rows where it is smallest.
     """
 
+    name: str
+    path: str
+    total: int
     sample: Sample
-    points: Array
     kernel: Kernel
-    columns: tuple[ColumnSummary, ...]
+    columns: tuple[Summary, ...]
     duplicates: int
     effective_rank: float
     estimators: tuple[EstimatorChoice, ...]
@@ -75,47 +75,55 @@ class Description:
     notes: tuple[str, ...]
 
 
-def describe(
-    sample: Sample,
-    kernel: Kernel = Gaussian(),
-    *,
-    raw: bool = False,
-    notes: Sequence[str] = (),
-) -> Description:
-    """Fit the mean estimators to the rows and say what each would gain.
+def describe(matched: Matched, reading: Reading, kernel: Kernel = Gaussian(), *, raw: bool = False) -> Description:
+    """Summarise all rows, fit the mean estimators to a sample of them and say what each would gain.
 
     Parameters
     ----------
-    sample : Sample
+    matched : Matched
+        One table and its columns.
+    reading : Reading
+        ``rows`` bounds the sample, by default 1,000, and ``seed`` draws it.
     kernel : Kernel, default Gaussian()
     raw : bool
-        Leave the columns as they are; by default they get mean 0 and standard deviation 1.
-    notes : sequence of str
+        Leave columns of numbers as they are; by default they get mean 0 and standard deviation 1.
 
     Returns
     -------
     Description
     """
-    points = sample.rows if raw else standardised(sample.rows)[0]
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", 'bandwidth="median": more than half', UserWarning)
-        resolved = kernel.resolve(points)
-    plain = KernelMean(resolved).fit(points)
-    estimators = estimated_gains(plain, points)
-    typicality = plain.mean_(points)
-    typicality /= np.median(typicality)
+    (table,) = matched.tables
+    with progress() as say:
+        used, notes = used_columns(matched, reading, say)
+        (sample,) = drawn_rows(matched, used, reading.rows or ROWS, reading.seed, raw)
+        say("kernel means")
+        points = sample.points
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", 'bandwidth="median": more than half', UserWarning)
+            resolved = kernel.resolve(points)
+        plain = KernelMean(resolved).fit(points)
+        estimators = estimated_gains(plain, points)
+        typicality = plain.mean_(points)
+        typicality /= np.median(typicality)
+    if len(points) < table.total:
+        notes.append(
+            f"{table.path}: kernel means are of {len(points):,} of {table.total:,} rows, drawn at random; "
+            "--rows N takes more"
+        )
     return Description(
+        matched.names[0],
+        table.path,
+        table.total,
         sample,
-        points,
         resolved,
-        tuple(_summary(name, values) for name, values in zip(sample.columns, sample.rows.T, strict=True)),
-        len(sample.rows) - len(np.unique(sample.rows, axis=0)),
+        tuple(used),
+        len(points) - len(np.unique(points, axis=0)),
         effective_rank(resolved(points)),
         estimators,
         typicality,
         np.argsort(typicality, kind="stable")[:SHOWN],
-        _advice(sample, estimators, int((typicality < FAR).sum())),
-        tuple(notes),
+        _advice(table.total, estimators, int((typicality < FAR).sum())),
+        (*matched.notes, *notes),
     )
 
 
@@ -161,15 +169,11 @@ def effective_rank(K: Array) -> float:
     return float(np.exp(entropy(eigenvalues)))
 
 
-def _summary(name: str, values: Array) -> ColumnSummary:
-    return ColumnSummary(name, *moments(values), float(values.min()), float(values.max()))
-
-
-def _advice(sample: Sample, estimators: Sequence[EstimatorChoice], far: int) -> str:
+def _advice(total: int, estimators: Sequence[EstimatorChoice], far: int) -> str:
     best = max(choice.gain for choice in estimators)
     chosen = next(choice for choice in estimators if choice.gain >= best - LITTLE)  # the cheapest comes first
-    if sample.total >= THOUSANDS:
-        advice = f"KernelMean, the plain average: of {sample.total:,} rows little is left to gain."
+    if total >= THOUSANDS:
+        advice = f"KernelMean, the plain average: of {total:,} rows little is left to gain."
     elif chosen.gain < LITTLE:
         advice = "KernelMean, the plain average: shrinkage would save less than an estimated 1 % of its squared error."
     else:
@@ -185,21 +189,32 @@ def _advice(sample: Sample, estimators: Sequence[EstimatorChoice], far: int) -> 
 
 def as_json(description: Description) -> dict[str, Any]:
     """What ``muhat describe --json`` prints."""
-    sample, chosen = description.sample, description.least_typical
+    sample = description.sample
     return {
-        "path": sample.path,
-        "rows_in_file": sample.total,
-        "rows_used": len(sample.rows),
-        "rows_with_missing_values": sample.dropped,
+        "path": description.path,
+        "rows_in_file": description.total,
+        "rows_used": len(sample.points),
         "duplicate_rows": description.duplicates,
-        "columns": [asdict(column) for column in description.columns],
-        **kernel_json(description.kernel),
+        "columns": [_column_json(summary) for summary in description.columns],
+        "kernel": repr(description.kernel),
         "effective_rank": description.effective_rank,
         "estimators": [asdict(choice) for choice in description.estimators],
         "least_typical_rows": [
-            {sample.place: int(sample.lines[i]), "typicality": float(description.typicality[i]), "values": row.tolist()}
-            for i, row in zip(chosen, sample.rows[chosen], strict=True)
+            {
+                sample.place: int(sample.places[i]),
+                "typicality": float(description.typicality[i]),
+                "values": sample.row(int(i)),
+            }
+            for i in description.least_typical
         ],
         "advice": description.advice,
         "notes": list(description.notes),
     }
+
+
+def _column_json(summary: Summary) -> dict[str, Any]:
+    found = {"name": summary.name, "kind": summary.kind, "missing": summary.missing[0], "distinct": summary.distinct}
+    if summary.kind != "category":
+        return found | asdict(summary.moments[0])
+    counts = zip(summary.values[:20], summary.counts[0][:20].tolist(), strict=True)
+    return found | {"counts": [{"value": str(text), "rows": rows} for text, rows in counts]}

@@ -1,126 +1,139 @@
-"""One self-contained page for a comparison or a description, in the dress of the reproduction report."""
+"""One self-contained page for a comparison or a description."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-import numpy as np
-from numpy.typing import NDArray
-
-from muhat.files.compare import Comparison
+from muhat.files.compare import ColumnDifference, Comparison
 from muhat.files.describe import Description
+from muhat.files.histograms import Histogram, histogram
 from muhat.files.pictures import comparison_pictures, description_pictures
-from muhat.files.samples import Sample
-from muhat.files.words import comparison_summary, description_summary, percent, seen_by
+from muhat.files.words import (
+    SUMMARY_HEAD,
+    comparison_summary,
+    correlations,
+    description_summary,
+    in_words,
+    percent,
+    pvalue_text,
+    reason_text,
+    shown_value,
+    summary_cells,
+)
 from muhat.report.page import Picture, Table, page_template
-from muhat.types import Array
+from muhat.progress import printable
 
+MOST_COLUMNS = 60
 _CELLS = 8
 
 
 @dataclass(frozen=True)
+class ColumnRow:
+    """A row of the table of columns: cells, whether the column was found to differ, and its histogram."""
+
+    cells: Sequence[str]
+    found: bool
+    histogram: Histogram
+
+
+@dataclass(frozen=True)
 class Page:
-    """What the template shows: the answer first, then facts, pictures, tables and notes."""
+    """What the template shows: the answer first, then columns, further tables, pictures and notes."""
 
     command: str
     title: str
     summary: Sequence[str]
-    facts: dict[str, str]
-    pictures: Sequence[Picture]
+    files: Sequence[str]
+    heads: Sequence[str]
+    columns: Sequence[ColumnRow]
+    more_columns: int
     tables: Sequence[Table]
+    pictures: Sequence[Picture]
     notes: Sequence[str]
 
 
 def render(page: Page) -> str:
     """The page as text."""
+    page = replace(page, notes=[printable(note) for note in page.notes])
     return page_template("page.html", "muhat.files").render(page=page, maker=page.command)
 
 
-def comparison_page(comparison: Comparison, raw: bool) -> str:
+def comparison_page(comparison: Comparison) -> str:
     """The page of ``muhat compare --html``."""
-    a, b = comparison.samples
-    test = comparison.test
-    facts = {
-        f"rows of {a.name}": f"{len(a.rows):,} of {a.total:,}",
-        f"rows of {b.name}": f"{len(b.rows):,} of {b.total:,}",
-        "p-value": f"{test.pvalue:.3g}",
-        "level": f"{comparison.level:g}",
-        "MMD": f"{np.sqrt(max(test.statistic, 0.0)):.3g}",
-        "relative size": percent(comparison.relative_size),
-        "resamples": f"{len(test.null_distribution):,}",
-    }
-    tables = [_columns(comparison)]
-    if comparison.differs:
-        for which, sample in enumerate((a, b)):
-            caption = f"Rows of {sample.name} most unlike {comparison.samples[1 - which].name}"
-            rows = comparison.typical[which]
-            tables.append(_rows(caption, sample, rows, comparison.witnesses(which), "witness"))
+    a, b = comparison.names
+    answer, *rest = comparison_summary(comparison)
+    gaps = any(column.missing_pvalue is not None for column in comparison.columns)
+    heads = ["column", "size", "p (adjusted)", *(["missing"] if gaps else []), a, b]
+    columns = [_column(comparison, column, gaps) for column in comparison.columns[:MOST_COLUMNS]]
+    more = len(comparison.columns) - len(columns)
+    tables = []
+    if comparison.found_pairs:
+        tables.append(_pairs(comparison))
+    if comparison.rows_stand_out:
+        tables += [_unlike(comparison, which) for which in (0, 1)]
+    title = f"{a} and {b}" + (" differ" if comparison.differs else ": no difference found")
+    pictures = comparison_pictures(comparison)
     return render(
-        Page(
-            "compare",
-            f"{a.name} and {b.name}" + (" differ" if comparison.differs else ": no difference found"),
-            comparison_summary(comparison),
-            facts,
-            comparison_pictures(comparison),
-            tables,
-            [*comparison.notes, seen_by(test.kernel, raw)],
-        )
+        Page("compare", title, [answer, *rest], [a, b], heads, columns, more, tables, pictures, comparison.notes)
     )
 
 
-def description_page(description: Description, raw: bool) -> str:
+def _column(comparison: Comparison, column: ColumnDifference, gaps: bool) -> ColumnRow:
+    summary = column.summary
+    missing = " → ".join(percent(share) for share in summary.missing_shares) if any(summary.missing) else ""
+    cells = [column.name, percent(column.size), pvalue_text(column.adjusted_pvalue), *([missing] if gaps else [])]
+    found = column in comparison.found or column in comparison.found_missing
+    return ColumnRow([*cells, in_words(summary, 0), in_words(summary, 1)], found, histogram(summary))
+
+
+def _pairs(comparison: Comparison) -> Table:
+    rows = [[*pair.names, correlations(pair), pvalue_text(pair.adjusted_pvalue)] for pair in comparison.found_pairs]
+    heads = ["column", "column", "correlation of ranks", "p (adjusted)"]
+    return Table("Pairs of columns whose dependence changed", heads, rows[:MOST_COLUMNS])
+
+
+def _unlike(comparison: Comparison, which: int) -> Table:
+    sample, other = comparison.samples[which], comparison.names[1 - which]
+    rows = [
+        [f"{sample.places[i]}", "; ".join(reason_text(reason, other) for reason in because) or "all columns together"]
+        for i, because in zip(comparison.typical[which], comparison.reasons(which), strict=True)
+    ]
+    heads = [sample.place, f"values that are rare in {other}"]
+    return Table(f"Rows of {comparison.names[which]} most unlike {other}", heads, rows)
+
+
+def description_page(description: Description) -> str:
     """The page of ``muhat describe --html``."""
-    sample = description.sample
-    facts = {
-        "rows": f"{len(sample.rows):,} of {sample.total:,}",
-        "columns": f"{len(sample.columns)}",
-        "repeated rows": f"{description.duplicates:,}",
-        "rows with missing values": f"{sample.dropped:,}",
-        "effective rank": f"{description.effective_rank:.1f} of {len(sample.rows) - 1}",
-    }
+    sample, chosen = description.sample, description.least_typical
+    shown = description.columns[:MOST_COLUMNS]
+    columns = [ColumnRow(summary_cells(summary), False, histogram(summary)) for summary in shown]
     estimators = [
         [choice.name, choice.estimator, percent(choice.gain), choice.choice] for choice in description.estimators
     ]
-    columns = [[c.name, c.mean, c.standard_deviation, c.smallest, c.largest] for c in description.columns]
-    chosen = description.least_typical
-    heads = ["estimator", "class", "squared error saved", "chosen by leave-one-out"]
+    typical = [
+        [
+            f"{sample.places[i]}",
+            float(description.typicality[i]),
+            *map(shown_value, list(sample.row(int(i)).values())[:_CELLS]),
+        ]
+        for i in chosen
+    ]
+    saved = ["estimator", "class", "squared error saved", "chosen by leave-one-out"]
     return render(
         Page(
             "describe",
-            sample.name,
+            description.name,
             description_summary(description),
-            facts,
-            description_pictures(description),
+            [description.name],
+            SUMMARY_HEAD,
+            columns,
+            len(description.columns) - len(shown),
             [
-                Table("What shrinkage would save: an estimate, by leave-one-out", heads, estimators),
-                Table("Columns", ["column", "mean", "standard deviation", "smallest", "largest"], columns),
-                _rows("Least typical rows", sample, chosen, description.typicality[chosen], "typicality"),
+                Table("What shrinkage would save: an estimate, by leave-one-out", saved, estimators),
+                Table("Least typical rows", [sample.place, "typicality", *sample.names[:_CELLS]], typical),
             ],
-            [*description.notes, seen_by(description.kernel, raw)],
+            description_pictures(description),
+            description.notes,
         )
     )
-
-
-def _columns(comparison: Comparison) -> Table:
-    a, b = comparison.samples
-    rows = [
-        [
-            column.name,
-            percent(column.relative_size),
-            column.adjusted_pvalue,
-            *(f"{column.means[i]:.4g} ± {column.standard_deviations[i]:.4g}".replace("-", "−") for i in (0, 1)),
-        ]
-        for column in comparison.columns
-    ]
-    stressed = frozenset((i, 0) for i, column in enumerate(comparison.columns) if column in comparison.found)
-    heads = ["column", "relative size", "p (Holm)", f"{a.name}, mean ± sd", f"{b.name}, mean ± sd"]
-    return Table("Column by column; bold: found at the level", heads, rows, stressed)
-
-
-def _rows(caption: str, sample: Sample, chosen: NDArray[np.int64], values: Array, what: str) -> Table:
-    rows = [
-        [f"{sample.lines[i]}", float(value), *map(float, sample.rows[i][:_CELLS])]
-        for i, value in zip(chosen, values, strict=True)
-    ]
-    return Table(caption, [sample.place, what, *sample.columns[:_CELLS]], rows)

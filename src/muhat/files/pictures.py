@@ -14,40 +14,20 @@ from muhat.report.drawing import figure, svg
 from muhat.report.page import Picture
 from muhat.types import Array
 
-FIRST, SECOND, FAINT = "#2563eb", "#d97706", "#9ca3af"
+FIRST, SECOND = "#2563eb", "#d97706"
 
-_BARS = 20
 _DOTS = 400
-_POINTS = 201
 
 
 def comparison_pictures(comparison: Comparison) -> list[Picture]:
-    """The columns as bars, the most different column, and the plane of most variance."""
-    pictures = [_column_bars(comparison)] if len(comparison.columns) > 1 else []
-    pictures.append(_most_different_column(comparison))
-    if len(comparison.columns) > 1:
-        pictures.append(_compared_plane(comparison))
-    return pictures
+    """The rows in the plane of most variance."""
+    return [_compared_plane(comparison)] if comparison.samples[0].points.shape[1] > 1 else []
 
 
 def description_pictures(description: Description) -> list[Picture]:
     """What each estimator saves, and the rows with the least typical marked."""
     pictures = [_gains(description)]
-    return [*pictures, _described_plane(description)] if description.points.shape[1] > 1 else pictures
-
-
-def _column_bars(comparison: Comparison) -> Picture:
-    shown = comparison.columns[:_BARS]
-    colours = [FIRST if column.adjusted_pvalue <= comparison.level else FAINT for column in shown]
-    sizes = [100 * column.relative_size for column in shown]
-    found = len(comparison.found)
-    return Picture(
-        _bars([column.name for column in shown], sizes, colours, "relative size of the difference, %"),
-        f"Relative size of the difference in {'the first ' if len(comparison.columns) > _BARS else ''}{len(shown)} "
-        "columns, each by itself. Blue: found at the level, after Holm's correction.",
-        f"{found} of {len(comparison.columns)} columns differ by themselves; the largest difference is in "
-        f"{shown[0].name}, {percent(shown[0].relative_size)}.",
-    )
+    return [*pictures, _described_plane(description)] if description.sample.points.shape[1] > 1 else pictures
 
 
 def _bars(names: list[str], sizes: list[float], colours: list[str], label: str) -> str:
@@ -66,44 +46,6 @@ def _plain(name: str) -> str:
     return (name if len(name) <= 28 else f"{name[:27]}…").replace("$", r"\$")
 
 
-def _most_different_column(comparison: Comparison) -> Picture:
-    name = comparison.columns[0].name
-    j = comparison.samples[0].columns.index(name)
-    values = [sample.rows[:, j] for sample in comparison.samples]
-    points = [points[:, j] for points in comparison.points]
-    grid = np.linspace(0, 1, _POINTS)
-    along = _between(np.concatenate(values), grid)
-    witness = comparison.columns[0].test.witness(_between(np.concatenate(points), grid)[:, None])
-    with figure(2, 1, width=8.0, height=4.2, sharex=True, height_ratios=(3, 2)) as (drawn, axes):
-        above, below = axes[:, 0]
-        edges = np.histogram_bin_edges(np.concatenate(values), bins=30)
-        for sample, column, colour in zip(comparison.samples, values, (FIRST, SECOND), strict=True):
-            shares = np.histogram(column, bins=edges)[0] * (100 / len(column))
-            above.stairs(shares, edges, color=colour, linewidth=1.8, label=_plain(sample.name))
-        above.set_ylabel("% of rows")
-        above.legend()
-        _filled_witness(below, along, witness)
-        below.set(xlabel=_plain(name), ylabel="witness")
-        return Picture(
-            svg(drawn),
-            f"The column {name}: its values in both files, and its witness function, which is above zero where "
-            f"{comparison.samples[0].name} has more rows.",
-            f"{name} has mean {comparison.columns[0].means[0]:.4g} in {comparison.samples[0].name} and "
-            f"{comparison.columns[0].means[1]:.4g} in {comparison.samples[1].name}.",
-        )
-
-
-def _between(values: Array, shares: Array) -> Array:
-    """Places along the range of some values; written so that huge ranges do not overflow."""
-    return values.min() * (1 - shares) + values.max() * shares
-
-
-def _filled_witness(ax: Any, along: Array, witness: Array) -> None:
-    ax.plot(along, witness, color=FAINT, linewidth=1)
-    ax.fill_between(along, witness, where=witness >= 0, color=FIRST, alpha=0.5, linewidth=0)
-    ax.fill_between(along, witness, where=witness <= 0, color=SECOND, alpha=0.5, linewidth=0)
-
-
 def _plane(points: Array) -> tuple[Array, Array]:
     """Coordinates in the plane of most variance, and the shares of the variance along them."""
     plane = PCA(2, svd_solver="full")  # others go by the covariance matrix, which rows far from 0 spoil
@@ -116,7 +58,7 @@ def _axis_labels(ax: Any, shares: Array) -> None:
 
 
 def _compared_plane(comparison: Comparison) -> Picture:
-    X, Y = comparison.points
+    X, Y = (sample.points for sample in comparison.samples)
     coordinates, shares = _plane(np.concatenate([X, Y]))
     rng = np.random.default_rng(0)
     with figure(width=8.0, height=4.6) as (drawn, axes):
@@ -124,14 +66,14 @@ def _compared_plane(comparison: Comparison) -> Picture:
         parts = (coordinates[: len(X)], coordinates[len(X) :])
         for which, (part, colour) in enumerate(zip(parts, (FIRST, SECOND), strict=True)):
             shown = rng.permutation(len(part))[:_DOTS]
-            name = _plain(comparison.samples[which].name)
+            name = _plain(comparison.names[which])
             ax.scatter(*part[shown].T, s=12, color=colour, alpha=0.55, linewidths=0, label=name)
-            if comparison.differs:
+            if comparison.rows_stand_out:
                 ring = part[comparison.typical[which]]
                 ax.scatter(*ring.T, s=70, facecolors="none", edgecolors=colour, linewidths=1.6)
         _axis_labels(ax, shares)
         ax.legend()
-        rings = " Rings mark the rows most unlike the other file, by all columns." if comparison.differs else ""
+        rings = " Rings mark the rows most unlike the other file, by all columns." if comparison.rows_stand_out else ""
         return Picture(
             svg(drawn),
             f"Rows of both files in the plane of most variance (at most {_DOTS} of each).{rings}",
@@ -151,7 +93,7 @@ def _gains(description: Description) -> Picture:
 
 
 def _described_plane(description: Description) -> Picture:
-    coordinates, shares = _plane(description.points)
+    coordinates, shares = _plane(description.sample.points)
     shown = np.random.default_rng(0).permutation(len(coordinates))[: 2 * _DOTS]
     with figure(width=8.0, height=4.6) as (drawn, axes):
         ax = axes[0, 0]

@@ -5,48 +5,116 @@ from __future__ import annotations
 from collections.abc import Sequence
 from shutil import get_terminal_size
 from textwrap import wrap
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from muhat.files.compare import Comparison
+from muhat.files.compare import ColumnDifference, Comparison, PairDifference
 from muhat.files.describe import Description
-from muhat.files.samples import Sample, kernel_json
-from muhat.kernels.base import Kernel
-from muhat.types import Array
+from muhat.files.reasons import Reason
+from muhat.files.rows import Sample, shown_date
+from muhat.files.summaries import Summary
+from muhat.progress import printable
 
-_COLUMNS = 12
+_ROWS = 12
 _WIDEST = 24
 _CELLS = 5
+_NAMED = 5
 
 
 def comparison_summary(comparison: Comparison) -> list[str]:
-    """The answer, its size, and the columns, a sentence or two each."""
-    (a, b), test = comparison.samples, comparison.test
-    splits = len(test.null_distribution)
-    rows = f"{len(a.rows):,} and {len(b.rows):,} rows"
+    """The answer, what shows it, and the rows that it rests on, a sentence or two each."""
+    a, b = comparison.names
+    found = f"p = {pvalue_text(comparison.pvalue)}, level {comparison.level:g}"
     if not comparison.differs:
         return [
-            f"No difference found between {a.name} and {b.name} (p = {test.pvalue:.3g}, level {comparison.level:g}).",
-            f"That is no proof that there is none: with {rows} a small one may go unseen.",
+            f"No difference found between {a} and {b} ({found}).",
+            _rows_used(comparison),
+            "This does not prove that there is none: a small one may go unseen.",
         ]
-    chance = round(test.pvalue * (splits + 1))
-    return [
-        f"{a.name} and {b.name} differ (p = {test.pvalue:.3g}, level {comparison.level:g}): of {splits + 1:,} ways to "
-        f"split the {rows} in two, {'only theirs is' if chance == 1 else f'{chance} are'} as different.",
-        f"The difference makes up {percent(comparison.relative_size)} of the squared distance between a row of one "
-        "and a row of the other (0 %: none, 100 %: nothing in common).",
-        _which_columns(comparison),
-    ]
+    sentences = [f"{a} and {b} differ ({found}).", _which_columns(comparison)]
+    sentences += [_missing(column) for column in comparison.found_missing[:_NAMED]]
+    if comparison.found_pairs:
+        sentences.append(_which_pairs(comparison))
+    if comparison.test.pvalue <= comparison.level:
+        sentences.append(_together(comparison))
+    return [*sentences, _rows_used(comparison)]
 
 
 def _which_columns(comparison: Comparison) -> str:
-    found, together = comparison.found, "It shows in all columns together."
-    if not found:
-        return f"No column differs by itself. {together}" if len(comparison.columns) > 1 else together
-    names = ", ".join(f"{column.name} ({percent(column.relative_size)})" for column in found[:_CELLS])
-    more = f" and {len(found) - _CELLS} more" if len(found) > _CELLS else ""
-    return f"By themselves {len(found)} of {len(comparison.columns)} columns differ: {names}{more}."
+    found, count = comparison.found, len(comparison.columns)
+    if found:
+        names = _listed([f"{column.name} ({percent(column.size)})" for column in found])
+        return f"{len(found)} of {plural(count, 'column')} {_verb(len(found))} by {_itself(len(found))}: {names}."
+    if not comparison.columns_can_be_told:
+        return "Which columns differ cannot be told with this few rows."
+    return "No single column can be named at this level."
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED} more" if len(names) > _NAMED else "")
+
+
+def _verb(count: int) -> str:
+    return "differs" if count == 1 else "differ"
+
+
+def _itself(count: int) -> str:
+    return "itself" if count == 1 else "themselves"
+
+
+def plural(count: int, noun: str) -> str:
+    """A count with its noun.
+
+    >>> plural(1, "row"), plural(2000, "row")
+    ('1 row', '2,000 rows')
+    """
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def _missing(column: ColumnDifference) -> str:
+    shares = " and ".join(percent(share) for share in column.summary.missing_shares)
+    return f"{column.name} is missing in {shares} of the rows."
+
+
+def _which_pairs(comparison: Comparison) -> str:
+    pairs = comparison.found_pairs
+    names = _listed([f"{pair.names[0]} and {pair.names[1]} ({correlations(pair)})" for pair in pairs])
+    return f"The dependence of {plural(len(pairs), 'pair')} of columns changed: {names}."
+
+
+def correlations(pair: PairDifference) -> str:
+    """The correlations of ranks before and after.
+
+    >>> correlations(PairDifference(("x", "y"), 0.0, 0.0, (0.5, -0.25)))
+    '0.50 → −0.25'
+    """
+    return " → ".join(f"{value:.2f}".replace("-", "−") for value in pair.correlations)
+
+
+def _together(comparison: Comparison) -> str:
+    return (
+        f"All columns together show it (p = {pvalue_text(comparison.test.pvalue)}): the difference makes up "
+        f"{percent(comparison.relative_size)} of the squared distance between a row of one and a row of the other."
+    )
+
+
+def _rows_used(comparison: Comparison) -> str:
+    totals = " and ".join(f"{total:,}" for total in comparison.totals)
+    used = [len(sample.points) for sample in comparison.samples]
+    if tuple(used) == comparison.totals:
+        return f"All {totals} rows were used."
+    together = " and ".join(f"{count:,}" for count in used)
+    return f"All {totals} rows were used for single columns, and {together} of them for columns together."
+
+
+def pvalue_text(pvalue: float) -> str:
+    """A p-value; below what numbers can hold, a bound.
+
+    >>> pvalue_text(0.0123456), pvalue_text(0.0)
+    ('0.0123', '< 1e-300')
+    """
+    return f"{pvalue:.3g}" if pvalue > 1e-300 else "< 1e-300"
 
 
 def percent(share: float) -> str:
@@ -56,92 +124,156 @@ def percent(share: float) -> str:
     ('12 %', '0 %', '0.04 %', '99.6 %')
     """
     shown = f"{100 * share:.1f}" if share > 0.99 else f"{100 * share:.2g}"
-    return f"{shown} %"
+    return f"{shown.removesuffix('.0')} %"
 
 
 def description_summary(description: Description) -> list[str]:
     """What the file holds, and the advice."""
-    sample = description.sample
-    columns = f"{len(sample.columns)} column{'' if len(sample.columns) == 1 else 's'}"
     repeat = "repeats" if description.duplicates == 1 else "repeat"
-    doubles = f"; {description.duplicates:,} {repeat} another" if description.duplicates else ""
-    return [f"{sample.name}: {len(sample.rows):,} rows of {columns}{doubles}.", f"Use {description.advice}"]
+    used = len(description.sample.points)
+    of_used = "" if used == description.total else f" of {used:,} rows drawn at random"
+    doubles = f"; {description.duplicates:,}{of_used} {repeat} another" if description.duplicates else ""
+    columns = plural(len(description.columns), "column")
+    return [f"{description.name}: {description.total:,} rows of {columns}{doubles}.", f"Use {description.advice}"]
 
 
-def comparison_text(comparison: Comparison, raw: bool) -> str:
+def comparison_text(comparison: Comparison) -> str:
     """All of it for a terminal."""
-    a, b = comparison.samples
     parts = [paragraph(comparison_summary(comparison)), _columns_table(comparison)]
     if comparison.differs:
-        for which, sample in enumerate((a, b)):
-            other = comparison.samples[1 - which].name
-            title = f"Rows of {sample.name} most unlike {other}"
-            parts.append(_rows_table(title, sample, comparison.typical[which], comparison.witnesses(which), "witness"))
-    parts.append(_notes([*comparison.notes, seen_by(comparison.test.kernel, raw)]))
-    return "\n\n".join(parts)
+        if comparison.found_pairs:
+            parts.append(_pairs_table(comparison))
+        if comparison.rows_stand_out:
+            parts += [_unlike_table(comparison, which) for which in (0, 1)]
+    parts.append(notes_text(comparison.notes))
+    return "\n\n".join(part for part in parts if part)
 
 
-def description_text(description: Description, raw: bool) -> str:
+def description_text(description: Description) -> str:
     """All of it for a terminal."""
-    sample = description.sample
+    sample, chosen = description.sample, description.least_typical
     head = ("estimator", "squared error saved", "chosen by leave-one-out")
     rows = [(choice.name, f"{percent(choice.gain)}", choice.choice) for choice in description.estimators]
-    ranks = f"Effective rank of the centred Gram matrix: {description.effective_rank:.1f} of {len(sample.rows) - 1}."
+    ranks = f"Effective rank of the centred Gram matrix: {description.effective_rank:.1f} of {len(sample.points) - 1}."
+    typical = [(f"{sample.places[i]:,}", f"{description.typicality[i]:.3g}", *_cells(sample, int(i))) for i in chosen]
     return "\n\n".join(
         [
             paragraph(description_summary(description)),
             table("What shrinkage would save (leave-one-out, an estimate)", head, rows, left=(0, 2)),
-            _summaries(description),
-            _rows_table(
-                "Least typical rows",
-                sample,
-                description.least_typical,
-                description.typicality[description.least_typical],
-                "typicality",
-            ),
+            _summaries_table(description.columns),
+            table("Least typical rows", (sample.place, "typicality", *sample.names[:_CELLS]), typical),
             paragraph([ranks, "Typicality: the mean at a row, relative to its median over the rows."]),
-            _notes([*description.notes, seen_by(description.kernel, raw)]),
+            notes_text(description.notes),
         ]
     )
 
 
-def seen_by(kernel: Kernel, raw: bool) -> str:
-    """The kernel, and what was done to the columns before."""
-    name, bandwidth = kernel_json(kernel).values()
-    scale = "as they are" if raw else "standardised to mean 0 and standard deviation 1 (--raw leaves them as they are)"
-    return f"{name.capitalize()} kernel of bandwidth {bandwidth:.3g}; columns {scale}"
+def in_words(summary: Summary, which: int) -> str:
+    """A column of one table in a few words: mean ± standard deviation, the middle dates, or the commonest values."""
+    if not summary.present[which]:
+        return "no values"
+    if summary.kind == "category":
+        shares = summary.counts[which] / summary.present[which]
+        first = np.argsort(-summary.counts.sum(axis=0), kind="stable")[:2]
+        return ", ".join(f"{_cut(str(summary.values[k]))} {percent(float(shares[k]))}" for k in first)
+    moments = summary.moments[which]
+    if summary.kind == "date":
+        return f"{shown_date(moments.smallest)} to {shown_date(moments.largest)}"
+    return f"{moments.mean:.4g} ± {moments.standard_deviation:.4g}".replace("-", "−")
 
 
 def _columns_table(comparison: Comparison) -> str:
-    a, b = comparison.samples
     rows = [
         (
-            f"{'*' if column.adjusted_pvalue <= comparison.level else ' '} {column.name}",
-            percent(column.relative_size),
-            f"{column.adjusted_pvalue:.3g}",
-            *(f"{column.means[i]:.4g} ± {column.standard_deviations[i]:.4g}" for i in (0, 1)),
+            f"{'*' if column in comparison.found else ' '} {column.name}",
+            percent(column.size),
+            pvalue_text(column.adjusted_pvalue),
+            _missing_shares(comparison, column),
+            *(in_words(column.summary, which) for which in (0, 1)),
         )
         for column in comparison.columns
     ]
-    head = ("column", "difference", "p (Holm)", f"{a.name}", f"{b.name}")
-    return table("Column by column, mean ± standard deviation", head, rows)
+    head: tuple[str, ...] = ("column", "size", "p (adjusted)", "missing", *comparison.names)
+    if not any(row[3] for row in rows):
+        head, rows = (*head[:3], *head[4:]), [(*row[:3], *row[4:]) for row in rows]
+    return table("Column by column: mean ± standard deviation, or the commonest values", head, rows)
 
 
-def _summaries(description: Description) -> str:
+def _missing_shares(comparison: Comparison, column: ColumnDifference) -> str:
+    if not any(column.summary.missing):
+        return ""
+    mark = "* " if column in comparison.found_missing else ""
+    return mark + " → ".join(percent(share) for share in column.summary.missing_shares)
+
+
+def _pairs_table(comparison: Comparison) -> str:
+    rows = [(*pair.names, correlations(pair), pvalue_text(pair.adjusted_pvalue)) for pair in comparison.found_pairs]
+    head = ("column", "column", "correlation of ranks", "p (adjusted)")
+    return table("Pairs of columns whose dependence changed", head, rows, left=(0, 1))
+
+
+def _unlike_table(comparison: Comparison, which: int) -> str:
+    sample, other = comparison.samples[which], comparison.names[1 - which]
+    found = zip(comparison.typical[which], comparison.reasons(which), strict=True)
     rows = [
-        (c.name, *(f"{value:.4g}" for value in (c.mean, c.standard_deviation, c.smallest, c.largest)))
-        for c in description.columns
+        (f"{sample.places[i]:,}", "; ".join(reason_text(reason, other) for reason in because) or "all together")
+        for i, because in found
     ]
-    return table("Columns", ("column", "mean", "standard deviation", "smallest", "largest"), rows)
+    title = f"Rows of {comparison.names[which]} most unlike {other}, and why"
+    return table(title, (sample.place, "values that are rare there"), rows, left=(0, 1))
 
 
-def _rows_table(title: str, sample: Sample, chosen: NDArray[np.int64], values: Array, what: str) -> str:
-    head = (sample.place, what, *sample.columns[:_CELLS])
-    rows = [
-        (f"{sample.lines[i]:,}", f"{value:.3g}", *(f"{cell:.4g}" for cell in sample.rows[i][:_CELLS]))
-        for i, value in zip(chosen, values, strict=True)
-    ]
-    return table(title, head, rows)
+def reason_text(reason: Reason, other: str) -> str:
+    """Why a row is unlike another table.
+
+    >>> reason_text(Reason("age", 93.0, 0.01, "high"), "b.csv")
+    'age = 93 (1 % as high)'
+    """
+    value = "missing" if reason.value is None else shown_value(reason.value)
+    share = "none" if reason.share == 0 else percent(reason.share)
+    words = {"low": "as low", "high": "as high", "same": "the same", "missing": "missing"}[reason.side]
+    return f"{reason.column} = {value} ({share} {words})"
+
+
+def shown_value(value: Any) -> str:
+    """A value in a table; long texts are cut."""
+    if value is None:
+        return "–"
+    return f"{value:.4g}" if isinstance(value, float) else _cut(str(value))
+
+
+def _cells(sample: Sample, i: int) -> list[str]:
+    return [shown_value(value) for value in list(sample.row(i).values())[:_CELLS]]
+
+
+def _summaries_table(columns: Sequence[Summary]) -> str:
+    rows = [summary_cells(summary) for summary in columns]
+    return table("Columns (all rows)", SUMMARY_HEAD, rows)
+
+
+SUMMARY_HEAD = ("column", "missing", "mean", "standard deviation", "smallest", "largest")
+
+
+def summary_cells(summary: Summary) -> tuple[str, ...]:
+    """A column of a single table."""
+    missing = percent(summary.missing_shares[0])
+    if summary.kind == "category":
+        return (summary.name, missing, in_words(summary, 0), f"{summary.distinct:,} values", "", "")
+    moments = summary.moments[0]
+    shown = shown_date if summary.kind == "date" else "{:.4g}".format
+    deviation = (
+        f"{moments.standard_deviation / 86400:.3g} days"
+        if summary.kind == "date"
+        else f"{moments.standard_deviation:.4g}"
+    )
+    return (
+        summary.name,
+        missing,
+        shown(moments.mean),
+        deviation,
+        shown(moments.smallest),
+        shown(moments.largest),
+    )
 
 
 def table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], left: Sequence[int] = (0,)) -> str:
@@ -153,30 +285,31 @@ def table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], left: 
       apple    180
       fig       40
     """
-    cut = [[_cut(cell) for cell in cells[:-1]] + [cells[-1]] for cells in ([head, *rows[:_COLUMNS]])]
+    cut = [[_cut(cell) for cell in cells[:-1]] + [printable(cells[-1])] for cells in ([head, *rows[:_ROWS]])]
     widths = [max(len(row[j]) for row in cut) for j in range(len(head))]
     lines = [
         "  ".join(f"{cell:{'<' if j in left else '>'}{widths[j]}}" for j, cell in enumerate(row)).rstrip()
         for row in cut
     ]
-    more = [f"… and {len(rows) - _COLUMNS} more (--json has all)"] if len(rows) > _COLUMNS else []
-    return "\n".join([title, *(f"  {line}" for line in [*lines, *more])])
+    more = [f"… and {len(rows) - _ROWS} more (--json has all)"] if len(rows) > _ROWS else []
+    return "\n".join([printable(title), *(f"  {line}" for line in [*lines, *more])])
 
 
 def _cut(cell: str) -> str:
+    cell = printable(cell)
     return cell if len(cell) <= _WIDEST else f"{cell[: _WIDEST - 1]}…"
 
 
 def paragraph(sentences: Sequence[str]) -> str:
     """Sentences, a line or more each, as wide as the terminal but no wider than is easy to read."""
-    width = max(40, min(100, get_terminal_size().columns))
-    return "\n".join(line for sentence in sentences for line in wrap(sentence, width))
+    return "\n".join(line for sentence in sentences for line in wrap(printable(sentence), _width()))
 
 
-def _notes(notes: Sequence[str]) -> str:
-    return "\n".join(["Notes", *(f"  {line}" for note in notes for line in _hanging(note))])
+def _width() -> int:
+    return max(40, min(100, get_terminal_size().columns))
 
 
-def _hanging(note: str) -> list[str]:
-    width = max(40, min(100, get_terminal_size().columns)) - 2
-    return wrap(f"- {note}", width, subsequent_indent="  ")
+def notes_text(notes: Sequence[str]) -> str:
+    """Notes as a list."""
+    lines = [line for note in notes for line in wrap(f"- {printable(note)}", _width() - 2, subsequent_indent="  ")]
+    return "\n".join(["Notes", *(f"  {line}" for line in lines)]) if lines else ""

@@ -1,0 +1,114 @@
+"""Open a file, whatever it is: CSV, NPY or Parquet, told apart by their first bytes; plain, compressed or a pipe."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import shutil
+import sys
+import zlib
+from pathlib import Path
+from typing import IO, cast
+
+from muhat.files.database import Database
+from muhat.files.tables import Reading, Table
+
+STANDARD_INPUT = "-"
+
+_OTHERS = {
+    b"PK": ("a zip archive, as Excel files and .npz are", "save the table as CSV, or the array by numpy.save"),
+    b"BZh": ("compressed by bzip2", "unpack it first: bunzip2 FILE"),
+    b"\xfd7zXZ": ("compressed by xz", "unpack it first: unxz FILE"),
+    b"\x28\xb5\x2f\xfd": ("compressed by zstd", "unpack it first: unzstd FILE"),
+    b"\xd0\xcf\x11\xe0": ("an old Excel file", "save the table as CSV"),
+    b"%PDF": ("a PDF", "export the table as CSV"),
+    **dict.fromkeys([b"<!", b"<?", b"<html"], ("HTML or XML", "export the table as CSV")),
+    **dict.fromkeys([b"{", b"[{", b"[["], ("JSON", "save the table as CSV")),
+    b"\x89HDF": ("an HDF5 file", "save the array by numpy.save"),
+    b"SQLite format": ("a database of SQLite", "export the table as CSV"),
+    b"ARROW1": ("an Arrow file", "save the table as Parquet"),
+}
+_START = 64
+
+
+def read_table(path: str, database: Database, reading: Reading) -> Table:
+    """Read a file into the database.
+
+    Parameters
+    ----------
+    path : str
+        A file or a pipe; ``-`` is the standard input.
+    database : Database
+    reading : Reading
+
+    Returns
+    -------
+    Table
+
+    Raises
+    ------
+    ValueError
+        In words for the person who has the file: which line, which column, what to do.
+    """
+    try:
+        with database.one_thread():
+            return _read(path, _local(path, database), database, reading)
+    except IsADirectoryError as error:
+        raise ValueError(f"{path} is a folder; name a file in it") from error
+    except OSError as error:
+        raise ValueError(f"{path} cannot be read: {error.strerror or error}") from error
+
+
+def _local(path: str, database: Database) -> Path:
+    """A file that can be read twice, under a name without signs that the engine would interpret."""
+    target = database.new_path(".table")
+    if path == STANDARD_INPUT:
+        _copy(sys.stdin.buffer, target)
+        return target
+    with open(path, "rb") as file:  # names what cannot be read
+        if not Path(path).is_file():
+            _copy(file, target)
+            return target
+    try:
+        target.symlink_to(os.path.abspath(path))
+    except OSError:  # some systems have no links
+        shutil.copyfile(path, target)
+    return target
+
+
+def _copy(source: IO[bytes], target: Path) -> None:
+    with open(target, "wb") as file:
+        shutil.copyfileobj(source, file)
+
+
+def _read(path: str, local: Path, database: Database, reading: Reading) -> Table:
+    with open(local, "rb") as file:
+        start = file.read(_START)
+    if start.startswith(b"\x1f\x8b"):
+        local = _unpacked(path, local, database)
+        with open(local, "rb") as file:
+            start = file.read(_START)
+    if start.startswith(b"\x93NUMPY"):
+        from muhat.files.binary_formats import read_npy
+
+        return read_npy(path, local, database)
+    if start.startswith(b"PAR1"):
+        from muhat.files.binary_formats import read_parquet
+
+        return read_parquet(path, local, database)
+    for magic, (kind, remedy) in _OTHERS.items():
+        if start.startswith(magic):
+            raise ValueError(f"{path} is {kind}; {remedy}")
+    from muhat.files.text_format import read_text
+
+    return read_text(path, local, database, reading)
+
+
+def _unpacked(path: str, local: Path, database: Database) -> Path:
+    target = database.new_path(".table")
+    try:
+        with gzip.open(local, "rb") as file:
+            _copy(cast(IO[bytes], file), target)
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise ValueError(f"{path} is a damaged gzip file ({error}); compress the table again") from error
+    return target

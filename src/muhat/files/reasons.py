@@ -1,0 +1,53 @@
+"""Why a row of one table is unlike the other table: the columns in which few rows there are as extreme."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from muhat.files.rows import Sample, cell
+from muhat.files.summaries import Summary
+
+MOST_REASONS = 3
+RARE = 0.1
+"""A value is a reason where at most this share of the other table's rows is as extreme."""
+
+
+@dataclass(frozen=True)
+class Reason:
+    """A value of a row, and the share of the other table's rows that are as low, as high or the same."""
+
+    column: str
+    value: Any
+    share: float
+    side: str
+
+    def as_json(self) -> dict[str, Any]:
+        """For programs."""
+        return {"column": self.column, "value": self.value, "side": self.side, "share_of_other_file": self.share}
+
+
+def reasons(sample: Sample, i: int, other: int, columns: Sequence[Summary]) -> list[Reason]:
+    """The rarest values of row i of a sample, as table ``other`` of the summaries sees them, the rarest first."""
+    found = []
+    for kind, values, summary in zip(sample.kinds, sample.values, columns, strict=True):
+        value = cell(kind, values[i])
+        share, side = _share(values[i], value is None, summary, other)
+        if share <= RARE:
+            found.append(Reason(summary.name, value, share, side))
+    return sorted(found, key=lambda reason: reason.share)[:MOST_REASONS]
+
+
+def _share(value: Any, is_gap: bool, summary: Summary, other: int) -> tuple[float, str]:
+    counts = summary.counts[other]
+    total = int(counts.sum()) + summary.missing[other]
+    if is_gap:
+        return summary.missing[other] / total, "missing"
+    if summary.kind == "category":
+        return int(counts[summary.values == value].sum()) / total, "same"
+    place = int(np.searchsorted(summary.values, value))
+    low, high = int(counts[: place + 1].sum()), int(counts[place:].sum())
+    return (low / total, "low") if low <= high else (high / total, "high")

@@ -1,0 +1,395 @@
+"""CSV as people have it: with a header or without, separated by commas, semicolons or tabs, with comments and gaps.
+
+A look at the first lines and one pass over the bytes decide how the engine is told to read the file. The engine never
+guesses: with fixed rules it refuses lines that have too many or too few cells.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from muhat.files.database import Database
+from muhat.files.tables import MISSING, Column, Kind, Place, Reading, Table, shortened, unique_names
+
+MOST_COLUMNS = 50_000
+LONGEST_LINE = 2**24
+
+_LOOK_LINES = 20
+_LOOK_CELLS = 200_000
+_CHUNK = 2**22
+_DELIMITERS = "\t;,"
+_QUOTED = re.compile(r'"(?:[^"]|"")*"')
+_COMMENT = re.compile(r"#([\s#!]|$)")
+_DATE = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d+)?)?)?(Z|[+-]\d\d(:?\d\d)?)?")
+_DRESSED = re.compile(r"[$€£¥]?\s?-?\d[\d,.' ]*\s?[%$€£¥]?")
+_MARKS = re.compile(r"[$€£¥%,' ]")
+_NULLS = sorted({form for word in MISSING for form in (word, word.upper(), word.capitalize(), word.title())} | {"NaN"})
+
+
+def read_text(path: str, local: Path, database: Database, reading: Reading) -> Table:
+    """Read a CSV file into the database; every line must have its width, and every number must be one."""
+    local, survey = _surveyed(path, local, database)
+    form = _look(path, local, survey)
+    database.make_room(form.width)
+    cells = _beginning(path, local, form, database)
+    if all(not (cell or "").strip() for row in cells for cell in row):
+        raise ValueError(f"{path} is empty; it should hold a row of values in each line")
+    has_names = is_header(cells[:2]) if reading.header is None else reading.header
+    names = unique_names(cells[0] if has_names else [None] * form.width)
+    rows = cells[has_names:]
+    if form.width == 1 and all(_is_spaced(row[0]) for row in rows):
+        raise ValueError(f"{path} has one column; separate its columns by commas, semicolons or tabs")
+    if not rows:
+        raise ValueError(f"{path} has a header and no rows; if the line holds numbers, say --no-header")
+    form = replace(form, has_names=has_names, decimal_comma=_decimal_comma(form.delimiter, rows))
+    guesses = [_guess([row[j] for row in rows], form.decimal_comma) for j in range(form.width)]
+    return _Load(path, local, database, form, survey, names, guesses).table()
+
+
+# ------------------------------------------------------------------------------------------------ bytes and first lines
+
+
+@dataclass(frozen=True)
+class _Survey:
+    """What one pass over the bytes finds: lines, lines that begin with #, and whether # stands elsewhere too."""
+
+    lines: int
+    hash_lines: int
+    hashes: int
+
+
+def _surveyed(path: str, local: Path, database: Database) -> tuple[Path, _Survey]:
+    """The file in UTF-8, rewritten if need be, and what a pass over it finds."""
+    with open(local, "rb") as file:
+        start = file.read(2)
+    if start in (b"\xff\xfe", b"\xfe\xff"):
+        local = _rewritten(path, local, "utf-16", database)
+    survey = _survey(path, local)
+    if survey is None:
+        survey = _survey(path, local := _rewritten(path, local, "cp1252", database))
+    assert survey is not None
+    return local, survey
+
+
+def _survey(path: str, local: Path) -> _Survey | None:
+    """None if the file is not in UTF-8."""
+    lines = hash_lines = hashes = 0
+    last, rest = b"\n", b""
+    with open(local, "rb") as file:
+        while chunk := file.read(_CHUNK):
+            if b"\0" in chunk:
+                raise ValueError(f"{path} is not text; save the table as CSV, or the array by numpy.save")
+            lines += chunk.count(b"\n")
+            hashes += chunk.count(b"#")
+            hash_lines += chunk.count(b"\n#") + (last == b"\n" and chunk.startswith(b"#"))
+            last = chunk[-1:]
+            if rest or not chunk.isascii():
+                text = rest + chunk
+                try:
+                    text.decode()
+                    rest = b""
+                except UnicodeDecodeError as error:
+                    if error.reason != "unexpected end of data":
+                        return None
+                    rest = text[error.start :]  # the last character is cut off
+    return None if rest else _Survey(lines + (last != b"\n"), hash_lines, hashes)
+
+
+def _rewritten(path: str, local: Path, encoding: str, database: Database) -> Path:
+    target = database.new_path(".table")
+    with (
+        open(local, encoding=encoding, errors="strict" if encoding == "utf-16" else "replace", newline="") as source,
+        open(target, "w", encoding="utf-8", newline="") as file,
+    ):
+        try:
+            while text := source.read(_CHUNK):
+                file.write(text)
+        except UnicodeError as error:
+            raise ValueError(f"{path} begins as UTF-16 and is damaged ({error}); save it as UTF-8") from error
+    return target
+
+
+@dataclass(frozen=True)
+class _Form:
+    """How the lines are to be read."""
+
+    delimiter: str
+    width: int
+    skipped: int
+    has_comments: bool
+    longest: int
+    has_names: bool = False
+    decimal_comma: bool = False
+
+    def options(self) -> str:
+        """The part of the engine's arguments that says so."""
+        comment = "comment='#', " if self.has_comments else "comment='', "
+        return (
+            f"auto_detect=false, delim='{self.delimiter}', quote='\"', escape='\"', {comment}"
+            f"skip={self.skipped}, strict_mode=true, null_padding=false, "
+            f"max_line_size={self.longest}, buffer_size={4 * self.longest}"
+        )
+
+
+def _look(path: str, local: Path, survey: _Survey) -> _Form:
+    with open(local, encoding="utf-8-sig", newline="") as file:
+        lines = [_bounded(path, number, file.readline(LONGEST_LINE)) for number in range(1, 2 * _LOOK_LINES)]
+    shown = [line for line in lines if line.strip() and not _COMMENT.match(line)][:_LOOK_LINES]
+    delimiter = delimiter_of(shown)
+    width = _widths(shown[:1], delimiter)[0] if shown else 1
+    if width > MOST_COLUMNS:
+        raise ValueError(f"{path}, line 1: {width:,} cells; a table may have up to {MOST_COLUMNS:,} columns")
+    first = next((i for i, line in enumerate(lines) if line.strip() and not _COMMENT.match(line)), 0)
+    leading = sum(line.startswith("#") for line in lines[:first])
+    # The engine cuts lines at a comment sign wherever it stands, so it is told of one only where none stands elsewhere.
+    later = survey.hash_lines > leading and survey.hashes == survey.hash_lines + _hashes_inside(lines[:first])
+    has_comments = later and all(_COMMENT.match(line) for line in lines if line.startswith("#"))
+    longest = min(max(8 * max(map(len, lines)), 2**21), LONGEST_LINE)
+    return _Form(delimiter, width, 0 if has_comments else first, has_comments, longest)
+
+
+def _hashes_inside(lines: Sequence[str]) -> int:
+    return sum(line.count("#") - line.startswith("#") for line in lines)
+
+
+def _bounded(path: str, number: int, line: str) -> str:
+    if len(line) == LONGEST_LINE:
+        raise ValueError(f"{path}, line {number}: more than {LONGEST_LINE:,} characters; is this a table in CSV?")
+    return line
+
+
+def _widths(lines: Sequence[str], delimiter: str) -> list[int]:
+    unquoted = _QUOTED.sub("", "".join(lines)).splitlines()
+    return [line.count(delimiter) + 1 for line in unquoted if line.strip()] or [1]
+
+
+def delimiter_of(lines: Sequence[str]) -> str:
+    r"""The separator by which the first lines have the same number of cells.
+
+    >>> delimiter_of(["x;y\n", "1,5;2,5\n"]), delimiter_of(["1,2\n", "3,4\n"]), delimiter_of(["x\ty\n"])
+    (';', ',', '\t')
+    """
+    for delimiter in _DELIMITERS:
+        widths = set(_widths(lines, delimiter))
+        if len(widths) == 1 and widths != {1}:
+            return delimiter
+    return max(_DELIMITERS, key="".join(lines[:1]).count)
+
+
+def _beginning(path: str, local: Path, form: _Form, database: Database) -> list[tuple[str | None, ...]]:
+    columns = ", ".join(f"'c{j}': 'VARCHAR'" for j in range(form.width))
+    count = max(_LOOK_CELLS // form.width, 2)
+    query = f"SELECT * FROM read_csv('{local}', {form.options()}, header=false, columns={{{columns}}}) LIMIT {count}"
+    return _checked(path, lambda: database.rows(query))
+
+
+def _checked(path: str, run: Any) -> Any:
+    """The engine's complaints in our words."""
+    import duckdb
+
+    try:
+        return run()
+    except duckdb.InvalidInputException as error:
+        raise ValueError(_complaint(path, str(error))) from error
+
+
+def _complaint(path: str, said: str) -> str:
+    line = re.search(r"Error on Line: (\d+)", said)
+    where = f"{path}, line {int(line[1]):,}" if line else path
+    widths = re.search(r"Expected Number of Columns: (\d+) Found: (\d+)", said)
+    if widths and "unterminated quote" not in said.lower():
+        return (
+            f"{where}: {widths[2]} cells, and {widths[1]} in the first row; give every row the same number of cells, "
+            "in quotation marks where one holds the separator"
+        )
+    if "quote" in said.lower():
+        return f"{where}: is a quotation mark not closed? Close it, or write two for one that is part of the text"
+    if "maximum line size" in said.lower():
+        return f"{where}: more than {LONGEST_LINE:,} characters; is this a table in CSV?"
+    reason = " ".join(said.split("Possible")[0].split())[:200]
+    return f"{where}: this is not CSV as we know it ({reason}); write the table again"
+
+
+# ---------------------------------------------------------------------------------------------------------------- cells
+
+
+def is_header(rows: Sequence[Sequence[str | None]]) -> bool:
+    """Whether the first row holds names: it is all text, counts the columns, or has text above a number.
+
+    >>> is_header([["age", "city"], ["31", "Rome"]]), is_header([["31", "Rome"], ["27", "Oslo"]])
+    (True, False)
+    >>> is_header([["0", "1", "2", "3"], ["3.5", "2.5", "1", "7"]])
+    True
+    """
+    if len(rows[0]) > 3 and list(rows[0]) in [[str(j + start) for j in range(len(rows[0]))] for start in (0, 1)]:
+        return True
+    texts = [_is_text(cell) for cell in rows[0]]
+    below = [_is_text(cell) for cell in rows[1]] if len(rows) > 1 else texts
+    return all(texts) or any(text and not other for text, other in zip(texts, below, strict=True))
+
+
+def _is_text(cell: str | None) -> bool:
+    return not _is_missing(cell) and not is_number(cell or "", True) and not _DATE.fullmatch((cell or "").strip())
+
+
+def _is_spaced(cell: str | None) -> bool:
+    parts = (cell or "").split()
+    return len(parts) > 1 and all(is_number(part, True) for part in parts)
+
+
+def _is_missing(cell: str | None) -> bool:
+    return cell is None or cell.strip().lower() in MISSING
+
+
+def is_number(cell: str, decimal_comma: bool) -> bool:
+    """Whether a cell holds a number.
+
+    >>> is_number("1,5", decimal_comma=True), is_number("1e3", False), is_number("12 kg", False)
+    (True, True, False)
+    """
+    try:
+        float(cell.replace(",", ".") if decimal_comma else cell)
+    except ValueError:
+        return False
+    return "_" not in cell
+
+
+def _decimal_comma(delimiter: str, rows: Sequence[Sequence[str | None]]) -> bool:
+    if delimiter == ",":
+        return False
+    cells = (cell for row in rows for cell in row if cell and "," in cell)
+    return any(is_number(cell, True) for cell in cells)
+
+
+@dataclass(frozen=True)
+class _Guess:
+    """What the first rows of a column look like; ``sure`` if no cell speaks against it."""
+
+    kind: Kind
+    sure: bool
+    hint: str = ""
+
+
+def _guess(column: Sequence[str | None], decimal_comma: bool) -> _Guess:
+    cells = [cell.strip() for cell in column if cell is not None and not _is_missing(cell)]
+    numbers = sum(is_number(cell, decimal_comma) for cell in cells)
+    if 2 * numbers >= len(cells):
+        return _Guess("number", numbers == len(cells))
+    if all(map(_DATE.fullmatch, cells)):
+        return _Guess("date", True)
+    dressed = [cell for cell in cells if _DRESSED.fullmatch(cell) and is_number(_MARKS.sub("", cell), True)]
+    return _Guess("category", True, dressed[0] if 2 * len(dressed) > len(cells) else "")
+
+
+# -------------------------------------------------------------------------------------------------------------- loading
+
+
+@dataclass(frozen=True)
+class _Load:
+    """From a file in UTF-8 to a table with the kinds of its columns."""
+
+    path: str
+    local: Path
+    database: Database
+    form: _Form
+    survey: _Survey
+    names: Sequence[str]
+    guesses: Sequence[_Guess]
+
+    @cached_property
+    def relation(self) -> str:
+        return f"table_{self.local.stem}"
+
+    def table(self) -> Table:
+        """The engine is told the types as guessed; where a cell does not fit, all are read as text and judged."""
+        import duckdb
+
+        kinds = [guess.kind for guess in self.guesses]
+        flaws: dict[str, str] = {}
+        if all(guess.sure for guess in self.guesses):
+            try:
+                self._create(kinds)
+            except (duckdb.ConversionException, duckdb.InvalidInputException) as error:
+                if "convert" not in str(error).lower():
+                    raise ValueError(_complaint(self.path, str(error))) from error
+                kinds, flaws = self._judged()
+        else:
+            kinds, flaws = self._judged()
+        total = self.database.rows(f"SELECT count(*) FROM {self.relation}")[0][0]
+        place, first = self._place(total)
+        columns = tuple(
+            Column(name, kind, f"c{j}") for j, (name, kind) in enumerate(zip(self.names, kinds, strict=True))
+        )
+        hints = {name: guess.hint for name, guess in zip(self.names, self.guesses, strict=True) if guess.hint}
+        options: dict[str, Any] = {"place": place, "first": first, "flaws": flaws, "hints": hints}
+        return Table(self.path, self.database, self.relation, columns, total, self.form.has_names, **options)
+
+    def _source(self, types: Sequence[str], nulls: Sequence[str]) -> str:
+        columns = ", ".join(f"'c{j}': '{kind}'" for j, kind in enumerate(types))
+        decimal = ", decimal_separator=','" if self.form.decimal_comma else ""
+        header = str(self.form.has_names).lower()
+        return (
+            f"read_csv('{self.local}', {self.form.options()}, header={header}, columns={{{columns}}}, "
+            f"nullstr={list(nulls)}{decimal})"
+        )
+
+    def _create(self, kinds: Sequence[Kind]) -> None:
+        types = [{"number": "DOUBLE", "date": "TIMESTAMP", "category": "VARCHAR"}[kind] for kind in kinds]
+        kept = {"date": "epoch({0})::DOUBLE", "category": _TEXT}
+        changed = [f"{kept[kind].format(f'c{j}')} AS c{j}" for j, kind in enumerate(kinds) if kind in kept]
+        selected = f"* REPLACE ({', '.join(changed)})" if changed else "*"
+        self.database.rows(f"CREATE TABLE {self.relation} AS SELECT {selected} FROM {self._source(types, _NULLS)}")
+
+    def _judged(self) -> tuple[list[Kind], dict[str, str]]:
+        """Read all as text, decide what each column holds by all of its cells, and turn it into that."""
+        texts, width = f"texts_{self.local.stem}", self.form.width
+        selected = ", ".join(f"{_TEXT.format(f'c{j}')} AS c{j}" for j in range(width))
+        source = self._source(["VARCHAR"] * width, [""])
+        _checked(self.path, lambda: self.database.rows(f"CREATE TABLE {texts} AS SELECT {selected} FROM {source}"))
+        total = self.database.rows(f"SELECT count(*) FROM {texts}")[0][0]
+        kinds: list[Kind] = []
+        flaws: dict[str, str] = {}
+        for j, name in enumerate(self.names):
+            kind, odd = self._kind(texts, f"c{j}")
+            kinds.append(kind)
+            if odd:
+                place, first = self._place(total)
+                flaws[name] = (
+                    f"{self.path}, {place} {first + odd[0]:,}, column {name!r}: {shortened(odd[1])} is not a number; "
+                    f"correct it, leave the cell empty, or leave the column out by --exclude"
+                )
+        converted = {"number": self._number("{0}"), "date": "epoch({0}::TIMESTAMP)::DOUBLE", "category": "{0}"}
+        selected = ", ".join(f"{converted[kind].format(f'c{j}')} AS c{j}" for j, kind in enumerate(kinds))
+        self.database.rows(f"CREATE TABLE {self.relation} AS SELECT {selected} FROM {texts} ORDER BY rowid")
+        self.database.rows(f"DROP TABLE {texts}")
+        return kinds, flaws
+
+    def _number(self, cell: str) -> str:
+        plain = f"replace({cell}, ',', '.')" if self.form.decimal_comma else cell
+        return f"try_cast({plain} AS DOUBLE)"
+
+    def _kind(self, texts: str, key: str) -> tuple[Kind, tuple[int, str] | None]:
+        number = self._number(key)
+        count, numbers, dates = self.database.rows(
+            f"SELECT count({key}), count({number}), count(try_cast({key} AS TIMESTAMP)) FROM {texts}"
+        )[0]
+        if 2 * numbers < count:
+            return ("date" if dates == count else "category"), None
+        if numbers == count:
+            return "number", None
+        odd = f"SELECT rowid, {key} FROM {texts} WHERE {key} IS NOT NULL AND {number} IS NULL ORDER BY rowid LIMIT 1"
+        return "number", self.database.rows(odd)[0]
+
+    def _place(self, total: int) -> tuple[Place, int]:
+        """Lines are counted where each row has one; otherwise rows are, from 1."""
+        before = self.form.skipped + self.form.has_names
+        whole = not self.form.has_comments and self.survey.lines == total + before
+        return ("line", before + 1) if whole else ("row", 1)
+
+
+_TEXT = f"CASE WHEN lower(trim({{0}})) NOT IN ({', '.join(map(repr, MISSING))}) THEN trim({{0}}) END"

@@ -1,0 +1,262 @@
+"""Reading tables: what is understood, what is refused, and in which words."""
+
+import gzip
+import io
+import os
+import re
+import sys
+
+import numpy as np
+import pytest
+from table_files import contents, opened, run, write
+
+from muhat.files.tables import MISSING
+
+X = np.random.default_rng(0).normal(size=(40, 3)).round(6) * [1.0, 20.0, 300.0]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "latin-1"])
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+def test_separators_and_encodings(encoding, delimiter, tmp_path):
+    lines = ["größe 1", "b"], ["1.5", "2"], [" 2.5 ", "-1e3"], ['"4"', "0"]
+    (tmp_path / "t.csv").write_text("\r\n".join(delimiter.join(line) for line in lines), encoding=encoding)
+    with opened(tmp_path / "t.csv") as table:
+        found = table.values(table.columns)
+        assert (table.place, table.first, table.total) == ("line", 2, 3)
+    assert list(found) == ["größe 1", "b"]
+    np.testing.assert_array_equal(np.column_stack(list(found.values())), [[1.5, 2], [2.5, -1000], [4, 0]])
+
+
+@pytest.mark.parametrize("delimiter", [";", "\t"])
+@pytest.mark.parametrize("other", ["2", "2.5"])
+def test_decimal_commas(delimiter, other, tmp_path):
+    path = write(tmp_path / "t.csv", [["1,5", other], ["-3,25", "4"]], ("a", "b"), delimiter)
+    found = contents(path)
+    np.testing.assert_array_equal(found["a"], [1.5, -3.25])
+    np.testing.assert_array_equal(found["b"], [float(other), 4])
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("a,b\n1,2\n", ["a", "b"]),
+        ("1,2\n3,4\n", ["column 1", "column 2"]),
+        ("a,,a\n1,2,3\n", ["a (column 1)", "column 2", "a (column 3)"]),
+        ("\n\na,b\n\n1,2\n\n", ["a", "b"]),
+        ("x\n1\n2\n", ["x"]),
+        ("0,1,2,3\n.5,.5,.5,1\n", ["0", "1", "2", "3"]),
+        ("# made by hand\n# , really\na,b\n1,2\n", ["a", "b"]),
+        ("a\x1b[31m,b\x07\n1,2\n", ["a�[31m", "b�"]),
+    ],
+)
+def test_names_of_columns(text, names, tmp_path):
+    (tmp_path / "t.csv").write_text(text)
+    assert list(contents(tmp_path / "t.csv")) == names
+
+
+def test_a_header_of_years_is_one_if_asked(tmp_path):
+    path = write(tmp_path / "t.csv", [[2019, 2020], [1, 2], [3, 4]])
+    assert len(contents(path)["column 1"]) == 3
+    assert contents(path, header=True)["2019"].tolist() == [1, 3]
+
+
+def test_kinds_of_columns(tmp_path):
+    rows = [[1.5, "Oslo", "2024-01-31", "true", "2024-01-31 12:00:00"], [None, "Rome, IT", "2024-02-01", "false", None]]
+    (tmp_path / "t.csv").write_text(
+        "x,city,day,flag,time\n" + "\n".join(",".join(f'"{c}"' if c else "" for c in row) for row in rows)
+    )
+    with opened(tmp_path / "t.csv") as table:
+        kinds = {column.name: column.kind for column in table.columns}
+        found = table.values(table.columns)
+    assert kinds == {"x": "number", "city": "category", "day": "date", "flag": "category", "time": "date"}
+    assert found["city"].tolist() == ["Oslo", "Rome, IT"]
+    np.testing.assert_array_equal(found["x"], [1.5, np.nan])
+    assert np.diff(found["day"]).tolist() == [86400.0]
+    assert found["time"][0] - found["day"][0] == 43200.0
+
+
+@pytest.mark.parametrize("word", [*sorted(MISSING), "NaN", " NA ", "inf", "-Infinity"])
+def test_missing_values(word, tmp_path):
+    rows = [[1.0, word, "a"], [2.0, 3.0, "b"], [2.0, 3.0, word]]
+    found = contents(write(tmp_path / "t.csv", rows, ("x", "y", "z")))
+    np.testing.assert_array_equal(found["y"], [np.nan, 3.0, 3.0])
+    assert found["z"].tolist() == ["a", "b", word if "inf" in word.lower() else None]
+
+
+@pytest.mark.parametrize("comment", ["# a, comment", "#"])
+def test_comment_lines(comment, tmp_path):
+    (tmp_path / "t.csv").write_text(f"{comment}\nx,y\n1,2\n{comment}\n3,4\n5,6\n")
+    np.testing.assert_array_equal(contents(tmp_path / "t.csv")["y"], [2, 4, 6])
+
+
+def test_a_sign_of_comments_within_lines_is_text(tmp_path):
+    (tmp_path / "t.csv").write_text("# note\ncolour,x\n#ff0000,1\n#00ff00,2\nred #2,3\nblue,4\n#0000ff,5\n")
+    assert contents(tmp_path / "t.csv")["colour"].tolist() == ["#ff0000", "#00ff00", "red #2", "blue", "#0000ff"]
+
+
+def test_lines_are_counted_where_rows_have_one_each(tmp_path):
+    (tmp_path / "t.csv").write_text('x,y\n1,"a\nb"\n2,c\n')
+    with opened(tmp_path / "t.csv") as table:
+        assert (table.place, table.first) == ("row", 1)
+
+
+def test_many_columns(tmp_path):
+    cells = 13_000
+    rows = np.arange(3 * cells).reshape(3, cells) % 1000 / 7
+    path = write(tmp_path / "t.csv", [[f"{x:.10f}" for x in row] for row in rows], [f"gene {j}" for j in range(cells)])
+    assert len((tmp_path / "t.csv").read_text().splitlines()[1]) > 131_072
+    with opened(path) as table:
+        assert len(table.columns) == cells
+        last = table.values(table.columns[-1:])[f"gene {cells - 1}"]
+    np.testing.assert_allclose(last, rows[:, -1], rtol=0, atol=1e-9)
+
+
+def test_gzip_pipes_and_standard_input(tmp_path, monkeypatch):
+    text = "x,city\n1,Oslo\n2,Bergen\n".encode("utf-16")
+    (tmp_path / "t.csv").write_bytes(text)
+    (tmp_path / "t.csv.gz").write_bytes(gzip.compress(text))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
+    paths = [tmp_path / "t.csv", tmp_path / "t.csv.gz", "-"]
+    if os.name == "posix":
+        reader, writer = os.pipe()
+        os.write(writer, text)
+        os.close(writer)
+        paths.append(f"/dev/fd/{reader}")
+    for path in paths:
+        found = contents(path)
+        assert found["x"].tolist() == [1, 2]
+        assert found["city"].tolist() == ["Oslo", "Bergen"]
+
+
+@pytest.mark.parametrize("name", ["a*.csv", "it's [1].csv", "a b;--.csv"])
+def test_awkward_file_names(name, tmp_path):
+    (tmp_path / "ab.csv").write_text("x\n7\n")
+    assert contents(write(tmp_path / name, [[1], [2]], ["x"]))["x"].tolist() == [1, 2]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="file names are bytes there")
+def test_a_file_name_that_is_not_text(tmp_path, capsys):
+    folder = os.fsencode(tmp_path)
+    for name, rows in ((b"\xff\x1b[31m.csv", X), (b"b.csv", X + 100)):
+        with open(os.path.join(folder, name), "w") as file:
+            np.savetxt(file, rows, delimiter=",")
+    paths = [os.fsdecode(os.path.join(folder, name)) for name in (b"\xff\x1b[31m.csv", b"b.csv")]
+    page = tmp_path / "p.html"
+    code, out, _ = run(capsys, "compare", *paths, "--html", str(page), "--resamples", "19")
+    assert code == 1
+    assert "��[31m.csv" in out
+    assert "\x1b" not in out
+    assert "��[31m.csv" in page.read_text(encoding="utf-8")
+
+
+NUMBERS = "".join(f"{i * 0.37 % 1},{i * 0.71 % 1}\n" for i in range(20))
+BAD_FILES = {
+    "empty": (b"", "is empty"),
+    "blank": (b"\n \n\n", "is empty"),
+    "header alone": (b"x,y\n", "has a header and no rows; .*--no-header"),
+    "a word among numbers": (f"x,y\n{NUMBERS}0.3,twelve\n".encode(), "line 22, column 'y': 'twelve' is not a number"),
+    "a word far down": (f"x,y\n{NUMBERS * 9000}.3,twelve\n".encode(), "line 180,002, column 'y': 'twelve' is not a"),
+    "ragged": (b"x,y\n1,2\n3,4,5\n", "line 3: 3 cells, and 2 in the first row; give every row the same number"),
+    "ragged at the end": (f"x,y\n{NUMBERS}1,2,3\n1\n".encode(), "line 22: 3 cells, and 2 in the first row"),
+    "short": (f"x,y\n{NUMBERS}1\n".encode(), "line 22: 1 cells, and 2 in the first row"),
+    "spaces": (b"1.0 2.0\n3.0 4.0\n", "separate its columns by commas, semicolons or tabs"),
+    "open quote": (b'x,y\n"1,2\n' + b"3,4\n" * 40_000, "quotation mark not closed"),
+    "bytes": (bytes(range(256)), "is not text; save the table as CSV"),
+    "UTF-16 without its mark": ("x,y\n1,2\n3,4\n".encode("utf-16-le"), "is not text"),
+    "half of UTF-16": ("x,y\n1,2\n3,4\n".encode("utf-16")[:-1], "begins as UTF-16 and is damaged"),
+    "Excel": (b"PK\x03\x04", "Excel files .* save the table as CSV"),
+    "JSON": (b'{"x": [1, 2], "y": [3, 4]}', "is JSON; save the table as CSV"),
+    "a page": (b"<!doctype html><table><tr><td>1</td></tr></table>", "is HTML or XML; export the table as CSV"),
+    "half a gzip": (gzip.compress(b"x\n1\n2\n")[:-9], "damaged gzip file .* compress the table again"),
+    "bzip2": (b"BZh91AY", "compressed by bzip2; unpack it first"),
+    "too many columns": (b"1," * 600_000, "600,001 cells; a table may have up to 50,000 columns"),
+    "endless line": (b"1" * (2**24 + 1), "line 1: more than 16,777,216 characters"),
+    "half an NPY": (b"\x93NUMPY\x01\x00", "does not hold an array of numbers"),
+    "half a Parquet": (b"PAR1xxxx", "damaged Parquet file .* write it again"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_FILES)
+def test_bad_files_are_named_with_a_remedy(name, tmp_path, capsys):
+    content, message = BAD_FILES[name]
+    (tmp_path / "t.csv").write_bytes(content)
+    code, out, err = run(capsys, "describe", str(tmp_path / "t.csv"))
+    assert (code, out) == (2, "")
+    assert err.startswith("muhat describe: ")
+    assert str(tmp_path / "t.csv") in err
+    assert re.search(message, err), err
+    assert [path.name for path in tmp_path.iterdir()] == ["t.csv"], "nothing is written unless asked"
+
+
+@pytest.mark.parametrize(
+    ("array", "message"),
+    [
+        (np.zeros((2, 2, 2)), r"shape \(2, 2, 2\); save one of two dimensions"),
+        (np.array([["a"]]), "type <U1; save real numbers"),
+        (np.zeros((0, 2)), "no rows"),
+        (np.ones(3) * 1j, "type complex128"),
+        (np.array([{}]), "does not hold an array of numbers"),
+    ],
+)
+def test_bad_arrays(array, message, tmp_path, capsys):
+    np.save(tmp_path / "t.npy", array, allow_pickle=True)
+    code, _, err = run(capsys, "describe", str(tmp_path / "t.npy"))
+    assert code == 2
+    assert re.search(message, err), err
+
+
+@pytest.mark.parametrize("suffix", ["npy", "parquet", "csv"])
+def test_damaged_files_end_in_a_message(suffix, tmp_path, capsys):
+    """Bytes changed, taken out and cut off: the file is read, or refused by name, and nothing else happens."""
+    polars = pytest.importorskip("polars")
+    whole = tmp_path / f"whole.{suffix}"
+    if suffix == "npy":
+        np.save(whole, X[:12])
+    elif suffix == "parquet":
+        polars.DataFrame(X[:12]).write_parquet(whole)
+    else:
+        write(whole, X[:12].tolist(), "xyz")
+    content, rng = whole.read_bytes(), np.random.default_rng(0)
+    damaged = tmp_path / f"damaged.{suffix}"
+    for _ in range(25):
+        altered = bytearray(content)
+        for place in rng.integers(len(altered), size=3):
+            altered[place] = rng.integers(256)
+        damaged.write_bytes(bytes(altered[: rng.integers(len(altered) // 2, len(altered))]))
+        code, out, err = run(capsys, "describe", str(damaged), "--rows", "5", "--json")
+        assert code in (0, 2)
+        assert (code == 0) == bool(out)
+        assert code == 0 or str(damaged) in err or "--" in err
+
+
+def test_all_formats_hold_the_same(tmp_path):
+    polars = pytest.importorskip("polars")
+    np.save(tmp_path / "t.npy", X)
+    polars.DataFrame(dict(zip("xyz", X.T, strict=True)) | {"who": ["a"] * 40, "list": [[1]] * 40}).write_parquet(
+        tmp_path / "t.parquet"
+    )
+    write(tmp_path / "t.csv", X.tolist())
+    for path in ("t.npy", "t.parquet", "t.csv"):
+        found = list(contents(tmp_path / path).values())
+        np.testing.assert_array_equal(np.column_stack(found[:3]), X)
+    with opened(tmp_path / "t.parquet") as table:
+        assert [column.kind for column in table.columns] == ["number"] * 3 + ["category"]
+        assert list(table.unusable) == ["list"]
+
+
+def test_chosen_rows_come_in_order(tmp_path):
+    path = write(tmp_path / "t.csv", np.arange(20_000)[:, None], ["x"])
+    with opened(path) as table:
+        rows = table.sampled(500, np.random.default_rng(1))
+        values = table.values(table.columns, rows)["x"]
+    np.testing.assert_array_equal(values, rows)
+    assert len(np.unique(rows)) == 500
+    assert abs(values.mean() - 10_000) < 4 * 20_000 / np.sqrt(12 * 500)
+
+
+def test_a_folder_and_nothing(tmp_path, capsys):
+    assert "is a folder; name a file in it" in run(capsys, "describe", str(tmp_path))[2]
+    code, _, err = run(capsys, "describe", str(tmp_path / "none.csv"))
+    assert code == 2
+    assert "cannot be read: No such file" in err
+    assert "can be read once" in run(capsys, "compare", "-", "-")[2]

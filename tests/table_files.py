@@ -1,0 +1,36 @@
+"""Helpers of the tests of files: small tables on disk, and the command as a function."""
+
+from contextlib import contextmanager
+
+from muhat.command_line import main
+from muhat.files.database import open_database
+from muhat.files.opening import read_table
+from muhat.files.tables import Reading
+
+
+def write(path, rows, names=(), delimiter=","):
+    """A CSV file; its path as text."""
+    lines = [delimiter.join(names)] if names else []
+    lines += [delimiter.join("" if cell is None else str(cell) for cell in row) for row in rows]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return str(path)
+
+
+def run(capsys, *arguments):
+    """Exit code, standard output and standard error."""
+    code = main(list(arguments))
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+@contextmanager
+def opened(path, **reading):
+    """The table in a file."""
+    with open_database() as database:
+        yield read_table(str(path), database, Reading(**reading))
+
+
+def contents(path, **reading):
+    """Names of the columns and their values."""
+    with opened(path, **reading) as table:
+        return table.values(table.columns)
