@@ -456,7 +456,6 @@ def test_missing_packages_are_named(package, files, tmp_path, monkeypatch, capsy
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="pipes of POSIX")
 @pytest.mark.slow
 def test_nobody_reads_on(files):

@@ -21,8 +21,8 @@ from muhat.files.words import (
     shown_value,
     summary_cells,
 )
-from muhat.report.page import Picture, Table, page_template
 from muhat.progress import printable
+from muhat.report.page import Picture, Table, page_template
 
 MOST_COLUMNS = 60
 _CELLS = 8
