@@ -19,6 +19,7 @@ SMALLEST = {
     "guide/sketches.py": "--rows 1000",
     "guide/two_samples.py": "--draws 2",
     "robust.py": "--rows 30 --draws 2",
+    "sizes.py": "--only 0 9 --shrink 50",
 }
 
 
