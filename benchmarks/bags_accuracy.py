@@ -10,7 +10,7 @@ it with and without replacement, and squared distances are those of the space of
     python benchmarks/bags_accuracy.py                  # 3 splits of bags of 20 and 100, 5 folds
     python benchmarks/bags_accuracy.py --full --jobs 2  # 8 splits of bags of 10, 20, 50, 100, 10 folds
     python benchmarks/bags_accuracy.py --part ridges    # accuracy over the ridge of the whitening
-    python benchmarks/bags_accuracy.py --set scenes15   # other images, of 11 classes that are no rooms
+    python benchmarks/bags_accuracy.py --set scenes15   # other images, of 11 classes that are not rooms
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ METHODS: Methods = {
 
 
 def load(name: str) -> Any:
-    """Images and classes; of scenes15 those that are no rooms, which the other set has."""
+    """Images and classes; of scenes15 those that are not rooms, which the other set has."""
     scenes = mh.load_bags(name)
     known = mh.load_bags("scenes4_indoor").class_names if name == "scenes15" else []
     kept = [i for i, label in enumerate(scenes.target) if scenes.class_names[label] not in known]

@@ -39,7 +39,7 @@ NULLS = {
 
 
 def runs(monitor: mh.DriftMonitor, draw: Draw, rows: int) -> tuple[list[int], int]:
-    """Run lengths of a monitor over so many rows without drift, reset at each alarm, and the rows of the last run."""
+    """Run lengths of a monitor over this many rows without drift, reset at each alarm, and the rows of the last run."""
     found, left = [], rows
     monitor.reset()
     while left > 0:
@@ -233,7 +233,7 @@ def records(rival: Windowed | Newma, draw: Draw, most: int, stop: float) -> list
 
 
 def true_threshold(rivals: list[Windowed | Newma], draw: Draw, run_length: int, streams: int) -> float:
-    """The threshold at which streams from the true distribution run for so many rows on average."""
+    """The threshold at which streams from the true distribution run for this many rows on average."""
     pilot = [records(rivals[k % len(rivals)], draw, run_length, np.inf)[-1][1] for k in range(streams // 4)]
     stop = float(np.quantile(pilot, 0.8))  # of runs at this threshold four in five are longer than the run length
     found = [records(rivals[k % len(rivals)], draw, 8 * run_length, stop) for k in range(streams)]

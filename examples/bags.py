@@ -62,7 +62,7 @@ plt.show()
 # -------------------
 # :class:`~muhat.SupportMeasureClassifier` is a support vector machine with that kernel, and a scikit-learn classifier:
 # the search over C computes each Gram matrix once. It meets machines on summaries of the bags: averages, and averages
-# with covariances, which is all that these classes differ in, for who knows it. Chance is 0.33.
+# with covariances, which is all that these classes differ in. Chance is 0.33.
 
 
 def averages(bags):

@@ -84,7 +84,7 @@ for name, column in zip(METHODS, ratios.T, strict=True):
 # %%
 # When it does not help
 # ---------------------
-# Shrinkage is no robustness. More bad rows than ``contamination`` says, a fifth of them in one place here, are taken
+# Shrinkage is not robustness. More bad rows than ``contamination`` says, a fifth of them in one place here, are taken
 # for a part of the distribution; and a small far cluster of good rows is set aside as bad ones are: look at
 # ``weights_``. More draws and dimensions: ``python benchmarks/guide/robust.py``; more kinds of bad rows:
 # ``python benchmarks/robust.py``, and :doc:`/robust`.

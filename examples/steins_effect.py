@@ -7,7 +7,7 @@ draws them, so that the true kernel mean μ is known and the loss ‖μ̂ − μ
 
 Compared are the plain average (:class:`~muhat.KernelMean`), simple shrinkage (:class:`~muhat.ShrunkKernelMean`),
 flexible shrinkage (:class:`~muhat.SpectralKernelMean`), the adaptive mean (:class:`~muhat.AdaptiveKernelMean`), and the
-best simple shrinkage for who knows the distribution (:func:`~muhat.oracle_shrinkage`).
+best simple shrinkage if the distribution were known (:func:`~muhat.oracle_shrinkage`).
 """
 
 import matplotlib.pyplot as plt

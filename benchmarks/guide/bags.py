@@ -47,7 +47,7 @@ def averages(bags: Bags) -> np.ndarray:
 
 
 def second_moments(bags: Bags) -> np.ndarray:
-    """Averages and covariances of each bag: all that these classes differ in, for who knows it."""
+    """Averages and covariances of each bag: all that these classes differ in."""
     upper = np.triu_indices(DIMENSIONS)
     return np.array([np.append(bag.mean(axis=0), np.cov(bag.T)[upper]) for bag in bags])
 

@@ -59,7 +59,7 @@ class _Table:
     openml: int | None
     constant: tuple[int, ...] = ()
     discrete: tuple[int, ...] = ()  # binary or categorical columns
-    openml_dropped: int = 0  # leading columns of OpenML's copy that are no features
+    openml_dropped: int = 0  # leading columns of OpenML's copy that are not features
 
     def columns(self, features: str) -> list[int]:
         """Numbers of the columns of one of the choices of features."""

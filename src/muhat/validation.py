@@ -91,7 +91,7 @@ def check_rows(
 def _check_kind(name: str, X: Any) -> None:
     """Refuse what numpy would take for numbers, or for a table: dates, masked entries, the name of a file."""
     if isinstance(X, str | PathLike):
-        raise ValueError(f"{name}={X!r} is no matrix; read the file first, for example by pandas.read_csv")
+        raise ValueError(f"{name}={X!r} is not a matrix; read the file first, for example by pandas.read_csv")
     if np.ma.is_masked(X):
         raise ValueError(f"{name} has masked entries; drop such rows first, np.ma.compress_rows({name})")
     columns = getattr(X, "columns", [""])
@@ -121,7 +121,7 @@ _MESSAGES = {
     "inhomogeneous": "the rows of {name} have different lengths; give each row the same columns, and pass bags of rows "
     "to DistributionKernel or a support measure machine",
     "Complex data": "{reason}; pass real and imaginary parts as columns, np.hstack([{name}.real, {name}.imag])",
-    "got scalar array": "{name} is no matrix; pass rows and columns, such as [[1.0, 2.0], [3.0, 4.0]]",
+    "got scalar array": "{name} is not a matrix; pass rows and columns, such as [[1.0, 2.0], [3.0, 4.0]]",
     "contains infinity": "{reason}; drop such rows, {name}[np.isfinite({name}).all(axis=1)], or rescale {name}",
     "array with dim": "{reason}; bags of rows go as a list of matrices to DistributionKernel or a support measure "
     "machine, and {name}.reshape(len({name}), -1) makes one row of each",

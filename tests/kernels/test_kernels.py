@@ -217,5 +217,5 @@ def test_a_function_of_two_rows_is_refused_with_the_remedy():
 
 @pytest.mark.parametrize("thing", ["rbf", "median", None, 3.0, mh.Gaussian, sample(2, 2, seed=1)])
 def test_what_is_no_kernel(thing):
-    with pytest.raises(ValueError, match=r"is no kernel; use an object such as muhat\.Gaussian\(\)"):
+    with pytest.raises(ValueError, match=r"is not a kernel; use an object such as muhat\.Gaussian\(\)"):
         mh.as_kernel(thing)

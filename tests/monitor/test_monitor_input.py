@@ -30,7 +30,7 @@ ROWS = [
     ("width", [1.0, 2.0], "X has 2 columns and the reference has 3; pass the same columns"),
     ("width of a block", X[:4, :2], "X has 2 columns and the reference has 3"),
     ("text", ["a", "b", "c"], "not numbers"),
-    ("one word", "row", "is no matrix|is not a matrix"),
+    ("one word", "row", "is not a matrix|is not a matrix"),
     ("a number", 3.0, "matrix"),
     ("no rows", X[:0], "X has no rows; pass one row or more"),
     ("nothing", [], "X has no rows"),

@@ -186,7 +186,7 @@ def test_the_results_have_the_form_that_was_promised(whole):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["figure9"], "'figure9' is no experiment; choose from figure1"),
+        (["figure9"], "'figure9' is not an experiment; choose from figure1"),
         (["figure1", "--out", "/dev/null/report"], "choose another folder with --out"),
         (["table1", "--data", "nowhere"], "table1 cannot run: data='nowhere' must be a folder that holds uci/"),
     ],

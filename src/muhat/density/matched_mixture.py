@@ -28,7 +28,7 @@ _DEFAULTS: dict[Solver, tuple[float, int]] = {"slsqp": (1e-6, 100), "lbfgs": (1e
 
 
 _NEAR_FLOOR = 1.1
-"""A variance below so many times the floor counts as collapsed: solvers stop a little above it."""
+"""A variance below this multiple of the floor counts as collapsed: solvers stop a little above it."""
 
 
 class MatchedGaussianMixture(RecipeHostMixin, ValueParametersMixin, DensityMixin, BaseEstimator):
@@ -38,7 +38,7 @@ class MatchedGaussianMixture(RecipeHostMixin, ValueParametersMixin, DensityMixin
     mean: the plain average, or a shrinkage estimator as the recipe ``mean``. Both inner products are exact, with
     written gradients. It starts from k-means: cluster shares, cluster means, within-cluster mean squares.
 
-    The criterion is no likelihood. Run to convergence it fits the kernel mean ever closer and often ends in a worse
+    The criterion is not a likelihood. Run to convergence it fits the kernel mean ever closer and often ends in a worse
     likelihood; ``solver="slsqp"`` with its few, early-stopped steps is nearest to the paper.
 
     Differs from the paper: variances are kept above ``variance_floor``; the paper names no optimiser.

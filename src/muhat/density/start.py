@@ -18,7 +18,7 @@ from muhat.measures import Atoms, GaussianMixture, Gaussians
 from muhat.types import Array
 
 _ONE_THREAD_ROWS = 2000
-"""Up to so many rows k-means runs in one thread: on a busy machine the threads wait longer for each other."""
+"""Up to this many rows k-means runs in one thread: on a busy machine the threads wait longer for each other."""
 
 
 def check_matchable(kernel: Kernel) -> None:

@@ -29,7 +29,7 @@ from muhat.validation import check_count
 FAN_IN = 8  # sketches that are merged at a time: a worker holds no more of them
 
 
-GROUPS, GROUP_ROWS = 32, 2048  # bags are cut into so many groups at most, of so many rows at least; two make a tile
+GROUPS, GROUP_ROWS = 32, 2048  # at most this many groups of bags, of at least this many rows; two make a tile
 
 
 class MMD(NamedTuple):

@@ -139,7 +139,7 @@ _SINE = [np.sqrt(2.0) * c * (np.pi / 2) ** (2 * k + 1) for k, c in enumerate(_SI
 
 
 def _half_angles(turns: Array, sine: Array, work: Array) -> tuple[Array, Array]:
-    """2 sin πr and cos πr, with r in [−½, ½] what is left of a phase of so many turns, in place.
+    """2 sin πr and cos πr, with r in [−½, ½] what is left of a phase of this many turns, in place.
 
     Twenty cheap passes for both; the library functions take longer for each. With x = √2 sin(πr/2):
     cos πr = 1 − x², sin πr = x·√(1 + cos πr), both to about 1e-15.

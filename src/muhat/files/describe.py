@@ -33,7 +33,7 @@ ROWS = 1000
 """How many rows the kernel means are fitted to by default."""
 
 THOUSANDS = 3000
-"""From so many rows on the plain average is good enough."""
+"""From this many rows on the plain average is good enough."""
 
 FAR = 0.1
 """Rows at which the mean is below this share of its median are called far."""

@@ -295,7 +295,7 @@ def mean_bands(
 
     .. math:: \hat\mu(x) \pm t_{n-1} \, s(x) / \sqrt n,
 
-    s the standard deviation of those numbers. Another estimator is fitted anew without each row, at a fixed kernel:
+    s the standard deviation of those numbers. Another estimator is fitted again without each row, at a fixed kernel:
     its bands are about the mean of its estimates, which shrinkage moves away from μ.
 
     Parameters

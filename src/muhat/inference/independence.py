@@ -60,7 +60,7 @@ def hsic_test(
     With ``mean`` the rows of each side are centred about what the recipe makes of that side, with weights β and γ,
     once, and the statistic is :math:`\mathrm{tr}(\tilde K \tilde L)/n^2`, that of
     ``KernelCovariance(centering=mean)``. The level stays exact: γ depends on Y alone and goes with the rows, so that
-    to pair the rows anew is to permute rows and columns of :math:`\tilde L`, and under independence that matrix is
+    to pair the rows again is to permute rows and columns of :math:`\tilde L`, and under independence that matrix is
     exchangeable whatever X and β are.
 
     Parameters

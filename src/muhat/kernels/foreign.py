@@ -153,6 +153,6 @@ def as_kernel(kernel: Any) -> Kernel:
     if callable(kernel) and not isinstance(kernel, type):
         return FromFunction(kernel)
     raise ValueError(
-        f"kernel={kernel!r} is no kernel; use an object such as muhat.Gaussian() or muhat.Laplace(bandwidth=2.0), "
+        f"kernel={kernel!r} is not a kernel; use an object such as muhat.Gaussian() or muhat.Laplace(bandwidth=2.0), "
         f"or pass a callable or a Gaussian-process kernel of scikit-learn to muhat.as_kernel"
     )

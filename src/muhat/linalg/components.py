@@ -16,7 +16,7 @@ PARTIAL_COMPONENTS = 50
 
 
 PARTIAL_ROWS = 500
-"""From so many rows on, up to so many components come from a partial solver."""
+"""From this many rows on, up to this many components come from a partial solver."""
 
 
 class Components(NamedTuple):

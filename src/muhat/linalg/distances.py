@@ -15,7 +15,7 @@ Metric = Literal["euclidean", "cityblock"]
 
 
 MEDIAN_ROWS = 2000
-"""Up to so many rows the median of pairwise distances is exact."""
+"""Up to this many rows the median of pairwise distances is exact."""
 
 
 EXPANDABLE = 40.0

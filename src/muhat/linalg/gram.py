@@ -60,7 +60,7 @@ THREADED = 2**22
 
 
 LARGE = 4096
-"""Gram matrices of so many rows are checked against the free memory."""
+"""Gram matrices of this many rows are checked against the free memory."""
 
 
 _REMEDY = "use muhat.Nystroem features, a random part of the rows, or ShrunkKernelMean, which works in tiles"

@@ -28,7 +28,7 @@ class ConstrainedKernelMean(BaseKernelMean):
               \quad\text{subject to}\quad 1^\top\beta = 1, \; \beta \ge 0.
 
     Without β ≥ 0 it is :math:`(1 - \alpha)1_n + \alpha f`, :math:`f = K^{-1}1 / (1^\top K^{-1} 1)` the weights of the
-    point of the affine hull with the least norm; a singular K is no obstacle. With β ≥ 0 many weights are 0.
+    point of the affine hull with the least norm; K may be singular. With β ≥ 0 many weights are 0.
 
     The paper has it as a remark, and expects no improvement on the plain average. On its mixtures there is one with
     linear and polynomial kernels, and next to none with the Gaussian kernel, where :class:`ShrunkKernelMean` is better.

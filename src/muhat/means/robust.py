@@ -203,12 +203,12 @@ class RobustKernelMean(_WeightedKernelMean):
 
     It minimises :math:`\sum_i \rho(\|\phi(x_i) - \mu\|)` over μ. The minimiser is a mean with weights
     :math:`w_i \propto \psi(r_i)/r_i` at its own residuals :math:`r_i = \|\phi(x_i) - \mu\|`, ψ = ρ', and is found by
-    averaging anew until it rests; the objective never grows. The start is the geometric median of the rows.
+    averaging again until it rests; the objective never grows. The start is the geometric median of the rows.
 
     "huber" has ψ(r) = min(r, a): it is convex, and a far row counts a/r. "hampel" has the same ψ to b, from where it
     falls to 0 at c: a row beyond c counts nothing.
 
-    A bounded kernel bounds r: a/r is no small number, and a bad row keeps half of its weight at any useful a. So
+    A bounded kernel bounds r: a/r is not small, and a bad row keeps half of its weight at any useful a. So
     ``threshold="auto"`` sets stray rows aside (``stray_rows``), and leaves the others to a loss with late knots.
     Kim and Scott have knots at the 50, 75 and 85 % quantiles of the residuals, which give up a seventh of all samples.
 
@@ -224,7 +224,7 @@ class RobustKernelMean(_WeightedKernelMean):
     shrinkage : None, "loo" or float in [0, 1], default None
         Then toward zero; "loo" is the leave-one-out optimum with the weights held fixed.
     contamination : float in [0, 0.5], default 0.15
-        The largest share of rows that may be stray, for "auto"; so many in one place or more are a part of the data.
+        The largest share of rows that may be stray, for "auto"; a larger group in one place is a part of the data.
     tol : float, default 1e-6
         The iteration ends when the mean moves by less, relative to its root mean squared residual.
     max_iter : int, default 500

@@ -73,7 +73,7 @@ class DenseSolver:
     name: ClassVar[str] = "dense"
 
     def suits(self, n: int) -> bool:
-        """Whether so many rows are few enough, and fit into the memory."""
+        """Whether this many rows are few enough, and fit into the memory."""
         if n > MAX_ROWS_FOR_WHOLE_SPECTRUM or (n <= gram.BLOCK and self.memory_limit is None):
             return n <= MAX_ROWS_FOR_WHOLE_SPECTRUM
         return ARRAYS_OF_WHOLE_SPECTRUM * 8 * n**2 <= memory_budget(self.memory_limit)

@@ -18,7 +18,7 @@ from muhat.measures import Atoms, Gaussians
 from muhat.types import Array
 
 REFITS = 300
-"""Up to so many rows the target is refitted without each row; beyond, without each of ``FOLDS`` parts of the rows,
+"""Up to this many rows the target is refitted without each row; beyond, without each of ``FOLDS`` parts of the rows,
 except for the Gaussian kernel, whose refits cost no more than the Gram matrix."""
 
 
@@ -43,7 +43,7 @@ _LARGEST_POWERED = 1e45
 
 
 _CANCELLED = 1e-3
-"""Where less than this share is left after a row is subtracted, the sum is made anew."""
+"""Where less than this share is left after a row is subtracted, the sum is made again."""
 
 
 class TargetRefits(NamedTuple):

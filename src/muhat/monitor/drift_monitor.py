@@ -416,7 +416,7 @@ def _check_promise(run_length: float, rows: int, block_length: float) -> None:
 
 
 def _population(rows: Array, block_length: float, rng: np.random.Generator) -> Array:
-    """The rows that simulated streams are drawn from: all, or so many in stretches of consecutive rows."""
+    """The rows that simulated streams are drawn from: all, or this many in stretches of consecutive rows."""
     if len(rows) <= POPULATION:
         return rows
     stretch = 1 if block_length == 1 else min(int(_STRETCH * block_length), POPULATION)

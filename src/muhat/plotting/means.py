@@ -158,7 +158,7 @@ def _function(mean: Any) -> Element:
         check_is_fitted(mean, "mean_")
         mean = mean.mean_
     if not mean.kernel.evaluates_new_rows:
-        raise ValueError("a mean of a Gram matrix is no function of a column; fit it with a kernel object")
+        raise ValueError("a mean of a Gram matrix is not a function of a column; fit it with a kernel object")
     return mean
 
 

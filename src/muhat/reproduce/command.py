@@ -65,7 +65,7 @@ def show_claims(out: str) -> int:
     except FileNotFoundError as error:
         raise ValueError(f"{path} does not exist; make it by `muhat reproduce --out {out}`") from error
     except json.JSONDecodeError as error:
-        raise ValueError(f"{path} is damaged ({error}); `muhat reproduce --out {out}` writes it anew") from error
+        raise ValueError(f"{path} is damaged ({error}); `muhat reproduce --out {out}` writes it again") from error
     print(claims_table(results))
     return 0
 
@@ -73,7 +73,7 @@ def show_claims(out: str) -> int:
 def _chosen(names: Sequence[str]) -> list[Experiment]:
     unknown = [name for name in names if name not in EXPERIMENTS]
     if unknown:
-        raise ValueError(f"{unknown[0]!r} is no experiment; choose from {', '.join(EXPERIMENTS)}")
+        raise ValueError(f"{unknown[0]!r} is not an experiment; choose from {', '.join(EXPERIMENTS)}")
     return [experiment for name, experiment in EXPERIMENTS.items() if not names or name in names]
 
 

@@ -19,7 +19,7 @@ Results = dict[str, Any]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 SYMBOLS: dict[str, str] = dict(zip(VERDICTS, "✓½✗?", strict=True))
 
-_STACKED = 80  # below so many columns a table of three has no room for sentences
+_STACKED = 80  # below this many columns a table of three has no room for sentences
 
 
 def write_report(folder: Path, results: Results, sections: dict[str, Section]) -> Path:

@@ -49,7 +49,7 @@ def _cose_outperforms(rows: Rows) -> Finding:
     return Finding(
         count.verdict,
         f"COSE against standard, S and F on every set, errors E1 and E2: {count}. Sets better:worse than standard "
-        f"(mean change): {told}. The diagnostic is no reconstruction error and does not enter",
+        f"(mean change): {told}. The diagnostic is not a reconstruction error and does not enter",
     )
 
 
@@ -117,7 +117,7 @@ def _superior_in_practice(rows: Rows) -> Finding:
     scenarios = [name for mean in PAPERS for name in (mean, f"{mean}_COSE")]
     components = count_below(_errors(pca, [(name, "KME") for name in scenarios]), 1.0)
     bags = _better_machines(machines)
-    left_out = "" if machines else ". Bags made by the code are no application and do not enter"
+    left_out = "" if machines else ". Bags made by the code are not an application and do not enter"
     return Finding(
         (components + bags).verdict,
         f"kernel PCA (errors E1 and E2, all scenarios) {components}; SMM and OCSMM {bags}; density estimation is "

@@ -76,7 +76,7 @@ class Count:
 
 
 def decidable(estimates: Iterable[Estimate]) -> list[Estimate]:
-    """Those with a standard error, which one repetition does not give; rounding is no difference."""
+    """Those with a standard error, which one repetition does not give; rounding is not a difference."""
     return [Estimate(value, max(error, ROUNDING)) for value, error in estimates if isfinite(error)]
 
 

@@ -200,7 +200,7 @@ def _section(rows: list[Row]) -> Section:
         "S-COSE scales all eigenvalues alike, so that its directions are those of standard kernel PCA: its errors E1 "
         f"and E2 differ from the standard's by at most {same:.1e} of them. The diagnostic shows how the paper's order "
         "can come about: coefficients of length 1 are divided by the root of the shrunk eigenvalue, so that directions "
-        "are longer than 1 and Σp² is too large. It is no reconstruction error."
+        "are longer than 1 and Σp² is too large. It is not a reconstruction error."
     )
     return Section(summary, [_picture(summary)], [_table(summary, reading) for reading in READINGS], [note])
 
