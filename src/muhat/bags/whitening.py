@@ -14,6 +14,7 @@ from muhat.bags.data import Bags
 from muhat.features.base import BaseFeatures
 from muhat.features.nystroem import Nystroem
 from muhat.kernels.base import Kernel
+from muhat.linalg.blocks import blocks
 from muhat.linalg.distances import power_of_two_near
 from muhat.types import Array, RandomState
 
@@ -102,8 +103,7 @@ def bag_moments(
     means, averages = np.zeros((2, len(sizes), m))
     scatter, degrees = np.zeros((m, m) if within else (0, 0)), len(rows) - len(sizes)
     pieces: list[tuple[NDArray[Any], ...]] = []
-    for start in range(0, len(rows), _ROWS):
-        block = slice(start, start + _ROWS)
+    for block in blocks(len(rows), _ROWS):
         Z = features._features(rows[block])
         bags, firsts, counts = np.unique(owners[block], return_index=True, return_counts=True)
         means[bags] += np.add.reduceat(weights[block, None] * Z, firsts)

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from scipy.optimize import nnls
 
+from muhat.linalg.simplex import simplex_minimiser
 from muhat.types import Array
 
 _TENSOR_WIDTH = 32
@@ -181,17 +181,12 @@ class Objective:
     def best_weights(self, mixture: Mixture) -> Array:
         r"""The weights on the simplex that minimise the objective, means and variances held.
 
-        On the simplex the objective is πᵀMπ, M_ab = ⟨μ_a − μ, μ_b − μ⟩. For u ≥ 0 the least of uᵀMu + (1ᵀu − 1)²
-        along the ray of π is f/(1 + f), f = πᵀMπ, which grows with f: non-negative least squares is exact.
+        On the simplex the objective is πᵀMπ, M_ab = ⟨μ_a − μ, μ_b − μ⟩.
         """
-        m = len(mixture.weights)
         inner = np.sum([factor * term.cross(*mixture[1:])[0] for factor, term in self.terms], axis=0)
         Q = np.sum([factor * term.pairs(mixture)[0] for factor, term in self.terms], axis=0)
         M = Q - inner[:, None] - inner + self.constant
-        eigenvalues, eigenvectors = np.linalg.eigh(M / max(np.abs(M).max(), 1e-300))
-        root = np.sqrt(eigenvalues.clip(0))[:, None] * eigenvectors.T
         try:
-            u, _ = nnls(np.vstack([root, np.ones(m)]), np.append(np.zeros(m), 1.0), maxiter=100 * m)
+            return simplex_minimiser(M / max(np.abs(M).max(), 1e-300), np.ones(len(M)))
         except RuntimeError:  # the active set cycles, on a programme without a unique solution
             return mixture.weights
-        return u / u.sum()

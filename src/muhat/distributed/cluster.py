@@ -19,6 +19,7 @@ from muhat.distributed.collections import check_client, is_remote, load_module, 
 from muhat.distributed.tasks import fill_tile, group_size, merge_sketches, pool_bags, run_cell, sketch_block, weigh_rows
 from muhat.features.base import BaseFeatures
 from muhat.features.sketch import MeanSketch
+from muhat.inference.squared_mmd import unbiased_squared_mmd
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.radial import Gaussian
 from muhat.means.base import BaseKernelMean
@@ -241,7 +242,7 @@ def _sketches(client: Any, sketch: MeanSketch, **collections: Any) -> list[MeanS
 def _mmd(squared: Any, x: tuple[int, Any], y: tuple[int, Any], unbiased: bool) -> MMD:
     """From the distance of the averages; of each sample, n and its spread, mean k(x, x) − ‖average‖²."""
     if unbiased:  # the square of an average is too large by the variance of the average
-        return MMD(float(squared - sum(spread / (n - 1) for n, spread in (x, y))), x[0], y[0])
+        return MMD(float(unbiased_squared_mmd(squared, *x, *y)), x[0], y[0])
     return MMD(max(float(squared), 0.0), x[0], y[0])
 
 

@@ -13,10 +13,9 @@ from muhat.kernels.base import Kernel
 from muhat.kernels.radial import Gaussian
 from muhat.linalg.blocks import blocks
 from muhat.linalg.distances import power_of_two_near
+from muhat.linalg.spectrum import above_rounding
 from muhat.types import Array, RandomState
 from muhat.validation import check_count, check_overflow, check_rng, check_rows
-
-_EPS = np.finfo(np.float64).eps
 
 
 def pivoted_cholesky(kernel: Kernel, X: Array, rank: int, tol: float = 0.0) -> tuple[NDArray[np.intp], Array, float]:
@@ -51,7 +50,7 @@ def pivoted_cholesky(kernel: Kernel, X: Array, rank: int, tol: float = 0.0) -> t
     True
     """
     left = kernel.diagonal(X)
-    trace, rounding = left.sum(), len(X) * _EPS * left.max()
+    trace, rounding = left.sum(), len(X) * np.finfo(np.float64).eps * left.max()
     columns = np.empty((min(rank, len(X)), len(X)))
     pivots: list[int] = []
     for step, column in enumerate(columns):
@@ -125,7 +124,7 @@ class Nystroem(BaseFeatures):
     def _fit(self, rows: Array) -> None:
         self.landmarks_ = self._chosen(rows)
         g, V = eigh(self.kernel_.evaluate(self.landmarks_, self.landmarks_), driver="evd", check_finite=False)
-        kept = g > len(g) * _EPS * g[-1]
+        kept = above_rounding(g, len(g))
         self._map: Array = np.ascontiguousarray((V[:, kept] / np.sqrt(g[kept]))[:, ::-1])
         self._n_features_out = self._map.shape[1]
         missed = self.kernel_.diagonal(rows).mean() - self._totals(rows)[1] / len(rows)

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 from muhat.linalg.distances import power_of_two_near
-from muhat.linalg.spectrum import Spectrum
+from muhat.linalg.spectrum import Spectrum, above_rounding
 from muhat.shrinkage.refits import RefitMeans, TikhonovRefits, plain_refit_means, tikhonov_factors, times
 from muhat.shrinkage.scores import DeletionScore, Lam, Scale, Theorem4Score, given_lam, given_scale
 from muhat.types import Array
@@ -76,7 +76,7 @@ class FeatureSums:
             raise ValueError("lam needs the matrix ZᵀZ; make the sketch with second_moment=True, or use lam=0.0")
         unit = power_of_two_near(self.squares / self.n)
         g, V = eigh(self.moment / unit, driver="evd", check_finite=False)
-        kept = g > len(g) * np.finfo(np.float64).eps * g[-1:]
+        kept = above_rounding(g, len(g))
         return unit, g[kept], V[:, kept]
 
     def spectrum(self, Z: Array | None = None, counts: Array | None = None) -> Spectrum:

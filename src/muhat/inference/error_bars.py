@@ -22,7 +22,7 @@ from muhat.means.recipes import mean_weights
 from muhat.means.simple import KernelMean
 from muhat.measures import Atoms
 from muhat.types import Array, RandomState
-from muhat.validation import check_count, check_number, check_overflow, check_rng
+from muhat.validation import check_count, check_number, check_rng
 
 COUNT_BYTES = 2**25
 """Size of a block of bootstrap counts; each column is one resample."""
@@ -244,18 +244,13 @@ def _bernstein_radius(n: float, variance: float, diameter: float, delta: float) 
 
 def _bootstrap_radius(sample: _Sample, level: float, n_resamples: int, rng: np.random.Generator) -> float:
     n, share = len(sample.copies()), sample.repetitions / sample.n
-    K = checked_gram(sample.kernel, sample.points)
+    K = gram.dense(sample.kernel, sample.points)
     draws = []
     for counts in bootstrap_counts(rng, n, share, n_resamples):
         W = counts / n - share[:, None]
         draws.append(np.einsum("ib,ib->b", W, K @ W).clip(0))
     distances = np.sqrt(np.concatenate(draws) * n / (n - 1))
     return float(_upper_quantile(distances, level))
-
-
-def checked_gram(kernel: Kernel, points: Array) -> Array:
-    check_overflow(kernel, kernel.diagonal(points))
-    return gram.dense(kernel, points)
 
 
 def bootstrap_counts(
@@ -368,5 +363,5 @@ def _refitting(sample: _Sample, recipe: BaseKernelMean, rows: Any, points: Array
     """The function from numbers of rows to the values, at the points, of the recipe fitted to those rows."""
     if any(isinstance(getattr(recipe, name, None), Element) for name in ("target", "target_")):  # not weights alone
         return lambda part: clone(recipe)._fit_points(sample.kernel, sample.points[rows[part]]).mean_.values(points)
-    K = checked_gram(sample.kernel, sample.points[rows])
+    K = gram.dense(sample.kernel, sample.points[rows])
     return lambda part: V[:, part] @ mean_weights(recipe, K[np.ix_(part, part)])

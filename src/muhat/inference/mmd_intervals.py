@@ -9,9 +9,10 @@ from typing import Any, Literal
 import numpy as np
 from scipy.stats import t as student
 
-from muhat.inference.error_bars import bootstrap_counts, check_level, checked_gram, tails
+from muhat.inference.error_bars import bootstrap_counts, check_level, tails
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.radial import Gaussian
+from muhat.linalg import gram
 from muhat.types import Array, RandomState
 from muhat.validation import check_count, check_rng, check_rows
 
@@ -154,7 +155,7 @@ def _interval(
     sizes = [len(part) for part in parts]
     cuts = np.cumsum([0, *sizes])
     groups = [slice(start, stop) for start, stop in pairwise(cuts)]
-    K = checked_gram(kernel, pooled)
+    K = gram.dense(kernel, pooled)
     estimate, error = _jackknife(K, groups, within, between)
     freedom = min(sizes) - 1
     if method == "jackknife":

@@ -16,6 +16,7 @@ from muhat.inference.joining import Component, join
 from muhat.inference.large_samples import MAX_EXACT_ROWS, binned_components
 from muhat.inference.resampling import EPS, permutation_pvalue, pooled_gram, random_splits, ticking
 from muhat.inference.samples import check_scale, check_strata, column_names, in_units, two_samples
+from muhat.inference.squared_mmd import unbiased_squared_mmd
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.radial import Gaussian
 from muhat.linalg.resources import check_memory
@@ -383,7 +384,7 @@ def _weights(S: Array, x: Any, y: Any) -> Array:
 class _UnbiasedMeans(SplitMeans):
     def statistics(self, S: Array) -> Array:
         squared, diag_x, gram_x, diag_y, gram_y = self.averages(S)
-        return squared - (diag_x - gram_x) / (self.n - 1) - (diag_y - gram_y) / (self.m - 1)
+        return unbiased_squared_mmd(squared, self.n, diag_x - gram_x, self.m, diag_y - gram_y)
 
 
 class _ShrunkMeans(SplitMeans):

@@ -10,6 +10,7 @@ from scipy.linalg.blas import dsymv
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from muhat.linalg.gram import center_gram
+from muhat.linalg.spectrum import above_rounding
 from muhat.types import Array
 
 PARTIAL_COMPONENTS = 50
@@ -38,7 +39,7 @@ def principal_components(K: Array, mean_weights: Array, B: Array, n_components: 
         values, coefficients = _partial(K, mean_weights, np.sqrt(B), n_components)
     else:
         values, coefficients = _whole(K, mean_weights, np.sqrt(B))
-    positive = values > len(K) * np.finfo(float).eps * max(values[0], 0.0)
+    positive = above_rounding(values, len(K))
     kept = max(np.count_nonzero(positive), 1) if n_components is None else n_components
     values, coefficients = np.where(positive, values, 0.0)[:kept], np.where(positive, coefficients, 0.0)[:, :kept]
     largest = coefficients[np.abs(coefficients).argmax(axis=0), np.arange(coefficients.shape[1])]
@@ -83,7 +84,7 @@ def _indefinite(K: Array, mean_weights: Array, B: Array) -> Components:
     centred = K.copy()
     center_gram(centred, mean_weights)
     g, U = eigh(centred.T, driver="evd", overwrite_a=True, check_finite=False)
-    kept = g > len(g) * np.finfo(float).eps * g[-1]
+    kept = above_rounding(g, len(g))
     root, U = np.sqrt(g[kept]), U[:, kept]
     L = U * root
     values, w = eigh((L.T * B) @ L, driver="evd", overwrite_a=True, check_finite=False)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist, pdist
 
+from muhat.linalg.blocks import blocks
 from muhat.types import Array
 
 Metric = Literal["euclidean", "cityblock"]
@@ -72,7 +73,7 @@ def _expanded(X: Array, Y: Array, A: Array, B: Array) -> Array:
     a, b = np.einsum("ij,ij->i", A, A), np.einsum("ij,ij->i", B, B)
     distances = A @ B.T
     threshold = _CLOSE * max(a.max(initial=0.0), b.max(initial=0.0))
-    chunks = [slice(start, start + _CHUNK) for start in range(0, len(A), _CHUNK)]
+    chunks = list(blocks(len(A), _CHUNK))
     counts = []
     for rows in chunks:
         part = distances[rows]

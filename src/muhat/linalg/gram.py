@@ -315,11 +315,26 @@ def bilinear_form(kernel: TileKernel, X: Rows, Y: Rows, beta: Any, gamma: Any, *
 def center_gram(K: Array, weights: Array) -> None:
     """Centre K, in place, about the mean with the given weights: K − 1βᵀK − Kβ1ᵀ + (βᵀKβ)11ᵀ."""
     offsets = K @ weights
-    squared_norm = weights @ offsets
-    strips = range(_STRIP, len(K), _STRIP)
-    for part, own in zip(np.split(K, strips), np.split(offsets, strips), strict=True):
-        part -= np.add.outer(own, offsets)
-        part += squared_norm
+    subtract_means(K, offsets, offsets, float(weights @ offsets))
+
+
+def subtract_means(K: Array, at_rows: Array, at_columns: Array, inner: float) -> None:
+    """Centre k(x, y), in place, to ⟨φ(x) − μ, φ(y) − ν⟩ = k(x, y) − ν(x) − μ(y) + ⟨μ, ν⟩.
+
+    Parameters
+    ----------
+    K : array of shape (n, m)
+        Kernel values; overwritten.
+    at_rows : array of shape (n,)
+        ν(x) at the points of the rows.
+    at_columns : array of shape (m,)
+        μ(y) at the points of the columns.
+    inner : float
+        ⟨μ, ν⟩.
+    """
+    for strip in blocks(len(K), _STRIP):
+        K[strip] -= np.add.outer(at_rows[strip], at_columns)
+        K[strip] += inner
 
 
 _STRIP = 256  # rows of a Gram matrix that stay in the cache

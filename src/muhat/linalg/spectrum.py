@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import eigh, svd
 
 from muhat.linalg import gram
@@ -134,6 +135,10 @@ def low_rank_spectrum(L: Array, counts: Array | None = None, residual_trace: flo
 
 
 def _without_rounding(eigenvalues: Array, n: int) -> Array:
-    """Ascending eigenvalues with those set to 0 that lie below the rounding error of the largest, n·ε."""
-    rounding = n * np.finfo(np.float64).eps * max(eigenvalues[-1], 0.0)
-    return np.where(eigenvalues > rounding, eigenvalues, 0.0)
+    """Eigenvalues with those set to 0 that are rounding."""
+    return np.where(above_rounding(eigenvalues, n), eigenvalues, 0.0)
+
+
+def above_rounding(eigenvalues: Array, n: int) -> NDArray[np.bool_]:
+    """Which eigenvalues of an n x n matrix lie above the rounding error of the largest, n·ε·g_max."""
+    return eigenvalues > n * np.finfo(np.float64).eps * eigenvalues.max(initial=0.0)

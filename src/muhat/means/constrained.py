@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
-from scipy.optimize import nnls
 
 from muhat.kernels.base import Kernel
 from muhat.kernels.radial import Gaussian
 from muhat.linalg import gram
 from muhat.linalg.distances import power_of_two_near
+from muhat.linalg.simplex import simplex_minimiser
 from muhat.means.base import BaseKernelMean
 from muhat.means.simple import means_of_gram
 from muhat.shrinkage.refits import simple_shrinkage
@@ -128,7 +128,7 @@ def simplex_weights(K: Array, alpha: float, counts: Array | None = None) -> Arra
     """The least of ‖Σβᵢφ(xᵢ) − (1−α)μ̂‖² over Σβ = 1 and β ≥ 0; of several β that nearest to 1/n.
 
     Where the weights without β ≥ 0 have no negative entry it is those. Else: on the simplex the objective is βᵀMβ with
-    M the Gram matrix of φ(xᵢ) − (1−α)μ̂, and the least of uᵀMu + (1ᵀu − 1)² over u ≥ 0 lies on the ray of β.
+    M the Gram matrix of φ(xᵢ) − (1−α)μ̂.
     """
     root, weighed = _weighed(K, counts)
     products = weighed @ root
@@ -137,11 +137,7 @@ def simplex_weights(K: Array, alpha: float, counts: Array | None = None) -> Arra
         return root * unbounded
     inner = (1.0 - alpha) * products
     M = weighed - np.outer(inner, root) - np.outer(root, inner - (1.0 - alpha) * (root @ inner) * root)
-    eigenvalues, eigenvectors = np.linalg.eigh(M)
-    # Directions without norm get that of rounding: of equal solutions the shortest, and no cycling among them.
-    factor = np.sqrt(eigenvalues.clip(_rounding(weighed)))[:, None] * eigenvectors.T
-    u, _ = nnls(np.vstack([factor, root]), np.append(np.zeros(len(K)), 1.0), maxiter=100 * len(K))
-    return root * _polished(u / (root @ u), weighed, root, inner)
+    return root * _polished(simplex_minimiser(M, root, _rounding(weighed)), weighed, root, inner)
 
 
 def _polished(u: Array, weighed: Array, root: Array, inner: Array) -> Array:

@@ -18,6 +18,7 @@ from muhat.features.base import BaseFeatures
 from muhat.features.sketch import MeanSketch
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.radial import Gaussian
+from muhat.linalg.blocks import blocks
 from muhat.measures import Atoms
 from muhat.monitor.calibration import POPULATION, Calibration, SimulatedStreams, calibrate
 from muhat.monitor.changed_columns import changed_columns
@@ -283,10 +284,10 @@ class DriftMonitor(ValueParametersMixin, BaseEstimator):
         scores: list[Array] = []
         size = self._reference.block_size(self._sums.longest)
         try:
-            for first in range(0, len(rows), size):
+            for block in blocks(len(rows), size):
                 if self.result_ is not None:
                     break
-                scores.append(self._take(rows[first : first + size]))
+                scores.append(self._take(rows[block]))
         except BaseException:
             self._sums, self._recent, self.rows_seen_ = held
             raise

@@ -13,6 +13,7 @@ from muhat.features.plan import SketchPlan, fitted_features
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.radial import Gaussian
 from muhat.linalg import gram
+from muhat.linalg.blocks import blocks
 from muhat.linalg.gram import center_gram
 from muhat.means.base import BaseKernelMean
 from muhat.means.recipes import RecipeHostMixin, check_recipe, check_unweighted, fitted_weights, mean_weights
@@ -140,8 +141,6 @@ class KernelCovariance(RecipeHostMixin, ValueParametersMixin, BaseEstimator):
 
     def _centred(self, kernel: Kernel, X: Array, sample_weight: Any) -> tuple[Element, Array]:
         resolved = kernel.resolve(X)
-        with np.errstate(over="ignore"):
-            check_overflow(resolved, resolved.diagonal(X))
         K = gram.dense(resolved, X, arrays=4)
         weights = mean_weights(self.centering, K, sample_weight)
         center_gram(K, weights)
@@ -174,8 +173,8 @@ class KernelCovariance(RecipeHostMixin, ValueParametersMixin, BaseEstimator):
         """
         features = fitted_features(self.features, kernel, rows)
         sketch, missed, size = plan.empty(features), 0.0, max(len(features.landmarks_), _BLOCK)
-        for start in range(0, len(rows), size):
-            block = rows[start : start + size]
+        for places in blocks(len(rows), size):
+            block = rows[places]
             part = plan.empty(features).update(block)
             sums = len(block) * part.mean_features()
             missed += np.sqrt(max(float(features.kernel_.evaluate(block, block).sum() - sums @ sums), 0.0))

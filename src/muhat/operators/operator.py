@@ -12,6 +12,7 @@ from scipy.linalg import eigh, svd
 from muhat.elements import Element
 from muhat.kernels.base import Kernel
 from muhat.linalg import gram
+from muhat.linalg.spectrum import above_rounding
 from muhat.measures import Atoms
 from muhat.types import Array
 from muhat.validation import check_count
@@ -140,7 +141,7 @@ class CovarianceOperator:
         k = check_count("n_components", n_components)
         x_basis, y_basis = self._basis(self.x, self.mean_x), self._basis(self.y, self.mean_y)
         P, values, Rt = svd((y_basis.roots.T * self.weights) @ x_basis.roots, full_matrices=False)
-        k = min(k, int(np.count_nonzero(values > len(self.x) * np.finfo(float).eps * values.max(initial=0.0))))
+        k = min(k, int(np.count_nonzero(above_rounding(values, len(self.x)))))
         left = [_centred_combination(self.mean_y, self.y, y_basis.coefficients @ P[:, j]) for j in range(k)]
         right = [_centred_combination(self.mean_x, self.x, x_basis.coefficients @ Rt[j]) for j in range(k)]
         return SingularSystem(values[:k], left, right)
@@ -158,7 +159,7 @@ class CovarianceOperator:
 
     def _basis(self, points: Array, mean: Element) -> _Basis:
         g, U = eigh(_centred_gram(points, mean).T, driver="evd", overwrite_a=True, check_finite=False)
-        kept = g > len(g) * np.finfo(float).eps * g[-1]
+        kept = above_rounding(g, len(g))
         return _Basis(U[:, kept] * np.sqrt(g[kept]), U[:, kept] / np.sqrt(g[kept]))
 
     def __repr__(self) -> str:
@@ -189,9 +190,7 @@ def _centred_gram(points: Array, mean: Element) -> Array:
     """⟨φ(x) − μ, φ(y) − μ⟩ for all pairs of rows; two bases are five arrays of that size."""
     K = gram.dense(mean.kernel, points, arrays=5)
     values = mean.values(points)
-    K -= values
-    K -= values[:, None]
-    K += mean.norm() ** 2
+    gram.subtract_means(K, values, values, mean.norm() ** 2)
     return K
 
 
@@ -214,8 +213,7 @@ class _CentredTiles(Kernel):
 
     def evaluate(self, A: Array, B: Array) -> Array:
         K = self.mean.kernel.evaluate_fast(A[:, :-1], B[:, :-1])
-        K -= np.add.outer(A[:, -1], B[:, -1])
-        K += self._shared
+        gram.subtract_means(K, A[:, -1], B[:, -1], self._shared)
         return K
 
     def diagonal(self, A: Array) -> Array:

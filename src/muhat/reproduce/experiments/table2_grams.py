@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from muhat.bags.kernel import evaluate_level2, resolve_level2
 from muhat.kernels.base import Kernel
 from muhat.kernels.radial import Gaussian
+from muhat.linalg.blocks import blocks
 from muhat.means.recipes import mean_weights
 from muhat.reproduce.experiments.synthetic import ESTIMATORS
 from muhat.types import Array
@@ -82,8 +83,7 @@ def level2_grams(inner: Inner, multiples: Sequence[float]) -> Iterator[Level2]:
 
 
 def _tiles(n: int, size: int, rows: int) -> list[slice]:
-    step = max(1, rows // size)
-    return [slice(start, min(start + step, n)) for start in range(0, n, step)]
+    return list(blocks(n, max(1, rows // size)))
 
 
 def _powers(K: Array, doublings: Sequence[int]) -> Iterator[Array]:

@@ -1,0 +1,46 @@
+"""Quadratic programmes on the simplex."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.optimize import nnls
+
+from muhat.types import Array
+
+
+def simplex_minimiser(M: Array, ones: Array, floor: float = 0.0) -> Array:
+    r"""The u ≥ 0 with ``ones``ᵀu = 1 for which uᵀMu is least, M positive semi-definite.
+
+    For u ≥ 0 the least of uᵀMu + (1ᵀu − 1)² along the ray of u is f/(1 + f), with f = uᵀMu at 1ᵀu = 1. It grows with f,
+    so that non-negative least squares is exact.
+
+    Parameters
+    ----------
+    M : array of shape (n, n)
+        In units in which its entries are about 1.
+    ones : array of shape (n,)
+        Positive numbers, 1 each for the simplex itself.
+    floor : float, default 0.0
+        Least eigenvalue that M is given. Above 0 it makes the shortest of equal solutions the only one, so that the
+        active set does not cycle among them.
+
+    Returns
+    -------
+    array of shape (n,)
+
+    Raises
+    ------
+    RuntimeError
+        Where the active set cycles, on a programme without a unique solution.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import muhat as mh
+    >>> mh.linalg.simplex.simplex_minimiser(np.diag([1.0, 3.0]), np.ones(2)).round(4)
+    array([0.75, 0.25])
+    """
+    eigenvalues, eigenvectors = np.linalg.eigh(M)
+    root = np.sqrt(eigenvalues.clip(floor))[:, None] * eigenvectors.T
+    u, _ = nnls(np.vstack([root, ones]), np.append(np.zeros(len(M)), 1.0), maxiter=100 * len(M))
+    return u / (ones @ u)
