@@ -14,7 +14,6 @@ SLOW = {
     "reproduce": "runs of the paper's experiments",
     "test_benchmarks.py": "each benchmark runs once, small",
     "test_examples.py": "each example of the gallery runs",
-    "test_memory.py": "a process under a limit of its memory",
 }
 """Rooms and files that `make quick` leaves out, and why; the marker ``slow`` does it for single tests."""
 MARK = "MUHAT_TEST_SESSION"

@@ -1,13 +1,18 @@
-"""Tiles against whole matrices, whatever the block and the number of threads."""
+"""Sums over kernel values: tiles against whole matrices, exact features against pairs, rows that are read in blocks."""
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
+import oracles
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from scipy.sparse import csr_array
 from tables import KERNELS
 
 import muhat as mh
+from muhat.kernels.foreign import Precomputed
 from muhat.linalg import gram
 
 every_kernel = pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
@@ -19,7 +24,7 @@ def small_blocks(monkeypatch):
     monkeypatch.setattr(gram, "THREADED", 0)
 
 
-def sample(n: int, d: int = 6, seed: int = 0) -> np.ndarray:
+def sample(n, d=6, seed=0):
     return np.random.default_rng(seed).normal(size=(n, d))
 
 
@@ -83,3 +88,197 @@ def test_an_error_in_a_thread_reaches_the_caller():
 
     with pytest.raises(ValueError, match="no values today"):
         gram.dense(mh.as_kernel(broken), sample(50))
+
+
+# ---------------------------------------------------------------- by exact features
+
+EXACT = [mh.Linear(), *(mh.Polynomial(degree, constant) for degree in (1, 2, 3, 4) for constant in (0.0, 0.7))]
+every_exact_kernel = pytest.mark.parametrize("kernel", EXACT, ids=repr)
+
+
+def pairs(kernel):
+    """The oracle's function of two rows."""
+    if isinstance(kernel, mh.Linear):
+        return oracles.linear
+    return lambda x, y: oracles.polynomial(x, y, kernel.degree, kernel.constant)
+
+
+def by_tiles(monkeypatch, function, kernel, *arguments):
+    with monkeypatch.context() as patch:
+        patch.setattr(gram, "_cheap_features", lambda *_: None)
+        return function(kernel, *arguments)
+
+
+@every_exact_kernel
+@pytest.mark.parametrize("d", [1, 2, 5])
+def test_features_are_exact(kernel, d):
+    X, Y = sample(7, d), sample(6, d, 1)
+    assert kernel.exact_features(X).shape == (7, kernel.exact_feature_count(d))
+    assert_allclose(
+        kernel.exact_features(X) @ kernel.exact_features(Y).T, kernel(X, Y), rtol=0, atol=1e-12 * kernel.diag(X).max()
+    )
+
+
+@every_exact_kernel
+@pytest.mark.parametrize("shift", [0.0, 1e6])
+def test_sums_equal_those_over_pairs(kernel, shift):
+    """Of weights that sum to 0 too, and at a distance from the origin: to 1e-10 of the absolute terms."""
+    X, Y, beta, gamma = sample(40, 2) + shift, sample(30, 2, 1) + shift, sample(40, 1, 2)[:, 0], sample(30, 1, 3)[:, 0]
+    beta -= beta.mean()
+    k = pairs(kernel)
+    value, magnitude = oracles.kernel_sum(k, X, X, beta, beta)
+    assert abs(gram.quadratic_form(kernel, X, beta) - value) <= 1e-10 * magnitude
+    value, magnitude = oracles.kernel_sum(k, X, Y, beta, gamma)
+    assert abs(gram.bilinear_form(kernel, X, Y, beta, gamma) - value) <= 1e-10 * magnitude
+
+
+@every_exact_kernel
+@pytest.mark.parametrize("shift", [0.0, 1e6])
+def test_products_equal_those_of_tiles(kernel, shift, monkeypatch):
+    X, Y, W = sample(700, 3) + shift, sample(600, 3, 1) + shift, sample(600, 2, 2)
+    ours, tiles = gram.product(kernel, X, Y, W), by_tiles(monkeypatch, gram.product, kernel, X, Y, W)
+    assert (np.abs(ours - tiles) <= 1e-10 * (np.abs(kernel(X, Y)) @ np.abs(W))).all()
+
+
+def test_the_cheaper_way_is_taken(monkeypatch):
+    """Features for many rows of few columns, tiles for few rows of many."""
+    values = []
+    monkeypatch.setattr(mh.Polynomial, "evaluate", lambda self, X, Y: values.append(X) or (X @ Y.T + 1.0) ** 2)
+    gram.quadratic_form(mh.Polynomial(2), sample(1000, 5), np.ones(1000))
+    assert not values
+    gram.quadratic_form(mh.Polynomial(2), sample(20, 50), np.ones(20))
+    assert len(values) == 1
+
+
+def test_linear_in_linear_time():
+    """Tiles of so many rows would take an hour."""
+    X = sample(1_000_000, 2) + 3.0
+    mean = X.mean(axis=0)
+    assert_allclose(gram.quadratic_form(mh.Linear(), X, np.full(len(X), 1e-6)), mean @ mean, rtol=1e-12)
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_sums_by_features_do_not_depend_on_the_number_of_threads(workers, monkeypatch):
+    monkeypatch.setattr(gram, "BLOCK", 16)
+    monkeypatch.setattr(gram, "THREADED", 0)
+    X, W, kernel = sample(200, 3), sample(200, 2, 1), mh.Polynomial(3)
+    monkeypatch.setattr(gram, "effective_n_jobs", lambda _: 1)
+    expected = gram.quadratic_form(kernel, X, W[:, 0]), gram.product(kernel, X, X, W)
+    monkeypatch.setattr(gram, "effective_n_jobs", lambda _: workers)
+    assert gram.quadratic_form(kernel, X, W[:, 0]) == expected[0]
+    assert_array_equal(gram.product(kernel, X, X, W), expected[1])
+
+
+def test_overflow_is_reported_as_with_tiles():
+    with pytest.raises(ValueError, match="overflows on X"):
+        mh.ShrunkKernelMean(mh.Polynomial(3)).fit(1e80 * sample(100, 2))
+    assert np.isfinite(mh.ShrunkKernelMean(mh.Polynomial(3)).fit(1e45 * sample(100, 2)).shrinkage_)
+
+
+# ---------------------------------------------------------------- rows that are read a block at a time
+
+
+class DataSet:
+    """Rows in a file, as HDF5 has them: a shape, a type, and slices that are read."""
+
+    def __init__(self, rows):
+        self._rows = rows
+        self.shape, self.dtype, self.largest = rows.shape, rows.dtype, 0
+
+    def __getitem__(self, rows):
+        part = np.array(self._rows[rows])
+        self.largest = max(self.largest, len(part))
+        return part
+
+
+def mapped(folder, X):
+    file = np.memmap(folder / "rows", X.dtype, "w+", shape=X.shape)
+    file[:] = X
+    file.flush()
+    return np.memmap(folder / "rows", X.dtype, "r", shape=X.shape)
+
+
+def dask_array(_, X):
+    return pytest.importorskip("dask.array").from_array(X, chunks=(13, 2))
+
+
+SOURCES = {"memmap": mapped, "data set": lambda _, X: DataSet(X), "Dask": dask_array, "list": lambda _, X: X.tolist()}
+
+
+@every_kernel
+@pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
+def test_every_source_gives_the_sums_of_the_array(source, kernel, tmp_path):
+    X, beta, W = sample(50), sample(50, 1, 1)[:, 0], sample(50, 2, 2)
+    rows, K = gram.LazyRows(kernel, source(tmp_path, X)), kernel(X)
+    tolerance = 1e-12 * 2500 * np.abs(K).max()
+    assert_allclose(gram.quadratic_form(kernel, rows, beta, block=16), beta @ K @ beta, rtol=0, atol=tolerance)
+    assert_allclose(gram.product(kernel, rows, X, W, block=7), K @ W, rtol=0, atol=tolerance)
+    assert_allclose(gram.bilinear_form(kernel, X, rows, beta, beta, block=7), beta @ K @ beta, rtol=0, atol=tolerance)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int8, np.uint8])
+def test_other_types_are_summed_in_float64(dtype):
+    X = (100 * sample(60)).clip(0, 120).astype(dtype)
+    for kernel in (mh.Linear(), mh.Gaussian(200.0), mh.Laplace(200.0)):
+        K = kernel(X.astype(np.float64))
+        for rows in (X, DataSet(X)):
+            lazy = gram.LazyRows(kernel, rows)
+            assert_allclose(gram.quadratic_form(kernel, lazy, np.ones(60), block=16), K.sum(), rtol=1e-12)
+
+
+@pytest.mark.parametrize("kernel", [mh.Gaussian(20.0), mh.Linear(), mh.Polynomial(3)], ids=repr)
+def test_a_file_is_never_in_memory_as_a_whole(kernel, tmp_path):
+    X = mapped(tmp_path, sample(2000, 300).astype(np.float32))
+    beta = np.ones(2000)
+    rows = DataSet(X)
+    for source in (X, rows):
+        tracemalloc.start()
+        gram.quadratic_form(kernel, gram.LazyRows(kernel, source), beta, block=64)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 0.5 * X.nbytes
+    assert rows.largest <= 64
+
+
+def test_numbers_of_training_rows():
+    K = mh.Gaussian(1.0)(sample(30))
+    kernel, beta = Precomputed(K), sample(30, 1, 1)[:, 0]
+    assert_allclose(gram.quadratic_form(kernel, kernel.training_points(), beta, block=7), beta @ K @ beta, rtol=1e-12)
+
+
+@pytest.mark.parametrize("block", [0, -3, 2.5, True, "all"])
+def test_block_must_be_a_count(block):
+    X, beta = sample(5), np.ones(5)
+    for call in (
+        lambda: gram.quadratic_form(mh.Linear(), X, beta, block=block),
+        lambda: gram.product(mh.Linear(), X, X, beta, block=block),
+        lambda: gram.bilinear_form(mh.Linear(), X, X, beta, beta, block=block),
+    ):
+        with pytest.raises(ValueError, match=f"block={block!r} must be a whole number of at least 1"):
+            call()
+
+
+def test_a_dask_array_of_unknown_size():
+    X = pytest.importorskip("dask.array").from_array(sample(20), chunks=(5, 6))
+    unknown = X[X[:, 0] > 0]
+    with pytest.raises(ValueError, match=r"X has chunks of unknown sizes; call X\.compute_chunk_sizes\(\) first"):
+        gram.LazyRows(mh.Linear(), unknown)
+    unknown.compute_chunk_sizes()
+    values = unknown.compute()
+    total = gram.quadratic_form(mh.Gaussian(1.0), gram.LazyRows(mh.Gaussian(1.0), unknown), np.ones(len(values)))
+    assert_allclose(total, mh.Gaussian(1.0)(values).sum(), rtol=1e-12)
+
+
+def test_bad_rows_are_named():
+    X = sample(40)
+    X[33, 1] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        gram.quadratic_form(mh.Gaussian(1.0), gram.LazyRows(mh.Gaussian(1.0), DataSet(X)), np.ones(40), block=8)
+    with pytest.raises(ValueError, match=r"beta has 39 entries and must have one for each of the 40 rows"):
+        gram.quadratic_form(mh.Gaussian(1.0), X, np.ones(39))
+    with pytest.raises(ValueError, match=r"X has shape \(40,\) and must have two dimensions"):
+        gram.LazyRows(mh.Gaussian(1.0), X[:, 0])
+    with pytest.raises(ValueError, match="Y has 3 columns and X has 6; they must agree"):
+        gram.product(mh.Gaussian(1.0), sample(5), gram.LazyRows(mh.Gaussian(1.0), sample(5)[:, :3]), np.ones(5))
+    with pytest.raises((TypeError, ValueError), match="dense"):
+        gram.quadratic_form(mh.Gaussian(1.0), gram.LazyRows(mh.Gaussian(1.0), csr_array(sample(5))), np.ones(5))

@@ -322,24 +322,6 @@ def test_folds_leave_whole_parts_out(monkeypatch):
         assert_allclose(refits.squared_norms[part], target.norm() ** 2, rtol=1e-11)
 
 
-BAD = {
-    "a word": ("normal", r"target='normal' must be \"gaussian\", None or an Element"),
-    "another space": (mh.embed(mh.Gaussian(3.0), [[0.0, 0.0]]), "must be"),
-    "another width": (mh.embed(mh.Gaussian(1.0), [[0.0]]), "is a function of 1 columns, and X has 2"),
-}
-
-
-@pytest.mark.parametrize(("target", "message"), BAD.values(), ids=BAD)
-def test_bad_targets(target, message):
-    with pytest.raises(ValueError, match=message):
-        AdaptiveKernelMean(mh.Gaussian(1.0), target=target).fit(sample(6, 2, seed=28))
-
-
-def test_parts_of_rows_cannot_be_refitted():
-    with pytest.raises(ValueError, match="whole numbers"):
-        AdaptiveKernelMean().fit(sample(9, 2, seed=26), sample_weight=[1.5, *[1.0] * 8])
-
-
 def test_the_memory_is_checked():
     with pytest.raises(MemoryError, match="ShrunkKernelMean"):
         AdaptiveKernelMean(memory_limit=1000.0).fit(sample(20, 2, seed=29))

@@ -181,19 +181,6 @@ def test_bands(mean):
     assert mean_bands(clone(mean).set_params(kernel=KERNEL).fit(X), X[:2], level=0.9).high.shape == (2,)
 
 
-BAD = {
-    "shrinkage": ({"shrinkage": 1.4}, r'shrinkage=1\.4 must be a number in \[0, 1\] or be "loo"'),
-    "a word": ({"shrinkage": "auto"}, "shrinkage='auto' must be a number"),
-    "nonnegative": ({"nonnegative": "yes"}, "nonnegative='yes' must be True or False"),
-}
-
-
-@pytest.mark.parametrize(("params", "message"), BAD.values(), ids=BAD)
-def test_bad_parameters(params, message):
-    with pytest.raises(ValueError, match=message):
-        ConstrainedKernelMean(**params).fit(X)
-
-
 def test_many_weights_are_zero_in_few_dimensions():
     rows = sample(40, 1, seed=2)
     sparse = ConstrainedKernelMean(mh.Gaussian(1.0), 0.5).fit(rows).weights_

@@ -163,22 +163,3 @@ def test_too_much_memory_is_refused_before_it_is_taken():
     with pytest.raises(MemoryError, match=r"1e\+09 TB"):
         check_memory(1e21, None, "this", "do less")
     assert 0 < free_memory() < 1e18
-
-
-BAD = [
-    ({"solver": "sparse"}, "solver='sparse'"),
-    ({"tol": 0.0}, "tol=0.0"),
-    ({"memory_limit": -1}, "memory_limit=-1"),
-    ({"solver": "low-rank", "filter": mh.TruncatedSVD(), "lam": 1.0}, "Tikhonov"),
-]
-
-
-@pytest.mark.parametrize(("parameters", "message"), BAD, ids=[message for _, message in BAD])
-def test_bad_input(parameters, message):
-    with pytest.raises(ValueError, match=message):
-        mh.SpectralKernelMean(**parameters).fit(sample(20))
-
-
-def test_sample_weight_needs_dense():
-    with pytest.raises(ValueError, match="without sample_weight"):
-        mh.SpectralKernelMean(solver="low-rank").fit(sample(20), sample_weight=np.full(20, 2.0))

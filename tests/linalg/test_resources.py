@@ -1,4 +1,4 @@
-"""Under a limit of the process's memory, everything works within it or refuses with a word; nothing dies."""
+"""Memory: within a limit, or refused with a word. Threads: BLAS is held to one, and given back, whoever asks."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ import json
 import re
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
-from muhat.linalg.resources import check_memory, free_memory, memory_budget
+from muhat.linalg.resources import check_memory, free_memory, memory_budget, one_blas_thread
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="memory of a process is limited this way on Linux")
+on_linux = pytest.mark.skipif(sys.platform != "linux", reason="memory of a process is limited this way on Linux")
 
 ROWS = 12_000
 WORKS = {
@@ -69,14 +72,18 @@ def outcomes():
     return json.loads(done.stdout)
 
 
+@on_linux
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WORKS)
 def test_works_within_the_limit(name, outcomes):
     assert outcomes[name] == "works"
 
 
+@on_linux
+@pytest.mark.slow
 @pytest.mark.parametrize("name", REFUSES)
 def test_refuses_with_bytes_and_a_remedy(name, outcomes):
-    assert re.search(r"would need [\d.]+ GB and [\d.]+ MB may be used; use ", outcomes[name])
+    assert re.search(r"would need [\d.]+ [GM]B and [\d.]+ MB may be used; use ", outcomes[name])
 
 
 def test_the_budget_is_a_share_of_what_is_free():
@@ -85,3 +92,58 @@ def test_the_budget_is_a_share_of_what_is_free():
     check_memory(1e5, 1e6, "this", "do less")
     with pytest.raises(MemoryError, match=r"this would need 2 MB and 1 MB may be used; do less"):
         check_memory(2e6, 1e6, "this", "do less")
+
+
+# ---------------------------------------------------------------- threads
+
+
+def blas_threads():
+    return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+
+
+@pytest.fixture
+def two_threads():
+    np.ones((2, 2)) @ np.ones((2, 2))
+    with threadpool_limits(2, user_api="blas"):
+        if blas_threads() != {2}:
+            pytest.skip(f"BLAS cannot be set to two threads here, it has {blas_threads()}")
+        yield
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_one_thread_inside():
+    with one_blas_thread():
+        assert blas_threads() == {1}
+        with one_blas_thread():
+            assert blas_threads() == {1}
+        assert blas_threads() == {1}
+    assert blas_threads() == {2}
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_the_last_gives_back_in_any_order():
+    first, second = one_blas_thread(), one_blas_thread()
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert blas_threads() == {1}
+    second.__exit__(None, None, None)
+    assert blas_threads() == {2}
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_errors_give_back():
+    with pytest.raises(ZeroDivisionError), one_blas_thread():
+        _ = 1 / 0
+    assert blas_threads() == {2}
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_many_users():
+    def work(_):
+        with one_blas_thread():
+            return np.ones((50, 50)) @ np.ones((50, 50))
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(work, range(100)))
+    assert blas_threads() == {2}

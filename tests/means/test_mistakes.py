@@ -1,7 +1,8 @@
-"""One table of bad input: every error names the parameter, the value and the remedy."""
+"""Mistakes with means, kernels and elements: every error names the parameter, the value and the remedy."""
 
 import numpy as np
 import pytest
+from mistakes import refused
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
 from tables import MEANS, sample
@@ -28,7 +29,8 @@ def fit(data=X, estimator=mh.KernelMean, sample_weight=None, **params):
     return lambda: estimator(**params).fit(data, sample_weight=sample_weight)
 
 
-S, SPECTRAL = mh.ShrunkKernelMean, mh.SpectralKernelMean
+S, SPECTRAL, ADAPTIVE = mh.ShrunkKernelMean, mh.SpectralKernelMean, mh.AdaptiveKernelMean
+CONSTRAINED, ROBUST, BLOCKS = mh.ConstrainedKernelMean, mh.RobustKernelMean, mh.MedianOfMeans
 ASYMMETRIC = spoiled(K, 0.9)
 INDEFINITE = np.array([[1.0, 2.0], [2.0, 1.0]])
 NOT_NUMBERS = "X holds values that are not numbers .* encode or drop such columns"
@@ -121,6 +123,111 @@ CASES = [
     ("sample_weight NaN", fit(sample_weight=[np.nan] * 8), ValueError, "sample_weight must be finite"),
     ("sample_weight text", fit(sample_weight=["a"] * 8), ValueError, "sample_weight"),
     ("sample_weight shares", fit(sample_weight=np.full(8, 1 / 8)), ValueError, "sums to 1 .* multiply it"),
+    # robust, constrained and adaptive means, and solvers
+    ("loss='cauchy'", fit(estimator=ROBUST, loss="cauchy"), ValueError, "loss='cauchy' must be"),
+    ("loss=None", fit(estimator=ROBUST, loss=None), ValueError, "loss=None must be"),
+    ("threshold=0.0", fit(estimator=ROBUST, threshold=0.0), ValueError, "threshold=0.0"),
+    (
+        "threshold='median'",
+        fit(estimator=ROBUST, threshold="median"),
+        ValueError,
+        "threshold='median' must be a number",
+    ),
+    ("threshold=(1.0, 2.0, 3.0)", fit(estimator=ROBUST, threshold=(1.0, 2.0, 3.0)), ValueError, "threshold="),
+    ("loss='hampel', threshold=1.0", fit(estimator=ROBUST, loss="hampel", threshold=1.0), ValueError, "three numbers"),
+    (
+        "loss='hampel', threshold=(1.0, 3.0, 2.0)",
+        fit(estimator=ROBUST, loss="hampel", threshold=(1.0, 3.0, 2.0)),
+        ValueError,
+        "three numbers",
+    ),
+    (
+        "loss='hampel', threshold=(1.0, 2.0, 2.0)",
+        fit(estimator=ROBUST, loss="hampel", threshold=(1.0, 2.0, 2.0)),
+        ValueError,
+        "three numbers",
+    ),
+    (
+        "loss='hampel', threshold=(-1.0, 2.0, 3.0)",
+        fit(estimator=ROBUST, loss="hampel", threshold=(-1.0, 2.0, 3.0)),
+        ValueError,
+        "threshold=-1.0",
+    ),
+    (
+        "loss='hampel', threshold=(1e-9, 2e-9, 3e-9)",
+        fit(estimator=ROBUST, loss="hampel", threshold=(1e-9, 2e-9, 3e-9)),
+        ValueError,
+        "rejects every row",
+    ),
+    ("shrinkage=1.4", fit(estimator=ROBUST, shrinkage=1.4), ValueError, r"shrinkage=1.4 must .* or be None or \"loo\""),
+    ("contamination=0.6", fit(estimator=ROBUST, contamination=0.6), ValueError, "contamination=0.6"),
+    ("tol=0.0", fit(estimator=ROBUST, tol=0.0), ValueError, "tol=0.0"),
+    ("max_iter=0", fit(estimator=ROBUST, max_iter=0), ValueError, "max_iter=0"),
+    ("'gaussian'", fit(estimator=ROBUST, kernel="gaussian"), ValueError, "kernel='gaussian'"),
+    ("n_blocks=0", fit(estimator=BLOCKS, n_blocks=0), ValueError, "n_blocks=0"),
+    (
+        "n_blocks=21",
+        fit(estimator=BLOCKS, n_blocks=21),
+        ValueError,
+        "n_blocks=21 must be at most the number of rows, 8",
+    ),
+    ("n_blocks='few'", fit(estimator=BLOCKS, n_blocks="few"), ValueError, "n_blocks='few'"),
+    ("random_state='seed'", fit(estimator=BLOCKS, random_state="seed"), ValueError, "random_state='seed'"),
+    ("shrinkage='auto'", fit(estimator=BLOCKS, shrinkage="auto"), ValueError, "shrinkage='auto'"),
+    ("robust, half rows", fit(estimator=ROBUST, sample_weight=[0.5, *[1.0] * 7]), ValueError, "0 or at least 1"),
+    ("blocks, half rows", fit(estimator=BLOCKS, sample_weight=[0.5, *[1.0] * 7]), ValueError, "whole"),
+    (
+        "constrained, shrinkage",
+        fit(estimator=CONSTRAINED, shrinkage=1.4),
+        ValueError,
+        r'shrinkage=1\.4 must be a number in \[0, 1\] or be "loo"',
+    ),
+    (
+        "constrained, a word",
+        fit(estimator=CONSTRAINED, shrinkage="auto"),
+        ValueError,
+        "shrinkage='auto' must be a number",
+    ),
+    (
+        "constrained, nonnegative",
+        fit(estimator=CONSTRAINED, nonnegative="yes"),
+        ValueError,
+        "nonnegative='yes' must be True or False",
+    ),
+    (
+        "adaptive target, a word",
+        fit(X[:, :2], ADAPTIVE, kernel=mh.Gaussian(1.0), target="normal"),
+        ValueError,
+        r"target='normal' must be \"gaussian\", None or an Element",
+    ),
+    (
+        "adaptive target, another space",
+        fit(X[:, :2], ADAPTIVE, kernel=mh.Gaussian(1.0), target=mh.embed(mh.Gaussian(3.0), [[0.0, 0.0]])),
+        ValueError,
+        "must be",
+    ),
+    (
+        "adaptive target, another width",
+        fit(X[:, :2], ADAPTIVE, kernel=mh.Gaussian(1.0), target=mh.embed(mh.Gaussian(1.0), [[0.0]])),
+        ValueError,
+        "is a function of 1 columns, and X has 2",
+    ),
+    ("adaptive, half rows", fit(estimator=ADAPTIVE, sample_weight=[1.5, *[1.0] * 7]), ValueError, "whole numbers"),
+    ("solver='sparse'", fit(estimator=SPECTRAL, solver="sparse"), ValueError, "solver='sparse'"),
+    ("tol=0.0", fit(estimator=SPECTRAL, tol=0.0), ValueError, "tol=0.0"),
+    ("memory_limit=-1", fit(estimator=SPECTRAL, memory_limit=-1), ValueError, "memory_limit=-1"),
+    (
+        "solver='low-rank', filter=mh.TruncatedSVD(), lam=1.0",
+        fit(estimator=SPECTRAL, solver="low-rank", filter=mh.TruncatedSVD(), lam=1.0),
+        ValueError,
+        "Tikhonov",
+    ),
+    (
+        "low rank, weights",
+        fit(estimator=SPECTRAL, solver="low-rank", sample_weight=np.full(8, 2.0)),
+        ValueError,
+        "without",
+    ),
     # Stein
     ("james_stein, 2 columns", lambda: mh.james_stein(X[:, :2], 1.0), ValueError, "X has 2 columns; .* 3 or more"),
     ("james_stein, variance", lambda: mh.james_stein(X, -1.0), ValueError, r"variance=-1.0 .*\[0, inf\)"),
@@ -147,10 +254,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("call", "error", "message"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
-def test_bad_input(call, error, message):
-    with pytest.raises(error, match=message):
-        call()
+test_mistakes = refused(CASES)
 
 
 @pytest.mark.parametrize("name", MEANS)
