@@ -59,7 +59,11 @@ BAD_FOR_MMD = [
 ]
 BAD_FOR_HSIC = [
     ((GOOD, GOOD[:5]), {}, "X has 6 rows and Y has 5"),
-    ((GOOD, GOOD), {"kernel_x": None}, "kernel_x=None must be a kernel object"),
+    ((GOOD, GOOD), {"kernel_x": "rbf"}, "kernel_x='rbf' must be a kernel object"),
+    ((EQUAL, EQUAL), {"kernel_x": mh.Gaussian()}, "two rows that differ"),
+    ((GOOD, GOOD), {"strata": [0] * 5}, r"strata has shape \(5,\).* 6 rows"),
+    ((GOOD, GOOD), {"strata": [0] * 5 + [1]}, "on one row only"),
+    ((GOOD, GOOD), {"scale": [1.0, 2.0]}, "divide the columns first"),
     ((GOOD, GOOD), {"kernel_y": np.dot}, "kernel_y=.* must be a kernel object"),
     ((GOOD, GOOD), {"kernel_y": NOT_FINITE}, "not finite"),
     ((GOOD, GOOD), {"mean": mh.AdaptiveKernelMean(target=TARGETED.target)}, "target=None"),

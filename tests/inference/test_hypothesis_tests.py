@@ -13,7 +13,7 @@ from scipy import stats
 from tables import KERNELS, sample
 
 import muhat as mh
-from muhat.inference import independence, resampling, two_sample
+from muhat.inference import dependences, independence, resampling, two_sample
 from muhat.inference.independence import hsic_test
 from muhat.inference.two_sample import mmd_test
 from muhat.means.recipes import mean_element, mean_weights
@@ -126,7 +126,7 @@ def test_all_pairings_are_those_of_scipy(unbiased):
     # Permutations that begin with 0, followed by their shifts, are all permutations.
     orders = np.array([(0, *rest) for rest in itertools.permutations(range(1, 6))])
     centred = [independence._centred(matrix.copy(), unbiased) for matrix in (K, L)]
-    null = independence._pairing_sums(*centred, orders) / (6 * 3 if unbiased else 6**2)
+    null = dependences.pairing_sums(*([K] for K in centred), orders)[0, 0] / (6 * 3 if unbiased else 6**2)
     assert_allclose(np.sort(null.ravel()), np.sort(oracle.null_distribution), rtol=0, atol=1e-14)
     assert_same_test(hsic_test(X, Y, kernel, kernel, 9999, 0, unbiased=unbiased), oracle)
 
@@ -155,7 +155,9 @@ def test_pairings_of_rows_centred_by_a_recipe_are_those_of_scipy(mean):
 @either_bias
 def test_the_plain_average_by_name_is_the_default(unbiased):
     X, Y = sample(30, 2, seed=0), sample(30, 1, seed=1)
-    plain, named = (hsic_test(X, Y, random_state=0, mean=mean, unbiased=unbiased) for mean in (None, mh.KernelMean()))
+    plain, named = (
+        hsic_test(X, Y, mh.Gaussian(), random_state=0, mean=mean, unbiased=unbiased) for mean in (None, mh.KernelMean())
+    )
     assert_array_equal([plain.statistic, *plain.null_distribution], [named.statistic, *named.null_distribution])
 
 
@@ -165,7 +167,7 @@ def test_families_of_pairings_are_shifts(n):
     rng = np.random.default_rng(n)
     K, L = (A + A.T for A in rng.normal(size=(2, n, n)))
     orders = rng.permuted(np.tile(np.arange(n), (3, 1)), axis=1)
-    sums = independence._pairing_sums(K, L, orders)
+    sums = dependences.pairing_sums([K], [L], orders)[0, 0]
     for b, t in itertools.product(range(3), {0, 1, n // 2, n - 1}):
         want = (permuted(K, orders[0]) * permuted(L, np.roll(orders[b], -t))).sum()
         assert_allclose(sums[b, t], want, rtol=0, atol=1e-13 * n**2)
@@ -183,7 +185,7 @@ def test_the_number_of_resamples_is_kept(n_resamples):
 def test_families_scatter_the_p_value_no_more_than_independent_draws():
     X = sample(40, 2, seed=0)
     Y = 0.25 * X + sample(40, 2, seed=1)
-    pvalues = np.array([hsic_test(X, Y, n_resamples=79, random_state=seed).pvalue for seed in range(400)])
+    pvalues = np.array([hsic_test(X, Y, mh.Gaussian(), None, 79, seed).pvalue for seed in range(400)])
     binomial = pvalues.mean() * (1 - pvalues.mean()) / 79
     low, high = stats.chi2.ppf([1e-4, 1 - 1e-4], 399) / 399
     assert low < pvalues.var(ddof=1) / binomial < high

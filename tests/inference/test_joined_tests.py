@@ -9,7 +9,7 @@ from scipy import stats
 from tables import sample
 
 import muhat as mh
-from muhat.inference import differences, fisher, joining, large_samples
+from muhat.inference import dependences, differences, fisher, joining, large_samples
 from muhat.inference.joining import Component
 from muhat.inference.resampling import random_splits
 
@@ -397,3 +397,99 @@ def test_memory_is_refused_before_it_is_taken():
     X = sample(50, 2, seed=0)
     with pytest.raises(MemoryError, match="999 splits of 100 rows"):
         mh.mmd_test(X, X, memory_limit=1000)
+
+
+# ---------------------------------------------------------------- independence
+
+
+def slow_sums(K, L, pairs):
+    return [(K * L[np.ix_(order, order)]).sum() for order in pairs]
+
+
+def centred(K):
+    H = np.eye(len(K)) - 1 / len(K)
+    return H @ K @ H
+
+
+PAIRINGS = {
+    "families": lambda n, B: dependences.Families(n, B, np.random.default_rng(0)),
+    "strata": lambda n, B: dependences.WithinStrata(np.arange(n) % 2, B, np.random.default_rng(0)),
+}
+
+
+@pytest.mark.parametrize("kind", PAIRINGS)
+@pytest.mark.parametrize("n", [7, 20])
+def test_dependences_are_the_slow_formulas(kind, n):
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(n, 2)), rng.normal(size=(n, 3))
+    pairings = PAIRINGS[kind](n, 25)
+    pairs = pairings.permutations()
+    assert_array_equal(pairs[0], np.arange(n))
+    assert_array_equal(np.sort(pairs, axis=1), np.tile(np.arange(n), (26, 1)))
+    found = {part.name: part for part in dependences.default_dependences(X, Y, pairings, rng)}
+    D, E = (np.linalg.norm(rows[:, None] - rows[None], axis=2) for rows in (X, Y))
+    h, g = (np.median(A[np.triu_indices(n, 1)]) for A in (D, E))
+    want = {"distance covariance": slow_sums(centred(-D), centred(-E), pairs)}
+    for x, y in itertools.product(dependences.MULTIPLES, repeat=2):
+        K, L = (centred(np.exp(-((A / (f * s)) ** 2) / 2)) for A, f, s in ((D, x, h), (E, y, g)))
+        want[f"{x:g} x {y:g} medians"] = slow_sums(K, L, pairs)
+    for name, values in want.items():
+        assert_allclose(found[name].statistics, np.array(values) / n**2, rtol=0, atol=1e-12)
+    a, c = (np.diag(centred(np.exp(-((A / s) ** 2) / 2))) for A, s in ((D, h), (E, g)))
+    spread = [abs(((a - a.mean()) * (c - c.mean())[order]).mean()) for order in pairs]
+    assert_allclose(found["distance from the centre"].statistics, spread, atol=1e-12)
+    ranks = [max(stats.spearmanr(x, y[order]).statistic ** 2 for x in X.T for y in Y.T) for order in pairs]
+    assert_allclose(found["rank correlation"].statistics, ranks, atol=1e-12)
+    sides = [[centred(-np.abs(np.subtract.outer(c, c))) for c in rows.T] for rows in (X, Y)]
+    sides = [[K / np.linalg.norm(K) for K in side] for side in sides]
+    columns = np.max([slow_sums(K, L, pairs) for K in sides[0] for L in sides[1]], axis=0)
+    assert_allclose(found["distance covariance of columns"].statistics, columns, atol=1e-12)
+
+
+@pytest.mark.parametrize("draw", [gaussian, tied, heavy])
+@pytest.mark.parametrize("n", [4, 20])
+def test_level_of_the_default_test_of_independence(draw, n):
+    rng = np.random.default_rng(5)
+    pvalues = np.array([mh.hsic_test(draw(rng, n), draw(rng, n), None, None, 19, rng).pvalue for _ in range(300)])
+    for level in (0.05, 0.25, 0.5):
+        assert np.count_nonzero(pvalues <= level + 1e-9) <= stats.binom.ppf(0.9999, 300, level)
+
+
+DEPENDENT = [
+    (lambda x, e: x + e, "column 0 of X and column 0 of Y are correlated"),
+    (lambda x, e: np.exp(0.8 * np.abs(x)) * e, "rows that are far out in X are far out in Y"),
+]
+
+
+@pytest.mark.parametrize(("change", "words"), DEPENDENT)
+def test_words_say_what_depends(change, words):
+    rng = np.random.default_rng(0)
+    x, e = rng.normal(size=(2, 200, 1))
+    result = mh.hsic_test(x, change(x, e), random_state=0)
+    assert result.pvalue == 0.001
+    assert result.summary.startswith(f"{words} (")
+    assert "no dependence found" in repr(mh.hsic_test(x, e, random_state=0))
+
+
+def test_strata_of_pairs_keep_the_level():
+    """Both sides differ between two centres, and are independent within."""
+
+    def draw(rng, strata):
+        centre = np.arange(40) % 2
+        X, Y = rng.normal(size=(2, 40, 1)) + 3.0 * centre[:, None]
+        return mh.hsic_test(X, Y, None, None, 19, rng, strata=centre if strata else None).pvalue
+
+    rng = np.random.default_rng(0)
+    assert np.sum([draw(rng, True) <= 0.05 for _ in range(200)]) <= stats.binom.ppf(0.9999, 200, 0.05)
+    assert np.mean([draw(rng, False) <= 0.05 for _ in range(20)]) > 0.8
+
+
+def test_features_of_many_pairs(monkeypatch):
+    monkeypatch.setattr("muhat.inference.independence.MAX_EXACT_PAIRS", 50)
+    monkeypatch.setattr(dependences, "MAX_EXACT_PAIRS", 50)
+    rng = np.random.default_rng(0)
+    x, e = rng.normal(size=(2, 300, 2))
+    result = mh.hsic_test(x, x**2 + e, None, None, 99, 0)
+    assert result.method == "50 features of each kernel"
+    assert result.pvalue == 0.01
+    assert mh.hsic_test(x, e, None, None, 99, 0).pvalue > 0.05

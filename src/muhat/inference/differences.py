@@ -264,19 +264,19 @@ class Scales:
 
 def pooled_scales(rows: Array, rng: np.random.Generator) -> Scales:
     bandwidths = pooled_bandwidths(rows, rng)
-    medians = np.array([_median_gap(column) for column in _some(rows, rng).T])
+    medians = np.array([_median_gap(column) for column in some_rows(rows, rng).T])
     return Scales(bandwidths, _neighbour_distances(rows, float(bandwidths[0])), medians)
 
 
 def pooled_bandwidths(rows: Array, rng: np.random.Generator) -> Array:
     """Ten bandwidths, from half the 5 % quantile of the positive distances to twice their 95 % quantile."""
-    distances = pdist(_some(rows, rng))
+    distances = pdist(some_rows(rows, rng))
     distances = distances[distances > 0]
     low, high = np.quantile(distances, [0.05, 0.95]) * [0.5, 2.0] if len(distances) else (1.0, 1.0)
     return np.asarray(low * (high / low) ** (np.arange(10) / 9))
 
 
-def _some(rows: Array, rng: np.random.Generator) -> Array:
+def some_rows(rows: Array, rng: np.random.Generator) -> Array:
     """Some rows, drawn without regard to the sample that they belong to."""
     return rows if len(rows) <= PAIR_ROWS else rows[np.sort(rng.choice(len(rows), PAIR_ROWS, replace=False))]
 

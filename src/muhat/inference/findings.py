@@ -16,7 +16,7 @@ from muhat.types import Array
 SEEN = 0.05
 """Above this p-value the words say that nothing was found."""
 
-SPECIFIC = ("linear", "spread", "largest column", "second moments")
+SPECIFIC = ("linear", "spread", "largest column", "rank correlation", "distance from the centre", "second moments")
 """Names of components that see one kind of difference, the plainest first; others see every kind, and say less."""
 
 ENOUGH = 0.35

@@ -6,31 +6,40 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
-from scipy import fft
 
 from muhat.elements import Element
-from muhat.inference.resampling import EPS, PermutationResult, permutation_pvalue, pooled_gram
-from muhat.inference.samples import sample_rows
+from muhat.inference.dependences import FEATURES, MAX_EXACT_PAIRS, Families, WithinStrata, default_dependences
+from muhat.inference.findings import JoinedResult, observed_and_null, ranked
+from muhat.inference.joining import Component, join
+from muhat.inference.resampling import EPS, permutation_pvalue, pooled_gram
+from muhat.inference.samples import check_scale, check_strata, column_names, in_units, sample_rows
 from muhat.inference.two_sample import is_plain
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.radial import Gaussian
 from muhat.linalg.distances import power_of_two_near
 from muhat.linalg.gram import center_gram
+from muhat.linalg.resources import check_memory
 from muhat.means.base import BaseKernelMean
 from muhat.means.recipes import check_recipe, mean_weights
 from muhat.types import Array, RandomState
 from muhat.validation import check_count, check_rng
 
-_DIAGONALS = 64
-
 
 @dataclass(frozen=True, eq=False, repr=False)
-class HSICResult(PermutationResult):
-    """Result of :func:`hsic_test`: also ``kernel_x`` and ``kernel_y`` with their bandwidths."""
+class HSICResult(JoinedResult):
+    """Result of :func:`hsic_test`: also ``kernel_x`` and ``kernel_y`` with their bandwidths.
 
-    kernel_x: Kernel
-    kernel_y: Kernel
+    In the default test they belong to the strongest pair of kernels. ``columns`` are the columns of X and of Y that
+    depend on each other most, or None.
+    """
+
+    kernel_x: Any = None
+    kernel_y: Any = None
+    columns: tuple[str, ...] | None = None
+
+    @property
+    def _two_samples(self) -> bool:
+        return False
 
 
 # ---------------------------------------------------------------- independence
@@ -39,18 +48,25 @@ class HSICResult(PermutationResult):
 def hsic_test(
     X: Any,
     Y: Any,
-    kernel_x: Kernel = Gaussian(),
-    kernel_y: Kernel = Gaussian(),
+    kernel_x: Kernel | None = None,
+    kernel_y: Kernel | None = None,
     n_resamples: int = 999,
     random_state: RandomState = None,
     *,
     mean: BaseKernelMean | None = None,
     unbiased: bool = False,
+    strata: Any = None,
+    scale: Any = "auto",
+    memory_limit: float | None = None,
 ) -> HSICResult:
     r"""Test whether the rows of X and of Y, taken in pairs, are independent.
 
-    The statistic is the squared norm of the cross-covariance operator, HSIC :math:`= \mathrm{tr}(KHLH)/n^2` with
-    :math:`H = I - 11^\top/n`, and its null distribution is that over random pairings of the rows.
+    There is nothing to choose by default: the test joins distance covariance, the largest rank correlation, HSIC at
+    nine pairs of scales, dependent spreads and the strongest pair of columns, on the same random pairings of the rows.
+    It joins them as :func:`mmd_test` does. The level is exact.
+
+    With ``kernel_x`` or ``kernel_y`` the statistic is the squared norm of the cross-covariance operator, HSIC
+    :math:`= \mathrm{tr}(KHLH)/n^2` with :math:`H = I - 11^\top/n`.
 
     The pairings come in families of n: a random one and its cyclic shifts, along a random order of the rows. The
     statistics of a family are one circular correlation of the diagonals of K and L, O(n² log n) by the fast Fourier
@@ -60,26 +76,34 @@ def hsic_test(
     With ``mean`` the rows of each side are centred about what the recipe makes of that side, with weights β and γ,
     once, and the statistic is :math:`\mathrm{tr}(\tilde K \tilde L)/n^2`, that of
     ``KernelCovariance(centering=mean)``. The level stays exact: γ depends on Y alone and goes with the rows, so that
-    to pair the rows again is to permute rows and columns of :math:`\tilde L`, and under independence that matrix is
+    another pairing permutes rows and columns of :math:`\tilde L`, and under independence that matrix is
     exchangeable whatever X and β are.
 
     Parameters
     ----------
-    X : array of shape (n, p), n >= 2
-        The rows, one observation each.
-    Y : array of shape (n, q)
+    X : array of shape (n, p) or (n,), n >= 2
+        The rows, one observation each; a vector is one column.
+    Y : array of shape (n, q) or (n,)
         Row i belongs to row i of X.
-    kernel_x, kernel_y : Kernel, default Gaussian()
-        A bandwidth "median" is found once, on X and on Y.
+    kernel_x, kernel_y : Kernel, default None
+        Kernels of the two sides; None for both joins all components, and None for one of them is Gaussian(). A
+        bandwidth "median" is found once, on X and on Y.
     n_resamples : int, default 999
         Number of random pairings.
     random_state : None, int, Generator, SeedSequence or RandomState
         The seed: the same number gives the same result.
     mean : mean estimator, optional
-        A recipe for the means about which X and Y are centred, each fitted once; default the plain average.
+        A recipe for the means about which X and Y are centred, each fitted once; default the plain average. It asks for
+        a single HSIC, with Gaussian() for kernels that are not given.
     unbiased : bool, default False
         The estimate of Song et al., zero on average under independence, and maybe negative; it needs n >= 4. Only with
-        the plain average.
+        the plain average, and for a single HSIC.
+    strata : array of n labels, optional
+        Rows are paired within strata only.
+    scale : "auto", "columns" or None, default "auto"
+        What columns are divided by, on each side: as in :func:`mmd_test`.
+    memory_limit : float, optional
+        Bytes that may be used, by default a share of what is free; more is refused before it is allocated.
 
     Returns
     -------
@@ -95,33 +119,98 @@ def hsic_test(
     --------
     >>> import numpy as np
     >>> import muhat as mh
-    >>> angle = np.random.default_rng(0).uniform(0, 2 * np.pi, size=(200, 1))
-    >>> mh.hsic_test(np.cos(angle), np.sin(angle), random_state=0)  # no correlation, but no independence either
+    >>> angle = np.random.default_rng(0).uniform(0, 2 * np.pi, size=200)
+    >>> mh.hsic_test(np.cos(angle), np.sin(angle), random_state=0).pvalue  # no correlation, but no independence either
+    0.001
+    >>> mh.hsic_test(np.cos(angle), np.sin(angle), mh.Gaussian(), mh.Gaussian(), random_state=0)
     HSICResult(statistic=0.0086..., pvalue=0.001, n_resamples=999)
     """
+    names = column_names(X), column_names(Y)
     X, Y = sample_rows("X", X, 4 if unbiased else 2), sample_rows("Y", Y, 1)
     if len(X) != len(Y):
         raise ValueError(f"X has {len(X)} rows and Y has {len(Y)}; row i of X and row i of Y must be a pair")
-    check_kernel("kernel_x", kernel_x)
-    check_kernel("kernel_y", kernel_y)
+    for name, kernel in (("kernel_x", kernel_x), ("kernel_y", kernel_y)):
+        if kernel is not None:
+            check_kernel(name, kernel)
     _check_centring(mean)
     recipe = None if is_plain(mean, unbiased) else mean
     n_resamples, rng = check_count("n_resamples", n_resamples), check_rng(random_state)
-    kernel_x, kernel_y = kernel_x.resolve(X), kernel_y.resolve(Y)
+    default = kernel_x is None and kernel_y is None and mean is None and not unbiased
+    if not (scale is None or isinstance(scale, str)):
+        raise ValueError(f'scale={scale!r} must be "auto", "columns" or None; divide the columns first for other units')
+    units = tuple(check_scale(scale, rows, default) for rows in (X, Y))
+    strata = check_strata(strata, None, len(X))
+    check_memory(
+        (10 if default else 4) * 8.0 * min(len(X), MAX_EXACT_PAIRS if default else len(X)) ** 2 + 1.0,
+        memory_limit,
+        f"the matrices of {len(X):,} pairs",
+        "use a random part of the rows, or a larger memory_limit",
+    )
+    pairings = Families(len(X), n_resamples, rng) if strata is None else WithinStrata(strata, n_resamples, rng)
+    sides = [rows if unit is None else rows / unit for rows, unit in zip((X, Y), units, strict=True)]
+    if default:
+        sides = [(rows - np.median(rows, axis=0)) for rows in sides]
+        return _joined(default_dependences(sides[0], sides[1], pairings, rng), units, names, len(X))
+    kernel_x, kernel_y = (kernel_x or Gaussian()).resolve(sides[0]), (kernel_y or Gaussian()).resolve(sides[1])
+    return _single(sides[0], sides[1], kernel_x, kernel_y, pairings, recipe, unbiased, units)
+
+
+def _single(
+    X: Array,
+    Y: Array,
+    kernel_x: Kernel,
+    kernel_y: Kernel,
+    pairings: Families | WithinStrata,
+    recipe: BaseKernelMean | None,
+    unbiased: bool,
+    units: tuple[Any, ...],
+) -> HSICResult:
+    """HSIC of one pair of kernels."""
     K, unit_x, size_x = _centred_in_units(pooled_gram(kernel_x, X), recipe, unbiased)
     L, unit_y, size_y = _centred_in_units(pooled_gram(kernel_y, Y), recipe, unbiased)
-    n = len(X)
-    orders = rng.permuted(np.tile(np.arange(n), (-(-(n_resamples + 1) // n), 1)), axis=1)
-    sums = _pairing_sums(K, L, orders).ravel()
-    sums[0] = np.vdot(K, L)
+    n, sums = len(X), pairings.sums([K], [L])[0, 0]
     if not unbiased:
         np.maximum(sums, 0.0, out=sums)  # what is negative is rounding
-    statistic, null = float(sums[0]), rng.choice(sums[1:], n_resamples, replace=False)
+    statistic, null = float(sums[0]), sums[1:]
     pvalue = permutation_pvalue(statistic, null, EPS * float(size_x * np.linalg.norm(L) + size_y * np.linalg.norm(K)))
     scale = unit_x / (n * (n - 3) if unbiased else n**2) * unit_y
     if not np.isfinite(scale * float(np.abs(sums).max())):
         raise ValueError(f"HSIC of {kernel_x!r} and {kernel_y!r} overflows on X and Y; rescale them first")
-    return HSICResult(scale * statistic, pvalue, scale * null, kernel_x, kernel_y)
+    kernels = in_units(kernel_x, units[0]), in_units(kernel_y, units[1])
+    return HSICResult(scale * statistic, pvalue, scale * null, (), "exact", *kernels)
+
+
+def _joined(components: list[Component], units: tuple[Any, ...], names: tuple[Any, ...], n: int) -> HSICResult:
+    joined = join(components, discount=False)
+    labels = {
+        part.name: tuple(str(j) if known is None else known[j] for j, known in zip(part.value, names, strict=True))
+        for part in components
+        if part.name in _OF_COLUMNS
+    }
+
+    def describe(part: Component) -> tuple[Kernel | None, str | None, str]:
+        if part.name in _OF_COLUMNS:
+            x, y = labels[part.name]
+            return None, f"{x}, {y}", f"column {x} of X and column {y} of Y {_OF_COLUMNS[part.name]}"
+        if part.group == "spread":
+            where = "far out in Y" if part.value else "near the centre of Y"
+            return None, None, f"rows that are far out in X are {where}"
+        return None, None, "X and Y depend on each other"
+
+    found = ranked(components, joined, describe)
+    kernels = max((part for part in components if part.group == "scales"), key=lambda part: float(-part.pvalue)).value
+    strongest = next((finding for finding in found if finding.name in labels), None)
+    method = "exact" if n <= MAX_EXACT_PAIRS else f"{FEATURES} features of each kernel"
+    columns = None if strongest is None else labels[strongest.name]
+    outer_x, outer_y = (in_units(kernel, unit) for kernel, unit in zip(kernels, units, strict=True))
+    return HSICResult(*observed_and_null(joined), found, method, outer_x, outer_y, columns)
+
+
+_OF_COLUMNS = {
+    "rank correlation": "are correlated",
+    "squared scores": "have dependent spreads",
+    "distance covariance of columns": "depend on each other",
+}
 
 
 def _check_centring(mean: Any) -> None:
@@ -154,28 +243,3 @@ def _centred(K: Array, unbiased: bool) -> Array:
     if unbiased:
         np.fill_diagonal(K, 0.0)
     return K
-
-
-def _pairing_sums(K: Array, L: Array, orders: Any) -> Array:
-    """Entry (b, t) is Σᵢⱼ K[a(i), a(j)] L[b(i+t), b(j+t)], where b is row b of ``orders`` and a is its row 0.
-
-    Entry (0, 0) is the observed sum. The pairs j = i + d of one d are a diagonal, and all shifts t of two diagonals
-    are their circular correlation. K and L are symmetric, hence d and n − d give the same.
-    """
-    n = len(K)
-    last = n // 2
-    spectra = np.zeros((len(orders), last + 1), dtype=np.complex128)
-    for start in range(0, last + 1, _DIAGONALS):
-        offsets = np.arange(start, min(start + _DIAGONALS, last + 1))
-        times = np.where((offsets == 0) | (2 * offsets == n), 1.0, 2.0)
-        of_K = fft.rfft(times * _diagonals(K, orders[0], offsets), axis=0).conj()
-        for spectrum, order in zip(spectra, orders, strict=True):
-            spectrum += np.einsum("fd,fd->f", of_K, fft.rfft(_diagonals(L, order, offsets), axis=0))
-    return fft.irfft(spectra, n, axis=1)
-
-
-def _diagonals(K: Array, order: Any, offsets: Any) -> Array:
-    """Column d holds K[order(i), order(i + d)] for all i, indices modulo n."""
-    n = len(order)
-    shifted = sliding_window_view(np.concatenate([order, order])[offsets[0] :], len(offsets))[:n]
-    return K.ravel().take(shifted + n * order[:, None])

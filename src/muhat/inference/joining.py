@@ -58,7 +58,7 @@ class Joined(NamedTuple):
     evidence: Array
 
 
-def join(components: Sequence[Component], tolerance: float = 1e-8) -> Joined:
+def join(components: Sequence[Component], tolerance: float = 1e-8, discount: bool = True) -> Joined:
     r"""One test from several statistics.
 
     With :math:`p_{kb}` the p-value of component k on split b by a gamma approximation, the joined statistic is
@@ -66,11 +66,11 @@ def join(components: Sequence[Component], tolerance: float = 1e-8) -> Joined:
     .. math:: t_b = \log \sum_k w_k / p_{kb}, \qquad p = \#\{b \ge 0 : t_b \ge t_0\} / (B + 1).
 
     The weight :math:`w_k` is that of the component over :math:`\sum_l \rho_{kl}^2`, where ρ is the correlation of
-    log p over all splits where it is positive: components that are nearly the same count once. Values of t within
-    ``tolerance`` of the observed one are ties.
+    log p over all splits where it is positive: components that are nearly the same count once. Without ``discount`` the
+    weights stay as they are. Values of t within ``tolerance`` of the observed one are ties.
     """
     log_p = log_pvalues(components)
-    terms = -log_p + np.log(weights(components, log_p))[:, None]
+    terms = -log_p + np.log(weights(components, log_p, discount))[:, None]
     statistics = logsumexp(terms, axis=0)
     reached = np.count_nonzero(statistics >= statistics[0] - tolerance * max(1.0, abs(statistics[0])))
     return Joined(statistics, float(reached / len(statistics)), np.exp(terms[:, 0] - statistics[0]), -log_p[:, 0])
@@ -103,7 +103,7 @@ def _standardised(component: Component) -> Array:
     return np.asarray(row / row.std())
 
 
-def weights(components: Sequence[Component], log_p: Array) -> Array:
+def weights(components: Sequence[Component], log_p: Array, discount: bool = True) -> Array:
     """Weights that sum to 1, in which near duplicates share what one of them would have."""
     centred = log_p - log_p.mean(axis=1, keepdims=True)
     lengths = np.linalg.norm(centred, axis=1)
@@ -111,5 +111,5 @@ def weights(components: Sequence[Component], log_p: Array) -> Array:
     alike = np.clip(centred @ centred.T, 0.0, 1.0) ** 2
     np.fill_diagonal(alike, 1.0)
     given = np.array([component.weight for component in components])
-    discounted = given / alike.sum(axis=1)
+    discounted = given / alike.sum(axis=1) if discount else given
     return np.asarray(discounted / discounted.sum())

@@ -1,0 +1,412 @@
+"""How often tests find a difference or a dependence that is there: power at level 5 %, all tests on the same draws.
+
+    python benchmarks/power.py                       # all cells, 200 draws each
+    python benchmarks/power.py --quick               # three draws of the small cells
+    python benchmarks/power.py --only spread corners --draws 400
+
+Cells marked * were used to choose what the default test joins; no other was looked at before the choice. The other
+tests are written here from their formulas: the prototype V2, the smallest of 20 p-values (as MMDAgg, in one batch of
+permutations), MMD-FUSE, energy distance, Kolmogorov-Smirnov and t for each column with Bonferroni's correction, and a
+classifier test (a random forest on half of the rows, the binomial tail of its accuracy on the others).
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from joblib import Parallel, delayed
+from scipy import stats
+from scipy.spatial.distance import cdist, pdist, squareform
+from scipy.special import logsumexp
+from sklearn.datasets import load_breast_cancer, load_wine
+from sklearn.ensemble import RandomForestClassifier
+
+import muhat as mh
+from muhat.inference import differences
+from muhat.inference.joining import Component, log_pvalues
+from muhat.inference.resampling import random_splits
+
+LEVEL, RESAMPLES = 0.05, 199
+
+Draw = Callable[[np.random.Generator], tuple[np.ndarray, np.ndarray]]
+
+
+class Cell(NamedTuple):
+    """Two samples (or pairs), and whether the cell was used to choose."""
+
+    draw: Draw
+    chosen_on: bool = False
+    large: bool = False
+
+
+# ---------------------------------------------------------------- two samples
+
+
+def normal(rng: np.random.Generator, n: int, d: int) -> np.ndarray:
+    return rng.normal(size=(n, d))
+
+
+def against_normal(n: int, d: int, change: Callable[..., np.ndarray], m: int | None = None) -> Draw:
+    """n rows of a standard Gaussian, and m = n changed rows."""
+    return lambda rng: (normal(rng, n, d), change(rng, normal(rng, m or n, d)))
+
+
+def bumps(t: np.ndarray) -> np.ndarray:
+    """The smooth bump up and down on (−1, 0) of Schrab et al. (2023)."""
+    out = np.zeros_like(t)
+    for centre, sign in ((0.75, 1.0), (0.25, -1.0)):
+        z = 4 * (t + centre)
+        inside = np.abs(z) < 1
+        out[inside] += sign * np.exp(-1 / (1 - z[inside] ** 2))
+    return out
+
+
+def perturbed_uniform(n: int, d: int, amplitude: float, count: int = 2) -> Draw:
+    """Uniform on the cube, against density 1 + a·e^d Σ ±Π bumps with ``count`` perturbations a side, random signs."""
+
+    def draw(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        signs = rng.choice([-1.0, 1.0], size=(count,) * d)
+        rows = np.empty((0, d))
+        while len(rows) < n:
+            U = rng.uniform(size=(4 * n, d))
+            cell = np.minimum((count * U).astype(int), count - 1)
+            density = 1 + amplitude * np.exp(d) * signs[tuple(cell.T)] * np.prod(bumps(count * U - cell - 1), axis=1)
+            rows = np.vstack([rows, U[rng.uniform(size=4 * n) * (1 + amplitude) < density]])
+        return rng.uniform(size=(n, d)), rows[:n]
+
+    return draw
+
+
+def corners(n: int, spread: float) -> Draw:
+    """Four Gaussians at (±20, ±20); in Y one of them has another spread."""
+
+    def one(rng: np.random.Generator, width: float) -> np.ndarray:
+        k = rng.integers(4, size=n)
+        centres = 20.0 * np.column_stack([2 * (k % 2) - 1, 2 * (k // 2) - 1])
+        return centres + np.where(k == 0, width, 1.0)[:, None] * normal(rng, n, 2)
+
+    return lambda rng: (one(rng, 1.0), one(rng, spread))
+
+
+@lru_cache
+def table(name: str) -> tuple[np.ndarray, np.ndarray]:
+    data = {"wdbc": load_breast_cancer, "wine": load_wine}[name]()
+    return (data.data - data.data.mean(axis=0)) / data.data.std(axis=0), data.target
+
+
+def contaminated(name: str, n: int, share: float, base: int, other: int) -> Draw:
+    """n rows of one class, and n other rows of it of which a share is exchanged for rows of another class."""
+
+    def draw(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        rows, target = table(name)
+        own, strange = (rng.permutation(np.flatnonzero(target == label)) for label in (base, other))
+        k = rng.binomial(n, share)
+        return rows[own[:n]], np.vstack([rows[own[n : 2 * n - k]], rows[strange[:k]]])
+
+    return draw
+
+
+def columns(d: int, factor: float = 1.0, shift: float = 0.0) -> Callable[..., np.ndarray]:
+    """Change the first of d columns."""
+    first = np.arange(d) == 0
+    return lambda rng, Z: Z * np.where(first, factor, 1.0) + np.where(first, shift, 0.0)
+
+
+def correlated(rho: float, width: int | None = None) -> Callable[..., np.ndarray]:
+    def change(rng: np.random.Generator, Z: np.ndarray) -> np.ndarray:
+        part = Z[:, :width]
+        common = rng.normal(size=(len(Z), 1))
+        return np.column_stack([np.sqrt(1 - rho) * part + np.sqrt(rho) * common, Z[:, part.shape[1] :]])
+
+    return change
+
+
+def ring(rng: np.random.Generator, Z: np.ndarray) -> np.ndarray:
+    angle = rng.uniform(0, 2 * np.pi, size=len(Z))
+    return np.sqrt(2 * (1 - 0.8**2)) * np.column_stack([np.cos(angle), np.sin(angle)]) + 0.8 * Z
+
+
+def two_humps(rng: np.random.Generator, Z: np.ndarray) -> np.ndarray:
+    return 0.8 * rng.choice([-1.0, 1.0], size=Z.shape) + 0.6 * Z
+
+
+TWO_SAMPLES = {
+    "shift of all 10 columns by .135": Cell(against_normal(100, 10, lambda rng, Z: Z + 0.135), True),
+    "spread x 1.12, d = 10": Cell(against_normal(100, 10, lambda rng, Z: 1.12 * Z), True),
+    "spread x 1.7 of one column of 20": Cell(against_normal(100, 20, columns(20, factor=1.7)), True),
+    "t3 of variance 1, d = 5": Cell(
+        against_normal(100, 5, lambda rng, Z: rng.standard_t(3, size=Z.shape) / np.sqrt(3)), True
+    ),
+    "shift by .78 of one column of 50": Cell(against_normal(100, 50, columns(50, shift=0.78)), True),
+    "Laplace of variance 1, d = 5": Cell(
+        against_normal(100, 5, lambda rng, Z: rng.laplace(size=Z.shape) / np.sqrt(2)), True
+    ),
+    "correlation .25, d = 5": Cell(against_normal(100, 5, correlated(0.25)), True),
+    "wdbc, 10 % of the other class": Cell(contaminated("wdbc", 100, 0.1, 1, 0), True),
+    "perturbed uniform, d = 2, 250 rows": Cell(perturbed_uniform(250, 2, 1.0), True, True),
+    "published: perturbed d = 1, a = .3, 500": Cell(perturbed_uniform(500, 1, 0.3), False, True),
+    "published: perturbed d = 2, a = .6, 500": Cell(perturbed_uniform(500, 2, 0.6), False, True),
+    "published: corners, 2 x, 500": Cell(corners(500, 2.0), False, True),
+    "spread x 1.5, 10 + 40 rows, d = 10": Cell(against_normal(10, 10, lambda rng, Z: 1.5 * Z, m=40)),
+    "shift by .3, d = 2": Cell(against_normal(100, 2, lambda rng, Z: Z + 0.3)),
+    "shift of all 50 columns by .09": Cell(against_normal(100, 50, lambda rng, Z: Z + 0.09)),
+    "shift by .4, d = 1": Cell(against_normal(100, 1, lambda rng, Z: Z + 0.4)),
+    "spread x 1.3, d = 1": Cell(against_normal(100, 1, lambda rng, Z: 1.3 * Z)),
+    "two humps, d = 1": Cell(against_normal(100, 1, two_humps)),
+    "ring, d = 2": Cell(against_normal(100, 2, ring)),
+    "exponential of variance 1, d = 3": Cell(against_normal(50, 3, lambda rng, Z: rng.exponential(size=Z.shape) - 1.0)),
+    "correlation .6 of two columns of 10": Cell(against_normal(100, 10, correlated(0.6, 2))),
+    "wine, 10 % of another class": Cell(contaminated("wine", 29, 0.2, 0, 1)),
+    "5 % outliers, d = 5": Cell(
+        against_normal(100, 5, lambda rng, Z: np.where(rng.random((len(Z), 1)) < 0.05, 4.0 * Z, Z))
+    ),
+    "Poisson(3) against twice the variance, d = 3": Cell(
+        lambda rng: (rng.poisson(3.0, size=(60, 3)) * 1.0, rng.negative_binomial(3, 0.5, size=(60, 3)) * 1.0)
+    ),
+    "nothing, 8 + 30 rows, d = 3": Cell(against_normal(8, 3, lambda rng, Z: Z, m=30)),
+    "nothing, ties": Cell(lambda rng: (rng.integers(3, size=(20, 2)) * 1.0, rng.integers(3, size=(35, 2)) * 1.0)),
+    "nothing, Cauchy": Cell(lambda rng: (rng.standard_cauchy((20, 3)), rng.standard_cauchy((35, 3)))),
+}
+
+
+# ---------------------------------------------------------------- the other two-sample tests
+
+
+def permuted(n: int, m: int, rng: np.random.Generator) -> tuple[np.ndarray, differences.Splits]:
+    observed = np.repeat([1.0, 0.0], [n, m])
+    drawn = list(random_splits(observed, RESAMPLES, rng))
+    return np.column_stack([observed, *drawn]), differences.centred_splits(observed, drawn, None)
+
+
+def contrasts(matrices: list[np.ndarray], splits: differences.Splits) -> list[differences.Contrast]:
+    families: list[differences.Family] = [differences.GivenMatrix(K) for K in matrices]
+    return [differences.contrast(sums, splits) for sums in differences.quadratic_forms(families, splits)]
+
+
+def bandwidths(distances: np.ndarray) -> np.ndarray:
+    positive = distances[distances > 0]
+    low, high = np.quantile(positive, [0.05, 0.95]) * [0.5, 2.0]
+    return low * (high / low) ** (np.arange(10) / 9)
+
+
+def tail(t: np.ndarray) -> float:
+    return float(np.mean(t >= t[0] - 1e-9 * abs(t[0])))
+
+
+class Rivals:
+    """All other tests of one draw, on one set of splits and of Gram matrices."""
+
+    def __init__(self, X: np.ndarray, Y: np.ndarray, rng: np.random.Generator) -> None:
+        self.X, self.Y, self.rng, self.n, self.m = X, Y, rng, len(X), len(Y)
+        self.rows = np.vstack([X, Y])
+        _, self.splits = permuted(self.n, self.m, rng)
+        euclid, city = pdist(self.rows), pdist(self.rows, "cityblock")
+        self.euclid, self.city = squareform(euclid), squareform(city)
+        self.h, self.g = bandwidths(euclid), bandwidths(city)
+        self.gaussians = [np.exp(-((self.euclid / h) ** 2) / 2) for h in self.h]
+        self.laplaces = [np.exp(-self.city / g) for g in self.g]
+        median = [np.exp(-((self.euclid / np.median(euclid)) ** 2) / 2)]
+        everything = [*self.gaussians, *self.laplaces, *median, -self.euclid]
+        *self.twenty, self.of_median, self.energy_contrast = contrasts(everything, self.splits)
+
+    def median_kernel(self) -> float:
+        return tail(self.of_median.mmd)
+
+    def energy(self) -> float:
+        return tail(self.energy_contrast.mmd)
+
+    def smallest_p(self) -> float:
+        ranks = [stats.rankdata(-found.mmd, method="max") for found in self.twenty]
+        return tail(-np.min(ranks, axis=0))
+
+    def fuse(self) -> float:
+        size = len(self.rows) * (len(self.rows) - 1)
+        norms = [np.sqrt(((K**2).sum() - len(K)) / size) for K in (*self.gaussians, *self.laplaces)]
+        scaled = np.array([found.mmd / norm for found, norm in zip(self.twenty, norms, strict=True)])
+        return tail(logsumexp(np.sqrt(self.n * (self.n - 1)) * scaled, axis=0))
+
+    def v2(self) -> float:
+        """The prototype: six groups of equal weight."""
+        q = differences.normal_scores(self.rows)
+        d = self.rows.shape[1]
+        gaps = np.abs(self.rows[:, None] - self.rows[None])
+        gaps /= [np.median(gaps[..., j][np.triu_indices(len(gaps), 1)]) or 1.0 for j in range(d)]
+        additive, moments = contrasts([np.exp(-gaps).sum(axis=2), (q @ q.T / d) ** 2], self.splits)
+        linear = differences.contrast(
+            differences.linear_sums(differences.standardised(self.rows), self.splits), self.splits
+        )
+        T, D = [found.mmd for found in self.twenty], [np.abs(found.within) for found in self.twenty]
+        column = differences.largest_column(q, differences.standardised(q**2), self.splits).statistics
+        groups = [
+            [T[7], linear.mmd],
+            [T[0], T[2], T[4]],
+            [T[12], T[14], additive.mmd],
+            [moments.mmd],
+            [D[2], D[4], D[7]],
+            [column],
+        ]
+        parts = [Component("", "", row, weight=1 / len(group)) for group in groups for row in group]
+        weights = np.array([part.weight for part in parts])[:, None]
+        return tail(logsumexp(-log_pvalues(parts), b=weights, axis=0))
+
+    def columns(self, test: Callable[..., Any]) -> float:
+        return min(1.0, self.rows.shape[1] * min(test(x, y).pvalue for x, y in zip(self.X.T, self.Y.T, strict=True)))
+
+    def classifier(self) -> float:
+        labels = np.repeat([0, 1], [self.n, self.m])
+        order = self.rng.permutation(len(labels))
+        train, test = order[: len(order) // 2], order[len(order) // 2 :]
+        if len(np.unique(labels[train])) < 2:
+            return 1.0
+        forest = RandomForestClassifier(50, class_weight="balanced", random_state=0).fit(
+            self.rows[train], labels[train]
+        )
+        hits = int((forest.predict(self.rows[test]) == labels[test]).sum())
+        chance = max(np.mean(labels[test]), 1 - np.mean(labels[test]))
+        return float(stats.binom.sf(hits - 1, len(test), chance))
+
+
+TESTS: dict[str, Callable[[Rivals], float]] = {
+    "mmd_test": lambda r: mh.mmd_test(r.X, r.Y, None, RESAMPLES, r.rng).pvalue,
+    "V2": Rivals.v2,
+    "median": Rivals.median_kernel,
+    "min-p 20": Rivals.smallest_p,
+    "FUSE": Rivals.fuse,
+    "energy": Rivals.energy,
+    "KS": lambda r: r.columns(stats.ks_2samp),
+    "t": lambda r: r.columns(stats.ttest_ind),
+    "forest": Rivals.classifier,
+}
+
+
+def two_sample_pvalues(cell: Cell, seed: int) -> list[float]:
+    rng = np.random.default_rng([1, seed])
+    X, Y = cell.draw(rng)
+    rivals = Rivals(X, Y, rng)
+    return [test(rivals) for test in TESTS.values()]
+
+
+# ---------------------------------------------------------------- pairs
+
+
+def noisy(n: int, function: Callable[[np.ndarray], np.ndarray], noise: float, p: int = 1, q: int = 1) -> Draw:
+    """Normal X with p columns and Y = function(first column) + noise, with q − 1 columns of noise beside it."""
+
+    def draw(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        X, Y = normal(rng, n, p), noise * normal(rng, n, q)
+        Y[:, 0] += function(X[:, 0])
+        return X, Y
+
+    return draw
+
+
+def common_width(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    width = np.exp(0.45 * normal(rng, 100, 1))
+    return width * normal(rng, 100, 3), width * normal(rng, 100, 3)
+
+
+def circle(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    angle = rng.uniform(0, 2 * np.pi, size=(100, 1))
+    return np.cos(angle) + 0.4 * normal(rng, 100, 1), np.sin(angle) + 0.4 * normal(rng, 100, 1)
+
+
+PAIRS = {
+    "linear, .25 x": Cell(noisy(100, lambda x: 0.25 * x, 1.0), True),
+    "square": Cell(noisy(100, lambda x: 0.25 * x**2, 1.0), True),
+    "circle": Cell(circle, True),
+    "sine of 6 x": Cell(noisy(100, lambda x: np.sin(6 * x), 1.0), True),
+    "common width, 3 + 3 columns": Cell(common_width, True),
+    "one pair of 5 x 5 columns": Cell(noisy(100, lambda x: 0.4 * x, 1.0, 5, 5), True),
+    "square in one pair of 3 x 3": Cell(noisy(100, lambda x: 0.4 * x**2, 1.0, 3, 3), True),
+    "sign of x": Cell(noisy(100, lambda x: 0.3 * np.sign(x), 1.0)),
+    "step at |x| < 1": Cell(noisy(100, lambda x: 0.8 * (np.abs(x) < 1), 1.0)),
+    "sine of 3 x": Cell(noisy(100, lambda x: 0.6 * np.sin(3 * x), 1.0)),
+    "linear in one pair of 10 x 10": Cell(noisy(100, lambda x: 0.5 * x, 1.0, 10, 10)),
+    "noise grows with |x|": Cell(
+        lambda rng: (lambda X: (X, np.exp(0.35 * np.abs(X)) * normal(rng, 100, 1)))(normal(rng, 100, 1))
+    ),
+    "independent": Cell(noisy(100, lambda x: 0.0 * x, 1.0, 2, 2)),
+    "independent, ties": Cell(lambda rng: (rng.integers(3, size=(30, 2)) * 1.0, rng.integers(3, size=(30, 1)) * 1.0)),
+}
+
+
+def pair_pvalues(cell: Cell, seed: int) -> list[float]:
+    rng = np.random.default_rng([2, seed])
+    X, Y = cell.draw(rng)
+    median = mh.hsic_test(X, Y, mh.Gaussian(), mh.Gaussian(), RESAMPLES, rng).pvalue
+    orders = np.vstack([np.arange(len(X)), rng.permuted(np.tile(np.arange(len(X)), (RESAMPLES, 1)), axis=1)])
+    H = np.eye(len(X)) - 1 / len(X)
+    sides = []
+    for rows in (X, Y):
+        D = cdist(rows, rows)
+        h = np.median(D[np.triu_indices(len(D), 1)])
+        kernels = [np.exp(-((D / (f * h)) ** 2) / 2) for f in (0.125, 0.25, 0.5, 1, 2)]
+        sides.append([H @ K @ H for K in (*kernels, -D)])
+    K, L = (np.array([matrix.ravel() for matrix in side]) for side in sides)
+    sums = []
+    for order in orders:
+        gathered = L.reshape(6, len(X), len(X))[:, order][:, :, order].reshape(6, -1)
+        sums.append(K @ gathered.T)
+    T = np.moveaxis(np.array(sums), 0, -1)
+    ranks = stats.rankdata(-T[:5, :5].reshape(25, -1), method="max", axis=1)
+    correlation = min(1.0, X.shape[1] * Y.shape[1] * min(stats.spearmanr(x, y).pvalue for x in X.T for y in Y.T))
+    ours = mh.hsic_test(X, Y, n_resamples=RESAMPLES, random_state=rng).pvalue
+    return [ours, median, tail(-ranks.min(axis=0)), tail(T[5, 5]), correlation]
+
+
+PAIR_TESTS = ["hsic_test", "median", "min-p 25", "dcov", "Spearman"]
+
+
+# ---------------------------------------------------------------- tables
+
+
+def report(
+    title: str, tests: list[str], cells: dict[str, Cell], pvalues: Callable[..., Any], draws: int, jobs: int
+) -> None:
+    print(f"{title}, per cent of {draws} draws that reject at 5 %, {RESAMPLES} permutations; * used to choose")
+    print(f"{'':<46}" + "".join(f"{test:>10}" for test in tests), flush=True)
+    found: dict[bool, list[np.ndarray]] = {True: [], False: []}
+    for name, cell in cells.items():
+        p = np.array(Parallel(jobs)(delayed(pvalues)(cell, seed) for seed in range(draws)))
+        power = 100 * np.mean(p <= LEVEL, axis=0)
+        print(
+            f"{name:<44}{'*' if cell.chosen_on else ' ':<2}" + "".join(f"{value:10.1f}" for value in power), flush=True
+        )
+        if not name.startswith(("nothing", "independent")):
+            found[cell.chosen_on].append(power)
+    for label, powers in (("mean of the cells used to choose", found[True]), ("mean of the others", found[False])):
+        if powers:
+            print(f"{label:<46}" + "".join(f"{value:10.1f}" for value in np.mean(powers, axis=0)))
+    print(f"standard error of an entry: at most {50 / np.sqrt(draws):.1f}\n", flush=True)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="three draws of the small cells")
+    parser.add_argument("--draws", type=int, default=200)
+    parser.add_argument(
+        "--only", nargs="+", default=[""], metavar="WORD", help="cells whose name has one of these words"
+    )
+    parser.add_argument("--jobs", type=int, default=1)
+    arguments = parser.parse_args()
+    draws = 3 if arguments.quick else arguments.draws
+    tables = (
+        ("Two samples", list(TESTS), TWO_SAMPLES, two_sample_pvalues),
+        ("Pairs", PAIR_TESTS, PAIRS, pair_pvalues),
+    )
+    for title, tests, cells, pvalues in tables:
+        chosen = {name: cell for name, cell in cells.items() if any(word in name for word in arguments.only)}
+        if arguments.quick:
+            chosen = {name: cell for name, cell in chosen.items() if not cell.large}
+        if chosen:
+            report(title, tests, chosen, pvalues, draws, arguments.jobs)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
