@@ -1,5 +1,7 @@
 """The matched mixture: what it minimises, where it starts, and its methods as a density."""
 
+import pickle
+
 import numpy as np
 import pytest
 from mixtures import SOLVERS, every_solver, is_valid, matched, spherical_and_diag, two_clusters
@@ -7,9 +9,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_wine
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.mixture import GaussianMixture as EMGaussianMixture
+from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.preprocessing import StandardScaler
-from tables import CLOSED_FORM, KERNELS
+from sklearn.utils.estimator_checks import parametrize_with_checks
+from tables import CLOSED_FORM, KERNELS, sample
 
 import muhat as mh
 
@@ -210,3 +215,107 @@ def test_sample():
         # Four standard errors.
         assert_allclose(rows.mean(axis=0), mean, atol=4 * np.sqrt(variance / len(rows)))
         assert_allclose(rows.var(axis=0), variance, rtol=4 * np.sqrt(2 / len(rows)))
+
+
+# ---------------------------------------------------------------- degenerate data
+
+
+@every_solver
+@spherical_and_diag
+@pytest.mark.parametrize("rows", ["one_row_a_component", "few_distinct_rows", "all_rows_equal"])
+def test_degenerate_data_warn_and_stay_finite(rows, covariance_type, solver):
+    X = {
+        "one_row_a_component": sample(3, 2, seed=0),
+        "few_distinct_rows": np.repeat(sample(2, 2, seed=0), 5, axis=0),
+        "all_rows_equal": np.ones((6, 2)),
+    }[rows]
+    settings = {"solver": solver, "covariance_type": covariance_type, "kernel": mh.Gaussian(bandwidth=1.0)}
+    with pytest.warns(UserWarning, match="use fewer components"):
+        fitted = matched(**settings).fit(X)
+    assert is_valid(fitted)
+    assert np.isfinite(fitted.score_samples(X)).all()
+
+
+@spherical_and_diag
+def test_a_constant_column(covariance_type):
+    X = np.column_stack([two_clusters(), np.ones(80)])
+    if covariance_type == "diag":
+        with pytest.warns(UserWarning, match="drop constant columns"):
+            fitted = matched(covariance_type=covariance_type).fit(X)
+    else:
+        fitted = matched().fit(X)
+    assert is_valid(fitted)
+    assert_allclose(fitted.means_[:, 2], 1)
+
+
+def test_a_collapsed_component_warns():
+    X = np.concatenate([two_clusters(), [[50.0, 50.0]]])
+    with pytest.warns(UserWarning, match="1 of 3 components have a variance at variance_floor=0.001"):
+        assert is_valid(matched(kernel=mh.Gaussian(bandwidth=2.0)).fit(X))
+
+
+def test_duplicated_rows_are_the_same_target():
+    X = two_clusters()
+    init = matched().fit(X).initial_density_
+    once, twice = matched(init=init).fit(X), matched(init=init, kernel=mh.Gaussian().resolve(X)).fit(np.vstack([X, X]))
+    assert_allclose(twice.means_, once.means_, rtol=1e-6)
+
+
+def test_single_precision():
+    X = two_clusters()
+    single, double = matched().fit(X.astype(np.float32)), matched().fit(X)
+    assert single.means_.dtype == np.float64
+    # The rows differ by 1e-7 of their size; the path of the solver amplifies that.
+    assert_allclose(single.means_, double.means_, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["gaussian", "polynomial3"])
+@pytest.mark.parametrize("factor", [1e-9, 1e9])
+@every_solver
+@pytest.mark.filterwarnings("ignore")  # the floor is that of standardised data, and steps may be too few
+def test_any_scale_is_finite(name, factor, solver):
+    kernel = mh.Gaussian() if name == "gaussian" else KERNELS[name]
+    X = factor * two_clusters()
+    fitted = matched(kernel=kernel, solver=solver).fit(X)
+    assert is_valid(fitted)
+    assert np.isfinite(fitted.score(X))
+
+
+def test_too_few_steps_warn():
+    with pytest.warns(ConvergenceWarning, match=r"after 1 iterations .* raise max_iter or tol") as caught:
+        fitted = matched(solver="lbfgs", max_iter=1).fit(two_clusters())
+    assert not fitted.converged_
+    assert caught[0].filename == __file__
+
+
+def test_warnings_point_at_the_call_of_fit():
+    for rows in (np.repeat(sample(2, 2, seed=0), 5, axis=0), np.concatenate([two_clusters(), [[50.0, 50.0]]])):
+        with pytest.warns(UserWarning, match="use fewer components") as caught:
+            matched(kernel=mh.Gaussian(bandwidth=2.0)).fit(rows)
+        assert caught[0].filename == __file__
+
+
+# ---------------------------------------------------------------- as an estimator
+
+
+def test_clone_pickle_and_nested_parameters():
+    X = two_clusters()
+    estimator = matched(kernel=mh.Gaussian(), mean=mh.ShrunkKernelMean(), init=np.arange(80) % 3)
+    fitted = clone(estimator).fit(X)
+    again = pickle.loads(pickle.dumps(fitted))
+    assert_array_equal(again.score_samples(X), fitted.score_samples(X))
+    estimator.set_params(kernel__bandwidth=2.0, mean__shrinkage=0.5)
+    assert estimator.kernel == mh.Gaussian(bandwidth=2.0)
+    assert estimator.fit(X).mean_.measures[0].weights.sum() == pytest.approx(0.5)
+
+
+def test_search_over_kernels_by_likelihood():
+    X = two_clusters()
+    search = GridSearchCV(matched(init=KMeans(3, n_init=1, random_state=0)), {"kernel__bandwidth": [1.0, 3.0]}, cv=2)
+    assert search.fit(X).best_params_["kernel__bandwidth"] in (1.0, 3.0)
+    assert np.isfinite(cross_val_score(search.best_estimator_, X, cv=2)).all()
+
+
+@parametrize_with_checks([mh.MatchedGaussianMixture(n_components=2, n_init=1, random_state=0)])
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
