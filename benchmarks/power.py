@@ -263,7 +263,7 @@ class Rivals:
         train, test = order[: len(order) // 2], order[len(order) // 2 :]
         if len(np.unique(labels[train])) < 2:
             return 1.0
-        forest = RandomForestClassifier(50, class_weight="balanced", random_state=0).fit(
+        forest = RandomForestClassifier(20, class_weight="balanced", random_state=0).fit(
             self.rows[train], labels[train]
         )
         hits = int((forest.predict(self.rows[test]) == labels[test]).sum())

@@ -56,7 +56,7 @@ DEPENDENCES = {
 def statistics_compared(n: int, m: int, shift: float, width: float, rng: np.random.Generator) -> list[float]:
     """P-values of the three statistics for Gaussian samples in 10 dimensions."""
     X, Y = rng.normal(size=(n, 10)), shift + width * rng.normal(size=(m, 10))
-    return [mmd_test(X, Y, n_resamples=99, random_state=rng, **settings).pvalue for settings in TESTS.values()]
+    return [mmd_test(X, Y, mh.Gaussian(), 99, rng, **settings).pvalue for settings in TESTS.values()]
 
 
 def centrings_compared(
@@ -64,20 +64,20 @@ def centrings_compared(
 ) -> list[float]:
     """P-values of the three statistics for 20 pairs of rows in 5 dimensions."""
     X, Y = dependence(*rng.normal(size=(2, 20, 5)), rng)
-    return [hsic_test(X, Y, n_resamples=99, random_state=rng, **settings).pvalue for settings in TESTS.values()]
+    return [hsic_test(X, Y, mh.Gaussian(), mh.Gaussian(), 99, rng, **settings).pvalue for settings in TESTS.values()]
 
 
 def with_t(shift: float, width: float, rng: np.random.Generator) -> list[float]:
     """P-values of the t-test and of MMD for 50 + 50 numbers."""
     X, Y = rng.normal(size=(50, 1)), shift + width * rng.normal(size=(50, 1))
-    return [stats.ttest_ind(X[:, 0], Y[:, 0]).pvalue, mmd_test(X, Y, n_resamples=99, random_state=rng).pvalue]
+    return [stats.ttest_ind(X[:, 0], Y[:, 0]).pvalue, mmd_test(X, Y, mh.Gaussian(), 99, rng).pvalue]
 
 
 def with_correlation(slope: float, power: int, rng: np.random.Generator) -> list[float]:
     """P-values of the correlation and of HSIC for 50 pairs."""
     X = rng.normal(size=(50, 1))
     Y = slope * X**power + rng.normal(size=(50, 1))
-    return [stats.pearsonr(X[:, 0], Y[:, 0]).pvalue, hsic_test(X, Y, n_resamples=99, random_state=rng).pvalue]
+    return [stats.pearsonr(X[:, 0], Y[:, 0]).pvalue, hsic_test(X, Y, mh.Gaussian(), mh.Gaussian(), 99, rng).pvalue]
 
 
 def with_narrow_kernel(n: int, rng: np.random.Generator) -> list[float]:

@@ -1,6 +1,7 @@
 """Questions to a mean: tests, balls, bands, intervals."""
 
 from muhat.inference.error_bars import Bands, ConfidenceBall, confidence_ball, mean_bands, mean_error
+from muhat.inference.findings import Finding
 from muhat.inference.independence import HSICResult, hsic_test
 from muhat.inference.mmd_intervals import MMDDifferenceInterval, MMDInterval, mmd_difference_interval, mmd_interval
 from muhat.inference.two_sample import MMDResult, mmd_test
@@ -8,6 +9,7 @@ from muhat.inference.two_sample import MMDResult, mmd_test
 __all__ = [
     "Bands",
     "ConfidenceBall",
+    "Finding",
     "HSICResult",
     "MMDDifferenceInterval",
     "MMDInterval",

@@ -50,7 +50,7 @@ NEIGHBOURS = 11
 RIDGE = 0.01
 """The regularisation of the whitened statistic, in units of the largest eigenvalue."""
 
-WIDE_WEIGHT = 5.0
+WIDE_WEIGHT = 8.0
 """Weight of the components that see shifts of the whole distribution, the most common difference, over others."""
 
 

@@ -77,8 +77,8 @@ class JoinedResult(PermutationResult):
         leading, share = next(iter(self.share.items()))
         strongest = next(finding for finding in self.components if finding.group == leading)
         told = self._specific(strongest)
-        where = "" if told.group == leading else f"seen most in the group {leading!r}, "
-        return f"{told.words} ({where}{share:.0%} of the evidence)".replace("%", " %")
+        where = "" if told.group == leading else f" in {leading}"
+        return f"{told.words} ({share:.0%} of the evidence{where})".replace("%", " %")
 
     def _specific(self, strongest: Finding) -> Finding:
         """The strongest component, or one that says what differs, where it alone has enough of that evidence."""

@@ -37,7 +37,7 @@ class ComponentsDisplay(Display):
         if not result.components:
             raise ValueError("this test has one statistic and no components; pass kernel=None for the joined test")
         found = result.components[:_MAX_BARS]
-        names = [f"{finding.group}: {finding.name}" for finding in found]
+        names = [f.name if f.name == f.group else f"{f.group}: {f.name}" for f in found]
         evidence = np.array([finding.evidence for finding in found]) / np.log(10.0)
         shares = np.array([finding.share for finding in found])
         return cls(names, evidence, shares, f"p = {result.pvalue:.3g}: {result.summary}").plot(ax, **style)
@@ -47,7 +47,7 @@ class ComponentsDisplay(Display):
         bars = ax.barh(places, np.maximum(self.evidence, 0.0), **styled({"color": "C0"}, style))
         ax.bar_label(bars, [f"{share:.0%}" if share >= 0.005 else "" for share in self.shares], padding=3)
         ax.set_yticks(places, self.names)
-        ax.margins(x=0.12)
+        ax.margins(x=0.15)
         ax.set(xlabel="evidence of the component alone, −log₁₀ p (not corrected)", title=self.title)
 
 
