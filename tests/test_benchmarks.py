@@ -28,7 +28,7 @@ SMALLEST = {
 def test_it_runs(script):
     command = [sys.executable, str(BENCHMARKS / script), *SMALLEST[script].split()]
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode in (0, 1), done.stderr  # 1: so few samples miss a target
     assert "Traceback" not in done.stderr
     assert re.search(r"\d\.\d", done.stdout)

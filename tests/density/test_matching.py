@@ -12,7 +12,7 @@ from tables import CLOSED_FORM, KERNELS, sample
 import muhat as mh
 from muhat.density.objective import Mixture
 from muhat.density.solvers import Settings, _Coordinates, _FreeCoordinates, solve
-from muhat.density.start import matching_objective
+from muhat.density.start import kernel_size, matching_objective
 
 every_kernel = pytest.mark.parametrize("name", CLOSED_FORM)
 every_target = pytest.mark.parametrize("target", ["few_atoms", "many_atoms", "gaussians", "both"])
@@ -118,6 +118,17 @@ def test_best_weights_are_the_best_of_all_supports(name, target):
     assert_allclose(weights.sum(), 1, rtol=1e-14)
     size = max(np.abs(Q).max(), np.abs(inner).max())
     assert weights @ Q @ weights - 2 * weights @ inner <= best_of_all_supports(Q, inner) + 1e-10 * size
+
+
+def test_the_size_of_a_kernel_is_one_at_scale_one():
+    for kernel, size in (
+        (mh.Gaussian(0.3), 1.0),
+        (mh.Polynomial(3, 0.5), 1.0),
+        (2.0 * mh.Polynomial(2) + mh.Linear(), 3.0),
+    ):
+        assert_allclose(kernel_size(kernel, 1.0), size)
+    assert_allclose(kernel_size(mh.Linear(), 3.0), 9.0)
+    assert_allclose(kernel_size(mh.Polynomial(2, 0.0), 3.0), 81.0)
 
 
 # ---------------------------------------------------------------- the start

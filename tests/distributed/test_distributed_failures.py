@@ -17,8 +17,6 @@ import muhat as mh
 from muhat.distributed import cluster as over_workers
 from muhat.distributed.cluster import bag_gram, map_cells, mmd_distance, sketch_collection
 
-PAUSE = 120.0
-
 
 @pytest.fixture(scope="module")
 def client():
@@ -36,7 +34,8 @@ def pause_once(marker, place, file):
             return
         os.close(handle)
         Path(marker).write_text(str(os.getpid()), encoding="utf-8")
-        time.sleep(PAUSE)
+        while True:  # until it is killed
+            time.sleep(1)
 
 
 def paused_block(rows, number, folder):
@@ -91,12 +90,10 @@ OPERATIONS = {
 def test_a_killed_worker_changes_nothing(client, monkeypatch, operation, tmp_path):
     monkeypatch.setattr(over_workers, "GROUP_ROWS", 20)
     (tmp_path / "calls").mkdir()
-    killed = []
+    killed, done = [], threading.Event()
 
     def kill():
-        deadline = time.monotonic() + PAUSE
-        while not killed and time.monotonic() < deadline:
-            time.sleep(0.02)
+        while not killed and not done.wait(0.02):
             written = (tmp_path / "pid").read_text(encoding="utf-8") if (tmp_path / "pid").exists() else ""
             if written:
                 os.kill(int(written), signal.SIGKILL)
@@ -106,6 +103,7 @@ def test_a_killed_worker_changes_nothing(client, monkeypatch, operation, tmp_pat
     killer.start()
     paused, expected = OPERATIONS[operation]
     found = paused(client, str(tmp_path))
+    done.set()
     killer.join()
     assert len(killed) == 1
     assert killed[0] != os.getpid()
