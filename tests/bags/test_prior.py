@@ -15,6 +15,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 import muhat as mh
+from muhat.bags.data import Bags
+from muhat.bags.prior import OutsidePart
 
 NEW = random_bags((2, 40, 1, 7), seed=1)
 
@@ -174,3 +176,21 @@ def test_bad_new_bags_are_named():
     fourier = mh.BagPrior(features=mh.Fourier(random_state=0)).fit(random_bags())
     with pytest.raises(ValueError, match="not elements of the space"):
         fourier.means(NEW)
+
+
+def test_what_landmarks_miss_against_loops():
+    """Two rows of a bag share the part R of its mean outside of the span; a row with itself has the noise too."""
+    bags, kernel = random_bags((5, 4, 9, 1), d=2, seed=3), mh.Gaussian(0.7)
+    features = mh.Nystroem(kernel, landmarks=np.concatenate(bags)[[0, 3, 7, 11]]).fit(np.concatenate(bags))
+    shared, own = [], []
+    for bag in bags:
+        free = [row for row in bag if not (row == features.landmarks_).all(axis=1).any()]
+        for i, x in enumerate(free):
+            for j, y in enumerate(free):
+                z, w = features.transform(np.stack([x, y]))
+                (own if i == j else shared).append(float(kernel(x[None], y[None])[0, 0] - z @ w))
+    data = Bags(np.concatenate(bags), np.cumsum([0, *map(len, bags)]))
+    missed, noise = OutsidePart.of(features, data)
+    assert np.mean(shared) > 0
+    assert_allclose(missed, np.mean(shared), rtol=1e-10)
+    assert_allclose(noise, np.mean(own) - np.mean(shared), rtol=1e-10)
