@@ -1,15 +1,20 @@
 """The monitor beside its promise and beside other detectors: ``python benchmarks/monitor.py PART [--quick]``.
 
-Parts: run_lengths, delays, speed, calibration, references, autocorrelation, memory.
+``--quick`` is the smallest form of a part, which shows that it runs.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from dataclasses import replace
+from time import perf_counter
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.signal import lfilter
+from scipy.stats import kstest
+from timing import best_times
 
 import muhat as mh
 
@@ -76,14 +81,12 @@ def mean_runs(found: list[tuple]) -> NDArray:
 
 def run_lengths(options: argparse.Namespace) -> None:
     """Realised run lengths beside the promise, averaged over references, and whether they are geometric."""
-    from scipy.stats import kstest
-
     print("realised run length, 1,000 reference rows: mean over references ± standard error; quartiles of references;")
     print("p of Kolmogorov and Smirnov's test that the runs of each reference, over their mean, are exponential")
-    for run_length in options.run_length:
-        references, alarms = (options.references or {1000: 100, 10_000: 40}.get(run_length, 20)), 25
+    for run_length in [50] if options.quick else options.run_length:
+        references = 3 if options.quick else options.references or 40
         for name in options.null or NULLS:
-            found = realised(name, 1000 if not options.quick else 200, run_length, references, alarms)
+            found = realised(name, 100 if options.quick else 1000, run_length, references, 20)
             means = mean_runs(found)
             relative = np.concatenate([np.array(lengths) / m for (lengths, _), m in zip(found, means, strict=True)])
             error = means.std(ddof=1) / np.sqrt(len(means))
@@ -200,8 +203,6 @@ class Newma:
         self.averages = np.stack([self.mean, self.mean])
 
     def scores(self, rows: NDArray) -> NDArray:
-        from scipy.signal import lfilter
-
         Z, moved = self.features.transform(rows), []
         for k, rate in enumerate(self.rates):
             start = ((1 - rate) * self.averages[k])[None]
@@ -287,9 +288,9 @@ def shown(delays: NDArray) -> str:
 
 def delays(options: argparse.Namespace) -> None:
     """Mean rows from the change to the alarm, beside rivals whose thresholds come from the true distribution."""
-    for run_length in options.run_length:
+    for run_length in [50] if options.quick else options.run_length:
         print(f"mean delay in rows ± standard error at run length {run_length:,}; rivals at their true run length")
-        references, streams = (2, 8) if options.quick else (8, 160)
+        references, streams = (2, 8) if options.quick else (4, 100)
         for name in options.change or CHANGES:
             cells = [f"muhat {shown(our_delays(CHANGES[name], run_length, references, streams, 0))}"]
             for rival in RIVALS if not options.quick else ["Scan-B"]:
@@ -308,14 +309,128 @@ def choice(options: argparse.Namespace) -> None:
         "1 3 10 30 100, 1 1/2 1/4": {"windows": [1, 3, 10, 30, 100], "bandwidths": [1.0, 0.5, 0.25]},
         "1 2 5 10 20 50 100, 1 1/3": {"windows": [1, 2, 5, 10, 20, 50, 100], "bandwidths": [1.0, 1 / 3]},
     }
-    for name in CHOICES:
+    run_length, references, streams = (50, 1, 4) if options.quick else (1000, 4, 160)
+    for name in list(CHOICES)[:1] if options.quick else CHOICES:
         for label, params in settings.items():
-            print(f"{name:<30} {label:<26} {shown(our_delays(CHOICES[name], 1000, 4, 160, 0, **params))}", flush=True)
+            found = our_delays(CHOICES[name], run_length, references, streams, 0, **params)
+            print(f"{name:<30} {label:<26} {shown(found)}", flush=True)
+
+
+def speed(options: argparse.Namespace) -> None:
+    """Rows a second, 1,000 reference rows of 20 columns: blocks, single rows, and a detector that starts afresh."""
+    rng = np.random.default_rng(0)
+    X, rows = rng.normal(size=(1000, 20)), rng.normal(size=(500 if options.quick else 20_000, 20))
+    monitor = unalarmed(mh.DriftMonitor(1000, n_simulations=100, random_state=0).fit(X))
+    singles = rows[: 300 if options.quick else 3000]
+
+    def one_by_one() -> None:
+        for row in singles:
+            monitor.update(row)
+
+    blocks, single = best_times(lambda: monitor.update(rows), one_by_one, repeats=2)
+    print(f"muhat, blocks       {len(rows) / blocks:10,.0f} rows a second   goal 20,000")
+    print(f"muhat, single rows  {len(singles) / single:10,.0f} rows a second   goal 3,000")
+    try:
+        from frouros.detectors.data_drift import MMDStreaming
+    except ImportError:
+        print("frouros is not installed here")
+        return
+    detector = MMDStreaming(window_size=100)
+    detector.fit(X=X)
+    for row in rows[:100]:
+        detector.update(value=row)
+    start = perf_counter()
+    for row in rows[100:120]:
+        detector.update(value=row)
+    print(f"frouros MMDStreaming {20 / (perf_counter() - start):9,.0f} rows a second (window of 100 rows)")
+
+
+def unalarmed(monitor: mh.DriftMonitor) -> mh.DriftMonitor:
+    """The same monitor with thresholds out of reach, for measurements of long streams."""
+    kept = monitor._calibration
+    monitor._calibration = replace(kept, start=kept.start + 1e9, threshold=kept.threshold + 1e9)
+    return monitor
+
+
+def calibration(options: argparse.Namespace) -> None:
+    """Seconds of fit, 1,000 reference rows of 20 columns."""
+    X = np.random.default_rng(0).normal(size=(1000, 20))
+    mh.DriftMonitor(100, n_simulations=100).fit(X)  # compiles
+    for run_length in [100] if options.quick else options.run_length:
+        start = perf_counter()
+        mh.DriftMonitor(run_length, random_state=0).fit(X)
+        print(f"fit at run length {run_length:,}: {perf_counter() - start:.1f} s", flush=True)
+
+
+def references(options: argparse.Namespace) -> None:
+    """How much the realised run length depends on the reference, by its rows."""
+    run_length = 100 if options.quick else 1000
+    print(f"realised run length at {run_length:,} promised, N(0, I) in 5 columns: mean of references, deciles")
+    for n in (50, 200, 1000):
+        found = []
+        for k in range(4 if options.quick else options.references or 60):
+            rng = np.random.default_rng([3, k, n])
+            monitor = mh.DriftMonitor(run_length, random_state=k).fit(rng.normal(size=(n, 5)))
+            found.append(runs(monitor, lambda m, rng=rng: rng.normal(size=(m, 5)), 15 * run_length))
+        means = mean_runs(found)
+        deciles = np.quantile(means, [0.1, 0.5, 0.9])
+        print(f"{n:>6,} rows  mean {means.mean():8,.0f}   10 %, 50 %, 90 %: {deciles[0]:,.0f}  {deciles[1]:,.0f}  "
+              f"{deciles[2]:,.0f}", flush=True)  # fmt: skip
+
+
+def autoregressive(rng: np.random.Generator, memory: float) -> Draw:
+    """Two columns, each an autoregression of variance 1."""
+    last = rng.normal(size=(1, 2))
+
+    def draw(n: int) -> NDArray:
+        nonlocal last
+        noise = np.sqrt(1 - memory**2) * rng.normal(size=(n, 2))
+        rows, _ = lfilter([1.0], [1.0, -memory], noise, axis=0, zi=memory * last)
+        last = rows[-1:]
+        return rows
+
+    return draw
+
+
+def autocorrelation(options: argparse.Namespace) -> None:
+    """Realised run lengths of streams whose rows depend on each other, with and without ``block_length``."""
+    run_length = 100 if options.quick else 1000
+    print(f"realised run length at {run_length:,} promised, autoregressive columns, 1,000 reference rows")
+    for memory in (0.0, 0.5, 0.9):
+        cells = []
+        for block_length in (1, 10, 50):
+            found = []
+            for k in range(2 if options.quick else 8):
+                draw = autoregressive(np.random.default_rng([4, k]), memory)
+                monitor = mh.DriftMonitor(run_length, block_length=block_length, random_state=k).fit(draw(1000))
+                found.append(runs(monitor, draw, 10 * run_length))
+            cells.append(f"block_length={block_length}: {mean_runs(found).mean():6,.0f}")
+        print(f"correlation of neighbours {memory}:  {'   '.join(cells)}", flush=True)
+
+
+def memory(options: argparse.Namespace) -> None:
+    """Memory after 10,000 rows and after a million."""
+    import resource
+
+    rng = np.random.default_rng(0)
+    monitor = unalarmed(mh.DriftMonitor(1000, n_simulations=100, random_state=0).fit(rng.normal(size=(1000, 20))))
+    few, many = (1000, 5000) if options.quick else (10_000, 1_000_000)
+    sizes = []
+    for rows in (few, many - few):
+        for _ in range(rows // 1000):
+            monitor.update(rng.normal(size=(1000, 20)))
+        sizes.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+    print(f"{few:,} rows: {sizes[0]:.1f} MB; {many:,} rows: {sizes[1]:.1f} MB ({sizes[1] / sizes[0] - 1:+.1%})")
 
 
 PARTS: dict[str, Callable[[argparse.Namespace], None]] = {
     "run_lengths": run_lengths,
     "delays": delays,
+    "speed": speed,
+    "calibration": calibration,
+    "references": references,
+    "autocorrelation": autocorrelation,
+    "memory": memory,
     "choice": choice,
 }
 

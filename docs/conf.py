@@ -77,6 +77,8 @@ READING_ORDER = [
     "robust_mean",
     "error_bars",
     "two_samples",
+    "failing_sensor",
+    "changing_shares",
     "bags",
     "image_patches",
     "anomalous_groups",

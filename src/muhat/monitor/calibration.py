@@ -24,7 +24,7 @@ POPULATION = 2000
 
 _CHUNK = 200  # rows of all streams that are simulated at a time
 _PILOT = 400  # rows of each stream, after the longest window is full, that make the scale
-_STARTS = 20  # beginnings of each stream
+_STARTS = 8  # beginnings of each stream
 _LONGEST_SIMULATED = 20_000  # run lengths beyond are extrapolated
 _KNOWN_ROWS = 20  # rows of the reference above the last quantile of single rows that counts as known
 _CLUSTER_LEVEL = 5.0  # score at which clusters are counted
@@ -185,7 +185,7 @@ def _start_thresholds(streams: SimulatedStreams, scale: TailScale, run_length: f
 def _phase_maxima(streams: SimulatedStreams, scale: TailScale, begins: Any, ends: Any) -> Array:
     if not len(ends):
         return np.empty((streams.streams, 0))
-    scores = np.concatenate([scale(piece, 1.0)[0] for piece in streams.statistics(int(ends[-1]))], axis=1)
+    scores = np.concatenate([scale(piece, 2.0)[0] for piece in streams.statistics(int(ends[-1]))], axis=1)
     return np.stack([scores[:, a:b].max(axis=1) for a, b in zip(begins, ends, strict=True)], axis=1)
 
 

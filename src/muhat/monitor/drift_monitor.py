@@ -33,7 +33,7 @@ from muhat.validation import check_count, check_number, check_rng, check_rows
 WINDOWS = (1, 3, 10, 30, 100)
 """Lengths of the windows by default; those beyond a quarter of the reference, or half the run length, are left out."""
 
-BANDWIDTHS = (1.0,)
+BANDWIDTHS = (1.0, 0.25)
 """Bandwidths of the default kernels, in units of the median distance."""
 
 HISTORY = 1000
@@ -111,7 +111,7 @@ class DriftMonitor(ValueParametersMixin, BaseEstimator):
     block_length : float, default 1
         Mean number of consecutive reference rows that simulated streams take together. Use more than 1 if neighbouring
         rows depend on each other, and pass the reference in the order of time.
-    n_simulations : int, default 1000
+    n_simulations : int, default 500
         Simulated streams. The realised run length is off by about 1/√n_simulations on their account.
     random_state : None, int, Generator, SeedSequence or RandomState
         Seed of the simulations. The same seed gives the same thresholds.
@@ -169,7 +169,7 @@ class DriftMonitor(ValueParametersMixin, BaseEstimator):
         windows: Sequence[int] | None = None,
         features: BaseFeatures | None = None,
         block_length: float = 1,
-        n_simulations: int = 1000,
+        n_simulations: int = 500,
         random_state: RandomState = None,
     ) -> None:
         self.run_length = run_length
@@ -278,9 +278,9 @@ class DriftMonitor(ValueParametersMixin, BaseEstimator):
         bool
             Whether there has been an alarm since ``fit`` or ``reset``.
         """
-        check_is_fitted(self, "threshold_")
+        seen = self.rows_seen_  # which says so where there was no fit
+        held = self._sums, self._recent, seen
         rows = ordered_rows(X, self.n_features_in_, getattr(self, "feature_names_in_", None))
-        held = self._sums, self._recent, self.rows_seen_
         scores: list[Array] = []
         size = self._reference.block_size(self._sums.longest)
         try:
@@ -336,7 +336,6 @@ class DriftMonitor(ValueParametersMixin, BaseEstimator):
     @property
     def drift_detected(self) -> bool:
         """Whether there has been an alarm since ``fit`` or ``reset``."""
-        check_is_fitted(self, "threshold_")
         return self.result_ is not None
 
     def reset(self) -> Self:

@@ -43,6 +43,10 @@ class RowReference:
         compiled = row_values() if all(width is not None for width in widths) else None
         self._compiled = None if compiled is None else _CompiledRows(compiled, rows, np.array(widths, dtype=float))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Without the compiled loops, so that a pickle opens where there is no numba."""
+        return RowReference, (self.rows, self.kernels)
+
     def block_size(self, longest: int) -> int:
         """Rows of a stream that are evaluated at a time."""
         return max(1, min(1024, CELLS // (len(self.kernels) * max(self.n, longest))))

@@ -12,6 +12,7 @@ from muhat.types import Array
 _KNOTS = 64
 _LOWEST = float(np.log(2.0))  # the score of a median; what is below counts as a median
 _SLOPE = 1.0  # over so much of the score the slope of the extrapolation is taken
+_FEW = 16  # rows up to which all statistics are looked up together
 _ROWS_BEYOND = 50  # statistics that must lie above a quantile for it to be known
 
 
@@ -24,8 +25,8 @@ class TailScale:
     quantiles : array of shape (c, knots)
         Of each of c statistics, at the scores in ``scores``.
     scores : array of shape (c, knots)
-    slopes : array of shape (c,)
-        Growth of the score beyond the last knot.
+    slopes : array of shape (c, knots)
+        Growth of the score from each knot to the next, and beyond the last one.
     handicaps : array of shape (c,)
         Subtracted from the scores.
     """
@@ -45,12 +46,15 @@ class TailScale:
             at = np.quantile(values, 1.0 - np.exp(-knots))
             below = np.flatnonzero(knots <= top - _SLOPE)[-1]
             smallest = 1e-9 * (abs(at[-1]) + abs(at[0])) + 1e-300  # where the last quantiles are equal
-            slopes.append((top - knots[below]) / max(at[-1] - at[below], smallest))
+            last = (top - knots[below]) / max(at[-1] - at[below], smallest)
+            steps = np.diff(at)
+            inner = np.divide(np.diff(knots), steps, out=np.zeros(len(steps)), where=steps > 0)
+            slopes.append(np.append(inner, last))
             quantiles.append(at)
             scores.append(knots)
         return cls(np.array(quantiles), np.array(scores), np.array(slopes), np.zeros(len(slopes)))
 
-    def __call__(self, statistics: Array, floor: float = 0.0) -> tuple[Array, Any]:
+    def __call__(self, statistics: Array, floor: float = -np.inf) -> tuple[Array, Any]:
         """The largest score of each set of c statistics, and whose it is.
 
         Parameters
@@ -65,19 +69,30 @@ class TailScale:
         largest : array of int, of shape (...)
         """
         shape, c = statistics.shape[:-1], statistics.shape[-1]
-        scores = np.stack([self._scored(statistics[..., j].ravel(), j, floor) for j in range(c)], axis=1)
+        flat = statistics.reshape(-1, c)
+        if len(flat) <= _FEW:
+            places = (self.quantiles <= flat[..., None]).sum(axis=2) - 1
+            scores = self._scored(flat, places, np.arange(c))
+        else:
+            scores = np.stack([self._column(flat[:, j], j, floor) for j in range(c)], axis=1)
         largest = scores.argmax(axis=1)
-        return scores[np.arange(len(scores)), largest].reshape(shape), largest.reshape(shape)
+        return scores[np.arange(len(flat)), largest].reshape(shape), largest.reshape(shape)
 
-    def _scored(self, values: Array, j: int, floor: float) -> Array:
-        """Scores of one statistic; where it has no window yet, or the floor is out of reach, −inf."""
+    def _column(self, values: Array, j: int, floor: float) -> Array:
+        """Scores of one statistic."""
         knots, least = self.quantiles[j], floor + self.handicaps[j]
-        low = -np.finfo(np.float64).max
+        low = -np.inf
         if least > self.scores[j, 0]:
             low = knots[max(int(np.searchsorted(self.scores[j], least)) - 1, 0)]
+        scores = np.full(len(values), -np.inf)
         reached = values >= low
         chosen = values[reached]
-        scores = np.full(len(values), -np.inf)
-        beyond = self.slopes[j] * np.maximum(chosen - knots[-1], 0.0)
-        scores[reached] = np.interp(chosen, knots, self.scores[j]) + beyond - self.handicaps[j]
+        scores[reached] = self._scored(chosen, np.searchsorted(knots, chosen, side="right") - 1, j)
         return scores
+
+    def _scored(self, values: Array, places: Any, j: Any) -> Array:
+        """Scores of statistics j, whose last knots below are given; −inf where there is no window yet."""
+        places = np.maximum(places, 0)
+        first = self.quantiles[j, 0]
+        gained = self.slopes[j, places] * (np.maximum(values, first) - self.quantiles[j, places])
+        return np.where(values == -np.inf, -np.inf, self.scores[j, places] + gained - self.handicaps[j])
