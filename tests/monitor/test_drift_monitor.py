@@ -162,7 +162,7 @@ def test_blocks_of_rows_that_depend_on_each_other():
                 monitor.reset().update(stream(2000, [seed, k]))
                 runs.append(monitor.rows_seen_)
         means[block_length] = np.mean(runs)
-    assert means[1] < 100 < means[20]
+    assert 4 * means[1] < means[20]
 
 
 NAMES = ["a", "b", "c"]

@@ -89,11 +89,14 @@ class SimulatedStreams:
         self._table = self._draw(np.arange(K.shape[1], dtype=np.int32)[None], min(n, _LARGEST_TABLE))
 
     def _draw(self, table: Any, rows: int) -> Any:
-        """Rows from each row of a table, ``block_length`` neighbours at a time on average (stationary bootstrap)."""
+        """Rows from each row of a table, neighbours together (stationary bootstrap).
+
+        Rows are drawn twice, the distribution of a stream and then the stream: each has half of the breaks.
+        """
         shape, size = (self.streams, rows), table.shape[1]
         places = self.rng.integers(0, size, shape)
         if self.block_length > 1:
-            jumps = self.rng.random(shape) < 1.0 / self.block_length
+            jumps = self.rng.random(shape) < 0.5 / self.block_length
             jumps[:, 0] = True
             steps = np.arange(rows)
             last = np.maximum.accumulate(np.where(jumps, steps, 0), axis=1)
