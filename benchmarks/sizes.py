@@ -1,11 +1,12 @@
 """How long does a call take, and how much memory? One table: rows, columns, call, seconds, MB.
 
-    python benchmarks/sizes.py                  # two minutes or so
+    python benchmarks/sizes.py                  # three minutes or so
     python benchmarks/sizes.py --only 0 3       # some lines of the table
     python benchmarks/sizes.py --shrink 50      # a fiftieth of the rows, to try it
 
 Each line runs in a process of its own: once on few rows, so that nothing is compiled or imported on the clock, and once
-on all of them. Memory is the peak above what the process had after that. The rows themselves are counted.
+on all of them. Seconds are processor time on one thread, which a busy machine hardly changes. Memory is the peak above
+what the process had before; the rows themselves are counted.
 """
 
 from __future__ import annotations
@@ -16,12 +17,14 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
-from time import perf_counter
+from time import process_time
 
 import numpy as np
 from scale import peak_memory
 
 import muhat as mh
+
+ONE_THREAD = {**os.environ, **{f"{name}_NUM_THREADS": "1" for name in ("OPENBLAS", "OMP", "MKL", "NUMBA")}}
 
 
 def rows(n: int, d: int) -> np.ndarray:
@@ -78,9 +81,9 @@ def measure(line: int, shrink: int) -> tuple[float, float]:
     """Seconds and MB of one line, in this process."""
     n, d, _, call = CALLS[line]
     call(400, d)
-    before, start = peak_memory(), perf_counter()
+    before, start = peak_memory(), process_time()
     call(max(n // shrink, 400), d)
-    return perf_counter() - start, peak_memory() - before
+    return process_time() - start, peak_memory() - before
 
 
 def main() -> int:
@@ -93,10 +96,10 @@ def main() -> int:
         print(json.dumps(measure(options.line, options.shrink)))
         return 0
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} at the start", file=sys.stderr)
-    print("| rows | columns | call | seconds | MB |\n|---|---|---|---|---|")
+    print("| rows | columns | call | seconds of one core | MB |\n|---|---|---|---|---|")
     for line in options.only:
         command = [sys.executable, __file__, "--line", str(line), "--shrink", str(options.shrink)]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        done = subprocess.run(command, env=ONE_THREAD, capture_output=True, text=True, check=True)
         seconds, memory = json.loads(done.stdout.splitlines()[-1])
         n, d, words, _ = CALLS[line]
         print(f"| {n // options.shrink:,} | {d} | {words} | {seconds:.2g} | {memory:,.0f} |", flush=True)
