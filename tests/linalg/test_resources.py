@@ -29,6 +29,8 @@ WORKS = {
     "KernelCovariance, features": "mh.KernelCovariance(features=mh.Nystroem()).fit(X).operator_.norm()",
     "MatchedGaussianMixture": "mh.MatchedGaussianMixture(2, n_init=1, max_iter=2, random_state=0).fit(X)",
     "DistributionKernel": "mh.DistributionKernel().fit_transform(np.split(X, 100))",
+    "mmd_test": "mh.mmd_test(X[:6000], X[6000:], n_resamples=9)",
+    "hsic_test": "mh.hsic_test(X, X, n_resamples=9)",
 }
 REFUSES = {
     "SpectralKernelMean, dense": "mh.SpectralKernelMean(solver='dense').fit(X)",
@@ -39,8 +41,8 @@ REFUSES = {
     "KernelCovariance": "mh.KernelCovariance(mean=mh.ShrunkKernelMean()).fit(X)",
     "DistributionKernel, many bags": "mh.DistributionKernel().fit(list(X[:, None]))",
     "SupportMeasureRegressor, many bags": "mh.SupportMeasureRegressor().fit(list(X[:, None]), X[:, 0])",
-    "mmd_test": "mh.mmd_test(X[:6000], X[6000:])",
-    "hsic_test": "mh.hsic_test(X, X)",
+    "mmd_test, one kernel": "mh.mmd_test(X[:6000], X[6000:], mh.Gaussian())",
+    "hsic_test, one kernel": "mh.hsic_test(X, X, mh.Gaussian())",
 }
 
 SCRIPT = """

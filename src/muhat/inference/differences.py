@@ -218,13 +218,13 @@ class SecondMoments(Family):
 
 
 class GivenKernel(Family):
-    """A kernel object of the user's."""
+    """A kernel object of the user's, in a unit in which its values fit single precision."""
 
-    def __init__(self, kernel: Kernel, rows: Array) -> None:
-        self.kernel, self.rows = kernel, rows
+    def __init__(self, kernel: Kernel, rows: Array, unit: float = 1.0) -> None:
+        self.kernel, self.rows, self.unit = kernel, rows, unit
 
     def strip(self, rows: slice, rest: slice) -> Iterator[Floats]:
-        yield self.kernel.evaluate(self.rows[rows], self.rows[rest])
+        yield self.kernel.evaluate(self.rows[rows], self.rows[rest]) / self.unit
 
 
 class GivenMatrix(Family):

@@ -19,6 +19,7 @@ from muhat.inference.samples import check_scale, check_strata, column_names, in_
 from muhat.inference.squared_mmd import unbiased_squared_mmd
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.radial import Gaussian
+from muhat.linalg.distances import power_of_two_near
 from muhat.linalg.resources import check_memory
 from muhat.means.base import BaseKernelMean
 from muhat.means.recipes import check_recipe, mean_weights
@@ -26,7 +27,7 @@ from muhat.means.simple import KernelMean, ShrunkKernelMean
 from muhat.measures import Atoms
 from muhat.shrinkage.refits import simple_shrinkage
 from muhat.types import Array, RandomState
-from muhat.validation import check_count, check_gram, check_number, check_rng
+from muhat.validation import check_count, check_gram, check_number, check_overflow, check_rng
 
 FLOAT32_TIE = 1e-4
 """Joined statistics this close, relatively, are ties where matrices are float32."""
@@ -250,9 +251,12 @@ class _Question:
 
     def several(self, kernels: list[Kernel]) -> MMDResult:
         splits = self.splits()
+        families: list[differences.Family] = []
         for kernel in kernels:
-            pooled_gram(kernel, self.rows[:2])
-        families: list[differences.Family] = [differences.GivenKernel(kernel, self.rows) for kernel in kernels]
+            diagonal = kernel.diagonal(self.rows)
+            check_overflow(kernel, diagonal)
+            unit = power_of_two_near(float(np.abs(diagonal).max()))
+            families.append(differences.GivenKernel(kernel, self.rows, unit))
         with ticking("mmd_test", self.verbose) as tick:
             sums = differences.quadratic_forms(families, splits, tick)
         components = []
