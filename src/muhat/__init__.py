@@ -9,6 +9,7 @@ from muhat.bags.kernel import DistributionKernel
 from muhat.bags.machines import OneClassSupportMeasureMachine, SupportMeasureClassifier, SupportMeasureRegressor
 from muhat.bags.prior import BagPrior, pooled_means
 from muhat.bags.ridge import DistributionRidge
+from muhat.bags.scaler import BagScaler
 from muhat.datasets import draw_bags, load_bags, load_uci, paper_mixture
 from muhat.density.matched_mixture import MatchedGaussianMixture
 from muhat.elements import Element, embed
@@ -42,6 +43,7 @@ __all__ = [
     "AdaptiveKernelMean",
     "Atoms",
     "BagPrior",
+    "BagScaler",
     "BlendedSample",
     "Centered",
     "ConstrainedKernelMean",

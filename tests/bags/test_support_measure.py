@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from bag_samples import Counting, labelled_bags
+from bag_samples import Counting, labelled_bags, random_bags
 from joblib import Memory, parallel_config
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.calibration import CalibratedClassifierCV
@@ -204,3 +204,67 @@ def test_probabilities_on_request():
     with pytest.raises(AttributeError, match="predict_proba") as refused:
         SupportMeasureClassifier().fit(bags, y).predict_proba(bags)
     assert "probability=True" in str(refused.value.__cause__)
+
+
+# ---------------------------------------------------------------- pooled means, weights, scales
+
+
+@pytest.mark.parametrize("whiten", [False, True])
+def test_a_pooled_kernel_is_that_of_the_prior(whiten):
+    train, test = random_bags(), random_bags((5, 1, 40), seed=1)
+    features = mh.Nystroem(n_components=20, random_state=0)
+    kernel = DistributionKernel(mh.Gaussian(1.5), pool=True, whiten=whiten, features=features, ridge=0.2).fit(train)
+    prior = mh.BagPrior(mh.Gaussian(1.5), features, ridge=0.2).fit(train)
+    if whiten:
+        want = prior.transform(test) @ prior.transform(train).T
+    else:
+        span = [mh.Element(prior.kernel_, f.measures[0]) for f in prior.means(test)]
+        kept = [len(f.measures[0]) == 20 for f in span]  # others keep their averages
+        want = np.array([[f.inner(g) for g in prior.means(train)] for f in span])
+        both = np.ix_(kept, [len(g.measures[0]) == 20 for g in prior.means(train)])
+        assert_allclose(kernel.transform(test)[both], want[both], rtol=1e-6)
+        return
+    assert_allclose(kernel.transform(test), want, rtol=1e-6, atol=1e-9)
+
+
+def test_pooling_takes_no_recipe():
+    with pytest.raises(ValueError, match="must be None with pool=True"):
+        DistributionKernel(mean=mh.ShrunkKernelMean(), pool=True).fit(random_bags())
+
+
+@pytest.mark.parametrize(
+    "machine", [SupportMeasureClassifier(pool=True), SupportMeasureRegressor(pool=True, whiten=True)]
+)
+def test_pooled_machines_learn(machine):
+    (train, y), (test, truth) = labelled_bags(40, low=2), labelled_bags(40, seed=1, low=2)
+    assert machine.fit(train, y).score(test, truth) > 0.5
+
+
+def test_weights_of_classes_and_bags():
+    (train, y), (test, _) = labelled_bags(), labelled_bags(seed=1)
+    kernel = DistributionKernel(level2=mh.Gaussian())
+    K, L = kernel.fit_transform(train), kernel.transform(test)
+    weights = np.random.default_rng(0).uniform(0.1, 2.0, size=len(y))
+    svc = SVC(kernel="precomputed", class_weight={0: 5.0}).fit(K, y, sample_weight=weights)
+    machine = SupportMeasureClassifier(class_weight={0: 5.0}).fit(train, y, sample_weight=weights)
+    assert_array_equal(machine.decision_function(test), svc.decision_function(L))
+    svr = SVR(kernel="precomputed").fit(K, y, sample_weight=weights)
+    assert_array_equal(SupportMeasureRegressor().fit(train, y, sample_weight=weights).predict(test), svr.predict(L))
+    with pytest.raises(ValueError, match=r"sample_weight has shape \(3,\) and must have one entry a bag: \(24,\)"):
+        machine.fit(train, y, sample_weight=[1, 2, 3])
+    with pytest.raises(ValueError, match="sample_weight must not be negative"):
+        machine.fit(train, y, sample_weight=-weights)
+
+
+def test_scaled_bags():
+    bags = [bag * [1.0, 100.0, 0.01] + 5.0 for bag in random_bags()]
+    scaler = mh.BagScaler().fit(bags)
+    rows = np.concatenate(scaler.transform(bags))
+    assert_allclose(rows.mean(axis=0), 0, atol=1e-10)
+    assert_allclose(rows.std(axis=0), 1)
+    assert [len(bag) for bag in scaler.transform(bags)] == [len(bag) for bag in bags]
+    assert_allclose(scaler.transform(bags[:1])[0], (bags[0] - scaler.mean_) / scaler.scale_)
+    constant = mh.BagScaler().fit_transform([np.ones((2, 1)), np.ones((3, 1))])
+    assert_array_equal(np.concatenate(constant), 0)
+    with pytest.raises(ValueError, match=r"bags\[0\] has 2 columns and the bags of fit have 3"):
+        scaler.transform([np.ones((4, 2))])

@@ -49,3 +49,15 @@ def test_without_classes_and_on_given_axes():
     again = display.plot()
     assert again is display
     assert display.figure_ is not figure
+
+
+def test_a_map_of_groups_has_circles_by_size():
+    rng = np.random.default_rng(0)
+    bags = [rng.normal(rng.normal(size=2), size=(n, 2)) for n in (3, 30, 10, 50, 8, 20)]
+    prior = mh.BagPrior(mh.Gaussian(1.0)).fit(bags)
+    display = mh.plotting.BagMapDisplay.from_prior(prior, bags)
+    np.testing.assert_allclose(display.positions, prior.transform(bags)[:, :2])
+    areas = display.ax_.collections[0].get_sizes()
+    assert (np.argsort(areas) == np.argsort([len(bag) for bag in bags])).all()
+    coloured = mh.plotting.BagMapDisplay.from_prior(prior, bags, ["a", "b"] * 3, marker="s")
+    assert [text.get_text() for text in coloured.ax_.get_legend().get_texts()] == ["a", "b"]

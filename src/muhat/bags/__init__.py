@@ -6,9 +6,11 @@ from muhat.bags.kernel import DistributionKernel
 from muhat.bags.machines import OneClassSupportMeasureMachine, SupportMeasureClassifier, SupportMeasureRegressor
 from muhat.bags.prior import BagPrior, pooled_means
 from muhat.bags.ridge import DistributionRidge
+from muhat.bags.scaler import BagScaler
 
 __all__ = [
     "BagPrior",
+    "BagScaler",
     "DistributionKernel",
     "DistributionRidge",
     "GroupAnomalyDetector",

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 
 from muhat.bags.data import Bags, check_bags
-from muhat.bags.pooling import choose_blend, fit_pool
+from muhat.bags.pooling import Pool, choose_blend, fit_pool
 from muhat.bags.whitening import BagMoments, check_features, fit_features, plain_moments
 from muhat.elements import Element
 from muhat.features.base import BaseFeatures
@@ -29,6 +29,10 @@ MAX_ROWS_FOR_OUTSIDE_PART = 300
 
 POOLING_RIDGE = 0.3
 """Default ridge of W where means are pooled; results depend on it little."""
+
+
+LOG_ODDS_RIDGE = 10.0
+"""Ridge of log-odds over that of means: they weigh all directions alike, so that noise in B does more harm."""
 
 
 class OutsidePart(NamedTuple):
@@ -186,6 +190,7 @@ class BagPrior(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, Transforme
         self.kernel_, self._features = kernel, features
         self.approximation_error_ = features.approximation_error_
         self._pool = fit_pool(moments, noise_sizes, ridge)
+        self._pool_for_odds = fit_pool(moments, noise_sizes, LOG_ODDS_RIDGE * ridge)
         self.blend_ = choose_blend(moments, noise_sizes, ridge, blend)
         self.ratios_ = self._pool.ratios
         self._n_features_out = max(int((self.ratios_ > _NO_DIFFERENCE * self.ratios_[0]).sum()), 1)
@@ -249,7 +254,7 @@ class BagPrior(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, Transforme
             The direction in which bags differ most comes first; directions in which they do not differ are left out.
         """
         data = self._check_new(bags)
-        return (self._coordinates(data) * self._pool.factors(data.sizes))[:, : self._n_features_out]
+        return (self._coordinates(data, self._pool) * self._pool.factors(data.sizes))[:, : self._n_features_out]
 
     def log_odds(self, bags: Any, others: Any = None) -> Array:
         r"""How much more likely two bags are if they come from one population than from two: log-odds, for all pairs.
@@ -260,9 +265,9 @@ class BagPrior(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, Transforme
         .. math:: -\tfrac12\left[\frac{t x^2 + s y^2 - 2 r x y}{e} - \frac{x^2}{s} - \frac{y^2}{t}\right]
                   - \tfrac12 \log\frac{e}{st}.
 
-        Small bags have log-odds near 0, since they tell little. Use it to find duplicates, for retrieval, and
-        (with the sign changed) as a distance for clustering. An unbiased MMD must not rank neighbours: of many bags
-        the smallest has the most negative estimate.
+        The ridge of W is ten times that of the means here. Small bags have log-odds near 0, since they tell little.
+        Use them to find duplicates, for retrieval, and (with the sign changed) as a distance for clustering. An
+        unbiased MMD must not rank neighbours: of many bags the smallest has the most negative estimate.
 
         Parameters
         ----------
@@ -278,17 +283,18 @@ class BagPrior(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, Transforme
         left = self._check_new(bags)
         right = left if others is None else check_bags(others, self, reset=False)
         check_memory(8 * len(left) * len(right), None, f"{len(left):,} x {len(right):,} log-odds", "use fewer bags")
-        kept = slice(self._n_features_out)
-        x = self._coordinates(left)[:, kept]
-        y = x if others is None else self._coordinates(right)[:, kept]
-        return log_odds(x, left.sizes, y, right.sizes, self.ratios_[kept])
+        pool = self._pool_for_odds
+        kept = slice(max(int((pool.ratios > _NO_DIFFERENCE * pool.ratios[0]).sum()), 1))
+        x = self._coordinates(left, pool)[:, kept]
+        y = x if others is None else self._coordinates(right, pool)[:, kept]
+        return log_odds(x, left.sizes, y, right.sizes, pool.ratios[kept])
 
     def _check_new(self, bags: Any) -> Bags:
         check_is_fitted(self, "kernel_")
         return check_bags(bags, self, reset=False)
 
-    def _coordinates(self, data: Bags) -> Array:
-        return self._pool.coordinates(plain_moments(self._features, data, within=False).means)
+    def _coordinates(self, data: Bags, pool: Pool) -> Array:
+        return pool.coordinates(plain_moments(self._features, data, within=False).means)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -1,6 +1,6 @@
 """Display objects."""
 
-from muhat.plotting.bags import BagGramDisplay, WhitenedBagsDisplay
+from muhat.plotting.bags import BagGramDisplay, BagMapDisplay, WhitenedBagsDisplay
 from muhat.plotting.components import KernelPCADisplay
 from muhat.plotting.display import Display
 from muhat.plotting.elements import ElementDisplay, KernelMeanDisplay, MatchedDensityDisplay, WitnessDisplay
@@ -10,6 +10,7 @@ from muhat.plotting.tests import ComponentsDisplay, ResultWitnessDisplay
 
 __all__ = [
     "BagGramDisplay",
+    "BagMapDisplay",
     "BandsDisplay",
     "ColumnWitnessDisplay",
     "ComponentsDisplay",

@@ -48,6 +48,74 @@ class BagGramDisplay(Display):
 
 
 @dataclass
+class BagMapDisplay(Display):
+    """A map of groups: the two directions in which they differ most, a circle each, its area by the number of rows.
+
+    Parameters
+    ----------
+    positions : array of shape (n, 2)
+        Pooled means in units of the noise of a row, so small groups lie near the middle.
+    sizes : array of shape (n,)
+        Rows of each group.
+    classes : array of shape (n,), optional
+        For the colours alone.
+
+    Examples
+    --------
+    >>> import numpy as np, muhat as mh
+    >>> from muhat.plotting import BagMapDisplay
+    >>> rng = np.random.default_rng(0)
+    >>> bags = [rng.normal(rng.normal(size=2), size=(n, 2)) for n in rng.integers(3, 90, size=30)]
+    >>> BagMapDisplay.from_prior(mh.BagPrior().fit(bags), bags).positions.shape
+    (30, 2)
+    """
+
+    positions: Array
+    sizes: Any
+    classes: Any = None
+
+    @classmethod
+    def from_prior(cls, prior: Any, bags: Any, y: Any = None, *, ax: Any = None, **style: Any) -> Self:
+        """Draw bags by a fitted :class:`~muhat.BagPrior`.
+
+        Parameters
+        ----------
+        prior : BagPrior
+            Fitted to these bags or to others.
+        bags : sequence of arrays of shape (n_i, d)
+            The groups to draw.
+        y : array of shape (n,), optional
+            Classes, for the colours.
+        ax : matplotlib axes, optional
+            Default: those of a new figure.
+        **style
+            Options of ``scatter``.
+
+        Returns
+        -------
+        BagMapDisplay
+        """
+        vectors = np.asarray(prior.transform(bags))
+        positions = np.zeros((len(vectors), 2))
+        positions[:, : vectors.shape[1]] = vectors[:, :2]
+        sizes = np.array([len(bag) for bag in bags])
+        return cls(positions, sizes, None if y is None else np.asarray(y)).plot(ax, **style)
+
+    def _draw(self, ax: Any, style: dict[str, Any]) -> None:
+        areas = 8.0 + 400.0 * self.sizes / max(np.max(self.sizes), 1)
+        groups = [None] if self.classes is None else list(np.unique(self.classes))
+        for group in groups:
+            chosen = np.full(len(self.sizes), True) if group is None else self.classes == group
+            options = {"s": areas[chosen], "alpha": 0.6, "linewidths": 0.5, "edgecolors": "white", "label": group}
+            ax.scatter(*self.positions[chosen].T, **styled(options, style))
+        if 1 < len(groups) <= 10:
+            legend = ax.legend(frameon=False)
+            for handle in legend.legend_handles:
+                handle.set_sizes([40.0])
+        ax.set(xlabel="first direction", ylabel="second direction", xticks=[], yticks=[])
+
+
+@dataclass
 class WhitenedBagsDisplay:
     """Bags as points, by kernel PCA of their mean elements: plain on the left, whitened on the right.
 
