@@ -128,7 +128,7 @@ def _add_file_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--html", metavar="FILE", help="also write a page with pictures")
     parser.add_argument("--columns", nargs="+", metavar="NAME", help="columns to use, by name or pattern (price_*)")
     parser.add_argument("--exclude", nargs="+", metavar="NAME", help="columns to leave out, by name or pattern")
-    parser.add_argument("--kernel", choices=("gaussian", "laplace"), default="gaussian", help="default gaussian")
+    parser.add_argument("--kernel", choices=("auto", "gaussian", "laplace"), default="auto", help="default auto")
     parser.add_argument("--raw", action="store_true", help="do not standardise the columns")
     parser.add_argument(
         "--rows", type=_two_or_more, metavar="N", help="use at most N rows of a file for columns together"

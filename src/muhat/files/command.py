@@ -23,7 +23,7 @@ from muhat.kernels.base import Kernel
 from muhat.kernels.radial import Gaussian, Laplace
 from muhat.progress import progress
 
-KERNELS: dict[str, Kernel] = {"gaussian": Gaussian(), "laplace": Laplace()}
+KERNELS: dict[str, Kernel | None] = {"auto": None, "gaussian": Gaussian(), "laplace": Laplace()}
 
 SAME, DIFFERENT = 0, 1
 """Exit codes of ``muhat compare``, as ``diff`` has them."""
@@ -42,7 +42,7 @@ def compare_files(
     reading: Reading,
     output: Output,
     *,
-    kernel: str = "gaussian",
+    kernel: str = "auto",
     resamples: int = 999,
     level: float = 0.05,
     raw: bool = False,
@@ -61,11 +61,11 @@ def compare_files(
     return DIFFERENT if comparison.differs else SAME
 
 
-def describe_file(path: str, reading: Reading, output: Output, *, kernel: str = "gaussian", raw: bool = False) -> int:
+def describe_file(path: str, reading: Reading, output: Output, *, kernel: str = "auto", raw: bool = False) -> int:
     """Describe a file; 0. See ``muhat describe --help``."""
     _check_target(output.html, [path])
     with _tables([path], reading) as found:
-        description = describe(found, reading, KERNELS[kernel], raw=raw)
+        description = describe(found, reading, KERNELS[kernel] or Gaussian(), raw=raw)
     if output.html is not None:
         from muhat.files.pages import description_page
 

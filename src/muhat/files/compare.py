@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import false_discovery_control
 
+from muhat.elements import Element, embed
 from muhat.files.differences import column_pvalue, column_size, holm, missing_pvalue, smallest_pvalue
 from muhat.files.matching import Matched
 from muhat.files.pairs import LEAST_ROWS, MOST_COORDINATES, PairChange, pair_changes
@@ -66,8 +67,9 @@ class Comparison:
     """What :func:`compare` found.
 
     ``pvalue`` is of the whole: a difference was found if it does not exceed ``level``. ``test`` is of all columns
-    together in the rows of ``samples``; ``columns`` come most different first, and so do ``pairs``. ``typical`` holds
-    the numbers of the rows of either sample that are most unlike the other table.
+    together in the rows of ``samples``, and ``witness`` the difference of their means with ``kernel``; ``columns``
+    come most different first, and so do ``pairs``. ``typical`` holds the numbers of the rows of either sample that
+    are most unlike the other table.
     """
 
     names: tuple[str, str]
@@ -76,6 +78,8 @@ class Comparison:
     samples: tuple[Sample, Sample]
     pvalue: float
     test: MMDResult
+    kernel: Kernel
+    witness: Element
     relative_size: float
     columns: tuple[ColumnDifference, ...]
     pairs: tuple[PairDifference, ...]
@@ -112,7 +116,7 @@ class Comparison:
 
     def witnesses(self, which: int) -> Array:
         """The witness at the typical rows of one sample; positive is more like that sample than like the other."""
-        values = self.test.witness(self.samples[which].points[self.typical[which]])
+        values = self.witness(self.samples[which].points[self.typical[which]])
         return values if which == 0 else -values
 
     def reasons(self, which: int) -> list[list[Reason]]:
@@ -125,7 +129,7 @@ class Comparison:
 def compare(
     matched: Matched,
     reading: Reading,
-    kernel: Kernel = Gaussian(),
+    kernel: Kernel | None = None,
     *,
     resamples: int = 999,
     level: float = 0.05,
@@ -147,8 +151,9 @@ def compare(
         Two tables and their columns.
     reading : Reading
         ``rows`` bounds the sample and ``seed`` draws it.
-    kernel : Kernel
-        Of the test of all columns together.
+    kernel : Kernel, optional
+        Of the test of all columns together; by default that is the default of :func:`muhat.mmd_test`, which joins
+        several statistics. Rows most unlike the other table are found by this kernel, by default Gaussian().
     resamples : int
         Of that test.
     level : float
@@ -170,9 +175,11 @@ def compare(
         with warnings.catch_warnings():
             # Columns of few values are common, and nobody can choose their bandwidths here.
             warnings.filterwarnings("ignore", 'bandwidth="median": more than half', UserWarning)
-            test = mmd_test(first.points, second.points, kernel, resamples, reading.seed, unbiased=True, scale=None)
+            test = _joint_test(first.points, second.points, kernel, resamples, reading.seed, raw)
+            resolved = (kernel or Gaussian()).resolve(np.concatenate([first.points, second.points]))
         say("pairs of columns")
         changes = pair_changes(list(zip(first.kinds, zip(first.values, second.values, strict=True), strict=True)))
+    witness = embed(resolved, first.points) - embed(resolved, second.points)
     pvalue, columns, pairs = _adjusted(used, changes, test.pvalue)
     (first_table, second_table), (n, m) = matched.tables, (table.total for table in matched.tables)
     return Comparison(
@@ -182,10 +189,12 @@ def compare(
         (first, second),
         pvalue,
         test,
-        relative_size(test, first.points, second.points),
+        resolved,
+        witness,
+        relative_size(resolved, first.points, second.points),
         columns,
         pairs,
-        (_largest(test.witness(first.points)), _largest(-test.witness(second.points))),
+        (_largest(witness(first.points)), _largest(-witness(second.points))),
         level,
         2 * len(used) * smallest_pvalue(n, m) <= level,
         (*matched.notes, *notes, *_sampled(matched, samples), *_unpaired(first, second, changes)),
@@ -236,10 +245,23 @@ def _label(used: Sequence[Summary], change: PairChange, which: int) -> str:
     return f"{name} = {part}" if part else name
 
 
-def relative_size(test: MMDResult, X: Array, Y: Array) -> float:
-    """MMD² / E‖φ(x) − φ(y)‖², between 0 and 1, for a kernel with k(x, x) = 1."""
-    between = 2.0 - 2.0 * float(test.kernel(X, Y).mean())
-    return float(np.clip(test.statistic / between, 0.0, 1.0)) if between > 0 else 0.0
+def _joint_test(X: Array, Y: Array, kernel: Kernel | None, resamples: int, seed: int, raw: bool) -> MMDResult:
+    if kernel is None:
+        return mmd_test(X, Y, n_resamples=resamples, random_state=seed, scale=None if raw else "auto")
+    return mmd_test(X, Y, kernel, resamples, seed, unbiased=True, scale=None)
+
+
+def relative_size(kernel: Kernel, X: Array, Y: Array) -> float:
+    """Unbiased MMD² / E‖φ(x) − φ(y)‖², between 0 and 1, for a kernel with k(x, x) = 1.
+
+    >>> import muhat as mh
+    >>> relative_size(mh.Gaussian(1.0), np.zeros((2, 1)), np.full((2, 1), 99.0))
+    1.0
+    """
+    cross = float(kernel(X, Y).mean())
+    within = sum((float(kernel(Z).sum()) - len(Z)) / (len(Z) * (len(Z) - 1)) for Z in (X, Y))
+    between = 2.0 - 2.0 * cross
+    return float(np.clip((within - 2.0 * cross) / between, 0.0, 1.0)) if between > 0 else 0.0
 
 
 def _largest(values: Array) -> NDArray[np.int64]:
@@ -273,9 +295,10 @@ def as_json(comparison: Comparison) -> dict[str, Any]:
         "all_columns_together": {
             "pvalue": comparison.test.pvalue,
             "resamples": len(comparison.test.null_distribution),
-            "mmd_squared": comparison.test.statistic,
+            "statistic": comparison.test.statistic,
             "size": comparison.relative_size,
-            "kernel": repr(comparison.test.kernel),
+            "kernel": repr(comparison.kernel),
+            "in_words": comparison.test.summary,
         },
         "files": [_file_json(comparison, which) for which in (0, 1)],
         "columns": [_column_json(column, level) for column in comparison.columns],

@@ -18,7 +18,7 @@ from muhat.types import Array
 
 LEAST_ROWS, MOST_ROWS = 200, 20_000
 
-_PAIRS_A_SECOND = 4.0e5
+_PAIRS_A_SECOND = 1.0e6
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -70,7 +70,7 @@ def rows_within(seconds: float, columns: int) -> int:
 
     The number depends on nothing else, so that the same command gives the same answer on every machine.
     """
-    rows = np.sqrt(seconds * _PAIRS_A_SECOND / (1 + columns / 200))
+    rows = np.sqrt(seconds * _PAIRS_A_SECOND / (1 + columns / 100))
     return int(np.clip(rows, LEAST_ROWS, MOST_ROWS))
 
 
