@@ -46,8 +46,8 @@ def with_colour(rng, whites=(24, 24)):
     return a, b
 
 
-def with_gaps(rng, shares, column="hue"):
-    a, b = halves(load_wine(as_frame=True).data, rng)
+def with_gaps(rng, shares, column="mean texture"):
+    a, b = halves(load_breast_cancer(as_frame=True).data, rng)
     for table, share in zip((a, b), shares, strict=True):
         table.loc[rng.random(len(table)) < share, column] = np.nan
     return a, b
@@ -118,7 +118,7 @@ def with_species(rng):
 
 PAIRS = {
     "colour from 24 to 53 of 89": (True, lambda rng: with_colour(rng, (24, 53))),
-    "5 % missing in one": (True, lambda rng: with_gaps(rng, (0.0, 0.12))),
+    "5 % missing in one": (True, lambda rng: with_gaps(rng, (0.0, 0.05))),
     "90 % missing, all shifted": (True, lambda rng: mostly_missing(rng, 0.8)),
     "two of 30 columns shuffled": (True, shuffled),
     "200,000 rows, shift of 0.05": (True, lambda rng: many_rows(rng, 0.05)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, Self
 
@@ -192,8 +193,28 @@ class BaseKernelMean(SketchedMeanMixin, ValueParametersMixin, BaseEstimator):
         unknown = {"loo_score_"} - vars(self).keys()
         return [name for name in object.__dir__(self) if name not in unknown and hasattr(self, name)]
 
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; see :meth:`score` on kernels.
+
+        Parameters
+        ----------
+        **params : dict
+            Parameters of this estimator, or of its kernel as ``kernel__bandwidth``.
+
+        Returns
+        -------
+        self
+        """
+        super().set_params(**params)
+        if any(name.partition("__")[0] == "kernel" for name in params):
+            self._kernel_was_set = True
+        return self
+
     def score(self, X: Any, y: Any = None) -> float:
         r"""Minus the mean of :math:`\|\phi(x) - \hat\mu\|^2` over the rows of X.
+
+        Scores of two kernels cannot be compared, because a wider kernel always has the better score. A grid search that
+        sets the kernel gets a warning.
 
         Parameters
         ----------
@@ -210,6 +231,13 @@ class BaseKernelMean(SketchedMeanMixin, ValueParametersMixin, BaseEstimator):
         """
         check_is_fitted(self, "mean_")
         rows = check_rows(X, estimator=self, reset=False)
+        if vars(self).get("_kernel_was_set"):
+            warnings.warn(
+                "scores of different kernels cannot be compared: the widest always wins. Search over other parameters, "
+                'or choose the kernel by the task at hand; bandwidth="median" needs no search',
+                UserWarning,
+                stacklevel=2,
+            )
         constant = self.kernel_.diagonal(rows).mean() if self.kernel_.evaluates_new_rows else 0.0
         return float(2.0 * self.mean_.values(rows).mean() - constant - self.mean_.norm() ** 2)
 

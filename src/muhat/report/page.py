@@ -10,8 +10,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from muhat.report.inline_svg import inline_svg
-
 if TYPE_CHECKING:
     from jinja2 import Template
     from markupsafe import Markup
@@ -73,6 +71,24 @@ def write_whole(path: Path, text: str) -> None:
     finally:
         if temporary.is_file():
             temporary.unlink()
+
+
+def inline_svg(svg: str, prefix: str) -> Markup:
+    """A picture for the page: no size of its own, no id that another picture has, no digits that a screen cannot show.
+
+    >>> print(inline_svg('<svg width="9pt" height="7pt" viewBox="0 0 9 7"><path id="a" d="M 1.23456 2"/></svg>', "p"))
+    <svg class="p" aria-hidden="true" focusable="false" viewBox="0 0 9 7"><path id="p-a" d="M 1.23 2"/></svg>
+    """
+    from markupsafe import Markup
+
+    start, _, rest = svg.partition(">")
+    box = re.search(r'viewBox="[^"]*"', start)
+    text = f'<svg class="{prefix}" aria-hidden="true" focusable="false" {box[0] if box else ""}>{rest}'
+    text = re.sub(r"<metadata>.*?</metadata>\s*", "", text, flags=re.DOTALL)
+    text = re.sub(r'xlink:href="', 'href="', text)
+    text = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{prefix}-", text)
+    text = re.sub(r"\.\d{3,}(?=[^\d])", lambda digits: digits[0][:3], text)
+    return Markup(re.sub(r">\s+<", "><", text))
 
 
 def shown(value: Any) -> str:

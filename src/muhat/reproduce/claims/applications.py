@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from muhat.report.drawing import LABELS
 from muhat.reproduce.claims.base import NEARLY_ALL, Claim, Count, Finding, Rows, Verdict, count_below
 from muhat.reproduce.claims.counts import PAPERS
+from muhat.reproduce.estimator_names import LABELS
 from muhat.reproduce.experiment import Row
 from muhat.reproduce.experiments.figure3 import LABELS as SCENARIO_LABELS
 from muhat.reproduce.experiments.figure3 import relative_errors

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from muhat.report.drawing import LABELS
 from muhat.reproduce.claims.base import Count, Finding, Verdict, count_below, decidable
+from muhat.reproduce.estimator_names import LABELS
 from muhat.reproduce.experiments.statistics import Estimate
 
 EXACT = 1e-9

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 import numpy as np
 from scipy.stats import fisher_exact, spearmanr
 
-from muhat.report.drawing import LABELS
 from muhat.reproduce.claims.base import NEARLY_ALL, Claim, Count, Finding, Rows, Verdict
 from muhat.reproduce.claims.counts import ALL, PAPERS, in_parts
+from muhat.reproduce.estimator_names import LABELS
 from muhat.reproduce.experiment import Row
 from muhat.reproduce.experiments.statistics import column
 from muhat.reproduce.experiments.table1_paper import KERNEL_NAMES, LARGE_SETS, PAPER

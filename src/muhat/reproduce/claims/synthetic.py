@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from muhat.report.drawing import LABELS
 from muhat.reproduce.claims import theory
 from muhat.reproduce.claims.base import Claim, Count, Finding, Rows, count_below
 from muhat.reproduce.claims.counts import ALL, PAPERS, counted, not_above, spanned
+from muhat.reproduce.estimator_names import LABELS
 from muhat.reproduce.experiment import Row
 from muhat.reproduce.experiments import figure1, figure2
 from muhat.reproduce.experiments.comparison import ratio_difference, relative

@@ -7,9 +7,9 @@ from itertools import combinations, pairwise
 import numpy as np
 from scipy.stats import spearmanr
 
-from muhat.report.drawing import LABELS
 from muhat.reproduce.claims.base import Claim, Finding, Rows
 from muhat.reproduce.claims.counts import ALL, EXACT, PAPERS, agreeing, all_agree, counted, in_parts, not_above, spanned
+from muhat.reproduce.estimator_names import LABELS
 from muhat.reproduce.experiment import Row
 from muhat.reproduce.experiments import theorems
 from muhat.reproduce.experiments.comparison import ratio_difference, relative

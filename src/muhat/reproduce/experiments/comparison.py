@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from muhat.report.drawing import COLOURS, LABELS
+from muhat.reproduce.estimator_names import COLOURS, LABELS
 from muhat.reproduce.experiment import Row
 from muhat.reproduce.experiments.statistics import Estimate, column, mean_ratio, share_below, standard_error
 

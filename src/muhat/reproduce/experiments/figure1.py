@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from muhat.report.drawing import COLOURS, figure, svg
+from muhat.report.drawing import figure, svg
 from muhat.report.page import Picture, Table
+from muhat.reproduce.estimator_names import COLOURS
 from muhat.reproduce.experiment import Experiment, Plan, Row, Section, Setting, generator
 from muhat.reproduce.experiments.comparison import compared, draw_curve, scale_by_logarithm, shown
 from muhat.reproduce.experiments.statistics import column, grouped, select

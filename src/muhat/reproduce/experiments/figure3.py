@@ -10,8 +10,9 @@ from muhat.means.base import BaseKernelMean
 from muhat.means.simple import ShrunkKernelMean
 from muhat.means.spectral import SpectralKernelMean
 from muhat.operators.pca import KernelPCA
-from muhat.report.drawing import COLOURS, figure, svg
+from muhat.report.drawing import figure, svg
 from muhat.report.page import Picture, Table
+from muhat.reproduce.estimator_names import COLOURS
 from muhat.reproduce.experiment import Experiment, Plan, Row, Section, Setting, generator
 from muhat.reproduce.experiments.comparison import compared, relative
 from muhat.reproduce.experiments.statistics import Estimate, column, grouped, select

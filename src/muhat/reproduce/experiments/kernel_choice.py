@@ -8,8 +8,9 @@ from muhat.kernels.base import Kernel
 from muhat.kernels.radial import Gaussian, Laplace, Matern
 from muhat.linalg.distances import median_distance
 from muhat.measures import Atoms
-from muhat.report.drawing import COLOURS, LABELS, figure, svg
+from muhat.report.drawing import figure, svg
 from muhat.report.page import Picture, Table
+from muhat.reproduce.estimator_names import COLOURS, LABELS
 from muhat.reproduce.experiment import Experiment, Plan, Row, Section, Setting, generator
 from muhat.reproduce.experiments.comparison import compared, draw_ratios, shown
 from muhat.reproduce.experiments.statistics import column, grouped, select

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import inf
 
-from muhat.report.drawing import COLOURS, LABELS, figure, svg
+from muhat.report.drawing import figure, svg
 from muhat.report.page import Picture, Table
+from muhat.reproduce.estimator_names import COLOURS, LABELS
 from muhat.reproduce.experiment import Experiment, Plan, Row, Section, Setting, generator
 from muhat.reproduce.experiments.comparison import summarised
 from muhat.reproduce.experiments.statistics import Estimate, column, grouped, mean_difference, select
