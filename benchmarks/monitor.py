@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from time import perf_counter
 
 import numpy as np
@@ -136,13 +137,15 @@ def perturbed(waves: float) -> Callable[[np.random.Generator], Draw]:
     return draw
 
 
+NORMAL_20 = normal(20)
+
 CHANGES = {
-    "0.3 N + 0.7 N(0, 4I)": (normal(20), two_scales(0.7)),
-    "0.7 N + 0.3 N(0, 4I)": (normal(20), two_scales(0.3)),
-    "Laplace(2)": (normal(20), laplace),
-    "U[-4, 4]": (normal(20), uniform),
-    "shift 0.3 in 20 columns": (normal(20), shifted(20, 20, 0.3)),
-    "common factor, 20 %": (normal(20), common_factor(20, 0.2)),
+    "0.3 N + 0.7 N(0, 4I)": (NORMAL_20, two_scales(0.7)),
+    "0.7 N + 0.3 N(0, 4I)": (NORMAL_20, two_scales(0.3)),
+    "Laplace(2)": (NORMAL_20, laplace),
+    "U[-4, 4]": (NORMAL_20, uniform),
+    "shift 0.3 in 20 columns": (NORMAL_20, shifted(20, 20, 0.3)),
+    "common factor, 20 %": (NORMAL_20, common_factor(20, 0.2)),
     "perturbed uniform, 2 waves": (perturbed(0), perturbed(2)),
 }
 """What the tables report: N is N(0, I) in 20 columns."""
@@ -247,10 +250,17 @@ def true_threshold(rivals: list[Windowed | Newma], draw: Draw, run_length: int, 
     return float(levels[low])
 
 
-def rival_delays(name: str, change: tuple, run_length: int, references: int, streams: int, seed: int) -> NDArray:
-    null, after = (make(np.random.default_rng([seed, 1])) for make in change)
-    rivals = [RIVALS[name](null(1000), null) for _ in range(references)]
-    threshold = true_threshold(rivals, null, run_length, streams)
+@cache
+def prepared_rivals(name: str, null: Callable, run_length: int, references: int, streams: int) -> tuple:
+    """A rival with some references, and its threshold: the same for all changes of one distribution."""
+    draw = null(np.random.default_rng(1))
+    rivals = [RIVALS[name](draw(1000), draw) for _ in range(references)]
+    return rivals, true_threshold(rivals, draw, run_length, streams)
+
+
+def rival_delays(name: str, change: tuple, run_length: int, references: int, streams: int) -> NDArray:
+    rivals, threshold = prepared_rivals(name, change[0], run_length, references, streams)
+    null, after = (make(np.random.default_rng(3)) for make in change)
     found = []
     for k in range(streams):
         rival = rivals[k % references]
@@ -265,20 +275,29 @@ def rival_delays(name: str, change: tuple, run_length: int, references: int, str
     return np.array(found)
 
 
-def our_delays(
-    change: tuple, run_length: int, references: int, streams: int, seed: int, windows=None, bandwidths=()
-) -> NDArray:
-    null, after = (make(np.random.default_rng([seed, 2])) for make in change)
-    found = []
+@cache
+def prepared_monitors(null: Callable, run_length: int, references: int, windows: tuple, bandwidths: tuple) -> list:
+    """Monitors of some references of a distribution."""
+    draw, monitors = null(np.random.default_rng(2)), []
     for k in range(references):
-        X = null(1000)
+        X = draw(1000)
         median = mh.Gaussian().resolve(X).bandwidth
-        kernel = [mh.Gaussian(median * factor) for factor in bandwidths] if bandwidths else None
-        monitor = mh.DriftMonitor(run_length, kernel=kernel, windows=windows, random_state=k).fit(X)
-        for _ in range(streams // references):
-            if not monitor.reset().update(null(BEFORE)):
-                monitor.update(after(5000))
-                found.append(monitor.rows_seen_ - BEFORE)
+        kernel = [mh.Gaussian(median * factor) for factor in bandwidths] or None
+        monitors.append(mh.DriftMonitor(run_length, kernel=kernel, windows=windows or None, random_state=k).fit(X))
+    return monitors
+
+
+def our_delays(
+    change: tuple, run_length: int, references: int, streams: int, windows: tuple = (), bandwidths: tuple = ()
+) -> NDArray:
+    monitors = prepared_monitors(change[0], run_length, references, windows, bandwidths)
+    null, after = (make(np.random.default_rng(3)) for make in change)
+    found = []
+    for k in range(streams):
+        monitor = monitors[k % references]
+        if not monitor.reset().update(null(BEFORE)):
+            monitor.update(after(5000))
+            found.append(monitor.rows_seen_ - BEFORE)
     return np.array(found)
 
 
@@ -292,27 +311,27 @@ def delays(options: argparse.Namespace) -> None:
         print(f"mean delay in rows ± standard error at run length {run_length:,}; rivals at their true run length")
         references, streams = (2, 8) if options.quick else (4, 100)
         for name in options.change or CHANGES:
-            cells = [f"muhat {shown(our_delays(CHANGES[name], run_length, references, streams, 0))}"]
+            cells = [f"muhat {shown(our_delays(CHANGES[name], run_length, references, streams))}"]
             for rival in RIVALS if not options.quick else ["Scan-B"]:
-                cells.append(f"{rival} {shown(rival_delays(rival, CHANGES[name], run_length, references, streams, 0))}")
+                cells.append(f"{rival} {shown(rival_delays(rival, CHANGES[name], run_length, references, streams))}")
             print(f"{name:<28} {'   '.join(cells)}", flush=True)
 
 
 def choice(options: argparse.Namespace) -> None:
     """Delays of other windows and bandwidths, on changes that the tables do not report."""
     settings = {
-        "1 3 10 30 100, one kernel": {"windows": [1, 3, 10, 30, 100], "bandwidths": [1.0]},
-        "1 2 4 8 16 32 64 128": {"windows": [1, 2, 4, 8, 16, 32, 64, 128], "bandwidths": [1.0]},
-        "1 2 5 10 20 50 100": {"windows": [1, 2, 5, 10, 20, 50, 100], "bandwidths": [1.0]},
-        "1 3 10 30 100, 1 1/2": {"windows": [1, 3, 10, 30, 100], "bandwidths": [1.0, 0.5]},
-        "1 3 10 30 100, 1 1/4": {"windows": [1, 3, 10, 30, 100], "bandwidths": [1.0, 0.25]},
-        "1 3 10 30 100, 1 1/2 1/4": {"windows": [1, 3, 10, 30, 100], "bandwidths": [1.0, 0.5, 0.25]},
-        "1 2 5 10 20 50 100, 1 1/3": {"windows": [1, 2, 5, 10, 20, 50, 100], "bandwidths": [1.0, 1 / 3]},
+        "1 3 10 30 100, one kernel": {"windows": (1, 3, 10, 30, 100), "bandwidths": (1.0,)},
+        "1 2 4 8 16 32 64 128": {"windows": (1, 2, 4, 8, 16, 32, 64, 128), "bandwidths": (1.0,)},
+        "1 2 5 10 20 50 100": {"windows": (1, 2, 5, 10, 20, 50, 100), "bandwidths": (1.0,)},
+        "1 3 10 30 100, 1 1/2": {"windows": (1, 3, 10, 30, 100), "bandwidths": (1.0, 0.5)},
+        "1 3 10 30 100, 1 1/4": {"windows": (1, 3, 10, 30, 100), "bandwidths": (1.0, 0.25)},
+        "1 3 10 30 100, 1 1/2 1/4": {"windows": (1, 3, 10, 30, 100), "bandwidths": (1.0, 0.5, 0.25)},
+        "1 2 5 10 20 50 100, 1 1/3": {"windows": (1, 2, 5, 10, 20, 50, 100), "bandwidths": (1.0, 1 / 3)},
     }
     run_length, references, streams = (50, 1, 4) if options.quick else (1000, 4, 160)
     for name in list(CHOICES)[:1] if options.quick else CHOICES:
         for label, params in settings.items():
-            found = our_delays(CHOICES[name], run_length, references, streams, 0, **params)
+            found = our_delays(CHOICES[name], run_length, references, streams, **params)
             print(f"{name:<30} {label:<26} {shown(found)}", flush=True)
 
 
