@@ -188,7 +188,7 @@ def _start_thresholds(streams: SimulatedStreams, scale: TailScale, run_length: f
 def _phase_maxima(streams: SimulatedStreams, scale: TailScale, begins: Any, ends: Any) -> Array:
     if not len(ends):
         return np.empty((streams.streams, 0))
-    scores = np.concatenate([scale(piece, 2.0)[0] for piece in streams.statistics(int(ends[-1]))], axis=1)
+    scores = np.concatenate([scale(piece)[0] for piece in streams.statistics(int(ends[-1]))], axis=1)
     return np.stack([scores[:, a:b].max(axis=1) for a, b in zip(begins, ends, strict=True)], axis=1)
 
 

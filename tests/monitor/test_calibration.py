@@ -1,0 +1,39 @@
+"""Thresholds: of the first rows, and after them."""
+
+import numpy as np
+import pytest
+
+import muhat as mh
+from muhat.monitor.calibration import SimulatedStreams, calibrate
+
+
+@pytest.mark.parametrize("n", [30, 300])
+@pytest.mark.parametrize("d", [1, 20])
+@pytest.mark.parametrize("run_length", [10, 100, 500])
+def test_every_row_has_a_threshold_and_none_alarms_at_once(n, d, run_length):
+    X = np.random.default_rng(0).normal(size=(n, d))
+    monitor = mh.DriftMonitor(run_length, n_simulations=100, random_state=0).fit(X)
+    start = monitor._calibration.start
+    assert len(start) == monitor.windows_[-1] - 1
+    assert np.isfinite(start).all()
+    assert np.isfinite(monitor.threshold_)
+    first = [monitor.reset().update(row) for row in X[:25]]
+    assert sum(first) < 10
+
+
+def test_simulated_streams_keep_the_promise_to_themselves():
+    """Fresh streams of the same simulation: mean run length, and the share that alarms in the first rows."""
+    K = mh.Gaussian(1.5)(np.random.default_rng(0).normal(size=(200, 2)))
+    np.fill_diagonal(K, 0.0)
+    np.fill_diagonal(K, K.sum(axis=1) / 199)
+    lengths, run_length = np.array([1, 3, 10, 30]), 100
+    streams = SimulatedStreams(K[None], 200, lengths, 1, 1000, np.random.default_rng(1))
+    found = calibrate(streams, run_length, lambda text: None)
+    statistics = np.concatenate(list(streams.statistics(800)), axis=1)
+    scores, _ = found.scale(statistics)
+    alarms = scores > found.thresholds(0, 800)
+    runs = np.where(alarms.any(axis=1), alarms.argmax(axis=1) + 1, 800)
+    assert abs(runs.mean() - run_length) < 5 * runs.std() / np.sqrt(1000)
+    for rows in (9, 29, 100):
+        expected = 1 - (1 - 1 / run_length) ** rows
+        assert abs((runs <= rows).mean() - expected) < 5 * np.sqrt(expected / 1000)
