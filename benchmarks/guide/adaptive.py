@@ -45,14 +45,14 @@ def populations() -> dict[str, np.ndarray]:
 def by_parts(kernel: Kernel, X: np.ndarray) -> Iterator[mh.Element]:
     """Adaptive means with a refit for each row, and with fewer parts."""
     for parts in PARTS:
-        with patch.multiple(targets, REFITS=len(X) - 1, FOLDS=parts):
+        with patch.multiple(targets, MAX_ROWS_FOR_EXACT_REFITS=len(X) - 1, PARTS_LEFT_OUT=parts):
             yield mh.AdaptiveKernelMean(kernel).fit(X).mean_
 
 
 def by_points(kernel: Kernel, X: np.ndarray) -> Iterator[mh.Element]:
     """Adaptive means with samples of several sizes for the target."""
     for points in POINTS:
-        with patch.multiple(targets, SAMPLE=points):
+        with patch.multiple(targets, SAMPLE_POINTS=points):
             yield mh.AdaptiveKernelMean(kernel).fit(X).mean_
 
 

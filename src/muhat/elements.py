@@ -12,7 +12,7 @@ import numpy as np
 
 from muhat.kernels.base import Kernel, Measure, check_kernel
 from muhat.linalg import gram
-from muhat.measures import Atoms, Gaussians
+from muhat.measures import Atoms, FactoredGaussian, Gaussians
 from muhat.types import Array
 from muhat.validation import check_weights
 
@@ -87,6 +87,10 @@ class Element:
         if isinstance(measure, Atoms):
             return gram.product(self.kernel, points, measure.points, measure.weights)
         return measure.weights @ self.kernel.gaussian_expectations(measure, _unweighted(points))
+
+    def copy(self) -> Element:
+        """The same element: elements never change."""
+        return self
 
     def inner(self, other: Element) -> float:
         """Inner product with an element of the same space."""
@@ -180,7 +184,7 @@ class Element:
 
 
 _CHEAP = 1000
-_NAMES = {Atoms: "atom", Gaussians: "Gaussian"}
+_NAMES = {Atoms: "atom", Gaussians: "Gaussian", FactoredGaussian: "Gaussian"}
 
 
 def _counted(n: int, noun: str) -> str:
@@ -192,14 +196,19 @@ def _unweighted(points: Array) -> Atoms:
 
 
 def _collected(measures: tuple[Measure, ...]) -> tuple[Measure, ...]:
-    """All atoms as one measure, all Gaussians as another."""
+    """All atoms as one measure, all Gaussians as another; Gaussians with factored covariances stay as they are."""
     atoms = [measure for measure in measures if isinstance(measure, Atoms)]
-    gaussians = [measure.scaled(1.0) for measure in measures if isinstance(measure, Gaussians)]
+    factored = [measure for measure in measures if isinstance(measure, FactoredGaussian)]
+    others = [measure for measure in measures if isinstance(measure, Gaussians) and measure not in factored]
+    gaussians = [measure.scaled(1.0) for measure in others]
     summed: list[Measure] = []
     if atoms:
         summed.append(reduce(Atoms.plus, atoms))
     if gaussians:
         summed.append(reduce(Gaussians.plus, gaussians))
+    for measure in {id(measure.covariance): measure for measure in factored}.values():
+        weights = np.sum([other.weights for other in factored if other.covariance is measure.covariance], axis=0)
+        summed.append(FactoredGaussian(weights, measure.means, measure.covariance))
     return tuple(summed)
 
 

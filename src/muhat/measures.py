@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -116,6 +117,74 @@ class Gaussians:
     def __repr__(self) -> str:
         n, d, total = len(self), self.n_features, self.weights.sum()
         return f"{type(self).__name__}(n_components={n}, d={d}, total_weight={total:.4g})"
+
+
+@dataclass(frozen=True, eq=False)
+class FactoredCovariance:
+    """The d x d covariance FᵀF + flat²·I by its factor F of shape (r, d): for many columns, and for any scale.
+
+    Parameters
+    ----------
+    factor : array of shape (r, d)
+        F.
+    flat : float
+        The standard deviation in all directions.
+    """
+
+    factor: Array
+    flat: float
+
+    __array_ufunc__ = None  # so that a matrix plus this reaches __radd__
+
+    def dense(self) -> Array:
+        """The matrix, written out."""
+        return self.factor.T @ self.factor + self.flat**2 * np.eye(self.factor.shape[1])
+
+    def __add__(self, other: FactoredCovariance | Array) -> FactoredCovariance | Array:
+        if not isinstance(other, FactoredCovariance):
+            return self.dense() + other
+        return FactoredCovariance(np.vstack([self.factor, other.factor]), float(np.hypot(self.flat, other.flat)))
+
+    __radd__ = __add__
+
+    def smoothed(self, offsets: Array, s: float) -> Array:
+        """|I + Σ/s²|^(−½) exp(−½ rᵀ(Σ + s²I)⁻¹r) for each offset r, by an r x r matrix (Woodbury)."""
+        F, R = self.factor / s, offsets / s
+        floor = 1.0 + (self.flat / s) ** 2
+        root = cholesky(F @ F.T + floor * np.eye(len(F)), lower=True)
+        inside = solve_triangular(root, F @ R.T, lower=True)
+        with np.errstate(over="ignore", invalid="ignore"):
+            squares = ((R**2).sum(axis=1) - (inside**2).sum(axis=0)).clip(0) / floor
+        half_log = np.log(np.diag(root)).sum() + 0.5 * (F.shape[1] - len(F)) * np.log(floor)
+        return np.exp(-0.5 * np.where(np.isnan(squares), np.inf, squares) - half_log)
+
+
+class FactoredGaussian(Gaussians):
+    """A multiple of one Gaussian with a factored covariance; ``covariances`` is written out only where it is asked for.
+
+    Parameters
+    ----------
+    weights : array of shape (1,)
+    means : array of shape (1, d)
+    covariance : FactoredCovariance
+    """
+
+    covariance: FactoredCovariance
+
+    def __init__(self, weights: Array, means: Array, covariance: FactoredCovariance) -> None:
+        for name, value in {"weights": weights, "means": means, "covariance": covariance}.items():
+            object.__setattr__(self, name, value)
+
+    @cached_property
+    def covariances(self) -> Array:
+        """The covariance of shape (1, d, d)."""
+        return self.covariance.dense()[None]
+
+    def components(self) -> Iterator[tuple[Array, Any]]:
+        return iter([(self.means[0], self.covariance)])
+
+    def scaled(self, factor: float) -> FactoredGaussian:
+        return FactoredGaussian(factor * self.weights, self.means, self.covariance)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

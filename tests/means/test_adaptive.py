@@ -1,5 +1,8 @@
 """The adaptive mean against brute force: delete a row, refit the base and the Gaussian, and average."""
 
+import pickle
+import tracemalloc
+
 import numpy as np
 import oracles
 import pytest
@@ -16,6 +19,7 @@ from muhat.means import targets
 from muhat.means.adaptive import AdaptiveKernelMean, AdaptiveScore, _Quadratic
 from muhat.means.recipes import mean_element, mean_weights
 from muhat.means.targets import fitted_gaussian, gaussian_target
+from muhat.measures import FactoredGaussian
 from muhat.shrinkage.refits import RefitMeans
 
 DATA, AWKWARD = data_sets(), awkward_rows()
@@ -68,7 +72,7 @@ def quadratic(pieces, a, b):
 def test_the_quadratics_are_those_of_brute_force(name, data):
     kernel, X = KERNELS[name], DATA[data]
     spectrum = whole_spectrum(kernel(X))
-    score = AdaptiveScore(spectrum, gaussian_target(kernel, X), X)
+    score = AdaptiveScore(spectrum, gaussian_target(kernel, X))
     for lam in [0.0, *LAMS]:
         for pieces, brute_force in zip(score._quadratics(lam), (by_known_norms, by_deletion), strict=True):
             (p, Q), mixed, t, T = pieces
@@ -124,7 +128,7 @@ def test_the_search_finds_the_lowest_risk(name):
     fitted = AdaptiveKernelMean(kernel).fit(X)
     diagonal = kernel(X).diagonal().mean()
     risk = diagonal + quadratic(by_known_norms(kernel, X, fitted.lam_), *fitted.shares_)
-    score = AdaptiveScore(whole_spectrum(kernel(X)), gaussian_target(kernel, X), X)
+    score = AdaptiveScore(whole_spectrum(kernel(X)), gaussian_target(kernel, X))
     curve = score.at(np.append([0, np.inf], np.logspace(-6, 6, 400)))
     assert risk <= curve.min() + 1e-12 * diagonal
     assert_allclose(score.at([fitted.lam_]), risk, rtol=1e-9)
@@ -269,19 +273,20 @@ def test_awkward_rows(kernel, data):
     assert 0 <= min(fitted.shares_) <= max(fitted.shares_) <= 1
 
 
-@pytest.mark.parametrize("factor", [1e-100, 1e-3, 1e100])
+@pytest.mark.parametrize("factor", [1e-200, 1e-100, 1e-3, 1e100, 1e200])
 def test_the_scale_of_the_data_does_not_matter(factor):
     X = sample(10, 3, seed=23)
     one, other = AdaptiveKernelMean().fit(X), AdaptiveKernelMean().fit(factor * X)
     assert other.target_kind_ == "gaussian"
     assert_allclose(other.weights_, one.weights_, rtol=1e-7)
     assert_allclose(other.shares_, one.shares_, rtol=1e-7)
+    assert_allclose(other.mean_(factor * X[:4] + factor), one.mean_(X[:4] + 1.0), rtol=1e-7)
+    assert_allclose(other.mean_.norm(), one.mean_.norm(), rtol=1e-7)
 
 
 def test_beyond_squares_there_is_no_target():
     X = sample(8, 3, seed=21)
-    for kernel, factor in ((mh.Gaussian(), 1e200), (mh.Gaussian(), 1e-200), (mh.Gaussian(1e-150), 1.0)):
-        assert AdaptiveKernelMean(kernel).fit(factor * X).target_kind_ == "none: scale"
+    assert AdaptiveKernelMean(mh.Gaussian(1e-150)).fit(X).target_kind_ == "none: scale"
     assert AdaptiveKernelMean(mh.Polynomial(2)).fit(1e75 * X).target_kind_ == "none: scale"
     assert AdaptiveKernelMean(mh.Polynomial(3)).fit(1e44 * X).target_kind_ == "gaussian"
 
@@ -295,14 +300,66 @@ def test_equal_rows_are_their_own_mean(kernel, X):
     assert_allclose(fitted.weights_, 0.2)
 
 
+# ---------------------------------------------------------------- more columns than rows
+
+
+WIDE = {"rows": 6, "columns": 40}
+
+
+def test_a_factored_covariance_is_the_matrix():
+    X, Y = (sample(*WIDE.values(), seed=seed) * np.linspace(0.2, 2, 40) for seed in (32, 33))
+    kernel = mh.Gaussian(4.0)
+    factored, dense = ([mh.embed(kernel, make(rows)) for rows in (X, Y)] for make in (fitted_gaussian, oas_gaussian))
+    assert type(factored[0].measures[0]) is FactoredGaussian
+    assert_allclose(factored[0].measures[0].covariances, dense[0].measures[0].covariances, rtol=1e-10, atol=1e-12)
+    points = sample(5, 40, seed=34)
+    assert_allclose(factored[0](points), dense[0](points), rtol=1e-10)
+    assert_allclose(factored[0].norm(), dense[0].norm(), rtol=1e-10)
+    for left in (factored, dense):
+        for right in (factored, dense):
+            assert_allclose(left[0].inner(right[1]), dense[0].inner(dense[1]), rtol=1e-10)
+    assert_allclose(factored[0].distance(factored[1]), dense[0].distance(dense[1]), rtol=1e-8)
+    assert (0.5 * factored[0] + factored[0] - 1.5 * factored[0]).norm() < 1e-7
+    assert len((factored[0] + 2.0 * factored[0]).measures[0]) == 1
+
+
+def test_a_point_too_far_for_squares_has_the_value_zero():
+    f = mh.embed(mh.Gaussian(1.0), fitted_gaussian(sample(*WIDE.values(), seed=35)))
+    assert_array_equal(f(np.full((1, 40), 1e200)), 0.0)
+
+
+def test_a_wide_mean_is_that_of_the_matrix():
+    X = sample(*WIDE.values(), seed=36)
+    fitted = AdaptiveKernelMean(mh.Gaussian(6.0)).fit(X)
+    a, b = fitted.shares_
+    base = mh.SpectralKernelMean(mh.Gaussian(6.0), lam=fitted.lam_).fit(X)
+    expected = a * base.mean_ + b * mh.embed(mh.Gaussian(6.0), oas_gaussian(X))
+    assert b > 0
+    assert_allclose(fitted.mean_(X), expected(X), rtol=1e-10)
+    assert_allclose(fitted.mean_.norm(), expected.norm(), rtol=1e-10)
+    again = pickle.loads(pickle.dumps(fitted))
+    assert_array_equal(again.mean_(X), fitted.mean_(X))
+
+
+def test_many_columns_take_little_memory():
+    X = sample(20, 20_000, seed=37)
+    tracemalloc.start()
+    fitted = AdaptiveKernelMean().fit(X)
+    assert fitted.mean_.norm() > 0
+    assert np.isfinite(fitted.mean_(X)).all()
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 15 * X.nbytes  # a matrix of the columns has 1000
+
+
 # ---------------------------------------------------------------- more rows than are refitted one by one
 
 
 @pytest.mark.parametrize("kernel", [mh.Gaussian(), mh.Polynomial(2), mh.Laplace()], ids=repr)
 @pytest.mark.parametrize("limit", [5, 100])
 def test_the_order_of_rows_does_not_matter(kernel, limit, monkeypatch):
-    monkeypatch.setattr(targets, "REFITS", limit)
-    monkeypatch.setattr(targets, "FOLDS", 4)
+    monkeypatch.setattr(targets, "MAX_ROWS_FOR_EXACT_REFITS", limit)
+    monkeypatch.setattr(targets, "PARTS_LEFT_OUT", 4)
     X = np.concatenate([sample(21, 3, seed=24), sample(21, 3, seed=24)[:4]])
     order = np.random.default_rng(0).permutation(len(X))
     one, other = AdaptiveKernelMean(kernel).fit(X), AdaptiveKernelMean(kernel).fit(X[order])
@@ -312,7 +369,7 @@ def test_the_order_of_rows_does_not_matter(kernel, limit, monkeypatch):
 
 
 def test_folds_leave_whole_parts_out(monkeypatch):
-    monkeypatch.setattr(targets, "REFITS", 5)
+    monkeypatch.setattr(targets, "MAX_ROWS_FOR_EXACT_REFITS", 5)
     X, kernel = sample(43, 2, seed=25), mh.Polynomial(2)
     refits = gaussian_target(kernel, X)
     assert_array_equal(np.sort(np.bincount(refits.parts)), [2] * 17 + [3] * 3)

@@ -67,7 +67,13 @@ def test_an_estimator_without_weights_says_so():
         Nothing().fit(sample(5, 2, seed=5))
 
 
-LIMITS = {"KernelPCA(mean=ShrunkKernelMean())": (9, 60)}
+@every_estimator
+def test_rows_can_be_added_only_where_there_are_features(name):
+    """A method that could never be called is not there, and so not in the documentation."""
+    assert hasattr(type(CASES[name]), "partial_fit") == ("features" in CASES[name].get_params())
+
+
+LIMITS = {"KernelPCA(mean=ShrunkKernelMean())": (9, 60), "AdaptiveKernelMean()": (10, 60)}
 
 
 @pytest.mark.parametrize("name", LIMITS)

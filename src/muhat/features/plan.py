@@ -12,7 +12,7 @@ from muhat.features.sketch import MeanSketch
 from muhat.features.sums import MeanChoice
 from muhat.shrinkage.scores import Lam, Scale
 from muhat.types import Array
-from muhat.validation import check_rows
+from muhat.validation import check_rows, is_precomputed
 
 RESERVOIR = 1000
 """Rows that a sketch keeps for λ by deletion."""
@@ -64,6 +64,15 @@ class SketchedMeanMixin:
 
     def _store_choice(self, choice: MeanChoice) -> None:
         raise TypeError(f"{type(self).__name__} must define _store_choice(choice)")
+
+    def _fit_features(self, X: Any, sample_weight: Any) -> Self:
+        if sample_weight is not None or is_precomputed(self.kernel):
+            raise ValueError(
+                "features cannot be used with sample_weight or kernel='precomputed'. Use features=None, or pass rows "
+                "of equal weight and a kernel object"
+            )
+        self.__dict__.pop("_sketch", None)
+        return self.partial_fit(X)
 
     @available_if(_has_features)
     def partial_fit(self, X: Any, y: Any = None) -> Self:

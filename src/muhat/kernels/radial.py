@@ -19,7 +19,7 @@ from muhat.linalg.distances import (
     negative_half_squares,
     squared_distances,
 )
-from muhat.measures import Atoms, Gaussians
+from muhat.measures import Atoms, FactoredCovariance, Gaussians
 from muhat.types import Array
 from muhat.validation import check_number, check_rows
 
@@ -208,9 +208,11 @@ class Gaussian(Radial):
         pairs = [[self._smoothed(b - a, S + T) for b, T in Q.components()] for a, S in P.components()]
         return np.array(pairs)
 
-    def _smoothed(self, offsets: Array, covariance: Array) -> Array:
+    def _smoothed(self, offsets: Array, covariance: Any) -> Array:
         """|I + Σ/s²|^(−½) exp(−½ rᵀ(Σ + s²I)⁻¹r) for each offset r."""
         s = self.width
+        if isinstance(covariance, FactoredCovariance):
+            return covariance.smoothed(np.atleast_2d(offsets), s).reshape(offsets.shape[:-1])
         root = cholesky(np.eye(len(covariance)) + covariance / s / s, lower=True)
         standardised = solve_triangular(root, offsets.T / s, lower=True)
         return np.exp(-0.5 * (standardised**2).sum(axis=0) - np.log(np.diag(root)).sum())

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple
+from collections.abc import Callable
+from functools import cached_property
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -12,7 +14,14 @@ from muhat.kernels.radial import Gaussian
 from muhat.linalg.spectrum import Spectrum, dense_spectrum, whole_spectrum
 from muhat.means.base import BaseKernelMean
 from muhat.means.solvers import ARRAYS_OF_WHOLE_SPECTRUM
-from muhat.means.targets import TargetRefits, gaussian_kind, gaussian_target, given_target, sampled_target
+from muhat.means.targets import (
+    TargetKind,
+    TargetRefits,
+    gaussian_kind,
+    gaussian_target,
+    given_target,
+    sampled_target,
+)
 from muhat.shrinkage.refits import RefitMeans, TikhonovRefits, plain_refit_means, tikhonov_factors, times
 from muhat.shrinkage.scores import TIE, ScorePath, SpectralScore, choose_shrinkage
 from muhat.types import Array
@@ -95,56 +104,56 @@ class AdaptiveKernelMean(BaseKernelMean):
         self.target = target
         self.memory_limit = memory_limit
 
-    target_: Element | None
+    _target_kind: TargetKind
+    _make_target: Callable[[], Element] | None
+    loo_path_: ScorePath | None
 
     def _repeats_rows(self) -> bool:
         return True
 
+    @property
+    def target_kind_(self) -> str:
+        """What f* is, or why there is none."""
+        return self._target_kind.value
+
+    @cached_property
+    def target_(self) -> Element | None:
+        """f*, or None."""
+        return None if self._make_target is None else self._make_target()
+
     def weights_from_gram(self, K: Array, counts: Array | None = None) -> Array:
         if self.target is not None and not isinstance(self.target, str):
             raise ValueError(f"target={self.target!r} cannot be used with a Gram matrix. Use target=None, or pass rows")
-        self.target_kind_ = "none" if self.target is None else "none: Gram matrix"
-        self.solver_, self.target_ = "dense", None
-        spectrum = whole_spectrum(K.copy())
-        self._choose_scale(spectrum)
-        return self.shares_[0] * spectrum.weights(tikhonov_factors, self.lam_)
+        self.solver_ = "dense"
+        kind = TargetKind.NONE if self.target is None else TargetKind.GRAM_MATRIX
+        return self._shared_weights(whole_spectrum(K.copy()), kind, None)
 
     def _weights_from_rows(self, rows: Array, counts: Array | None) -> Array:
-        self.solver_ = "dense"
         arrays = ARRAYS_OF_WHOLE_SPECTRUM + 3
         spectrum = dense_spectrum(self.kernel_, rows, arrays=arrays, memory_limit=self.memory_limit, remedy=_REMEDY)
-        self.target_kind_, refits = self._target_refits(rows)
+        if self.target is None:
+            return self._shared_weights(spectrum, TargetKind.NONE, None)
+        if not isinstance(self.target, str) or self.target != "gaussian":
+            return self._shared_weights(spectrum, TargetKind.GIVEN, given_target(self.target, self.kernel_, rows))
+        kind = gaussian_kind(self.kernel_, rows)
+        fits = {TargetKind.GAUSSIAN: gaussian_target, TargetKind.SAMPLE: sampled_target}
+        return self._shared_weights(spectrum, kind, fits[kind](self.kernel_, rows) if kind in fits else None)
+
+    def _shared_weights(self, spectrum: Spectrum, kind: TargetKind, refits: TargetRefits | None) -> Array:
+        """Choose λ and the shares; the weights a·β of the rows."""
+        self._target_kind, self._make_target = kind, None if refits is None else refits.make
+        self.__dict__.pop("target_", None)
         if refits is None:
-            self.target_ = None
-            self._choose_scale(spectrum)
+            self.lam_, scale, score, self.loo_path_ = choose_shrinkage(spectrum, TikhonovRefits, "loo", "loo")
+            self.shares_ = (scale, 0.0)
         else:
-            self.target_ = refits.target
-            self._choose_shares(AdaptiveScore(spectrum, refits, rows))
+            self.lam_, self.shares_, score, self.loo_path_ = AdaptiveScore(spectrum, refits).choose()
+        if score is not None:
+            self.loo_score_ = score
         return self.shares_[0] * spectrum.weights(tikhonov_factors, self.lam_)
 
     def _pull(self) -> Element | None:
         return None if self.target_ is None or self.shares_[1] == 0 else self.shares_[1] * self.target_
-
-    def _target_refits(self, rows: Array) -> tuple[str, TargetRefits | None]:
-        if self.target is None:
-            return "none", None
-        if not isinstance(self.target, str) or self.target != "gaussian":
-            return "given", given_target(self.target, self.kernel_, rows)
-        kind = gaussian_kind(self.kernel_, rows)
-        if kind.startswith("none"):
-            return kind, None
-        return kind, (gaussian_target if kind == "gaussian" else sampled_target)(self.kernel_, rows)
-
-    def _choose_scale(self, spectrum: Spectrum) -> None:
-        self.lam_, scale, score, self.loo_path_ = choose_shrinkage(spectrum, TikhonovRefits, "loo", "loo")
-        self.shares_ = (scale, 0.0)
-        if score is not None:
-            self.loo_score_ = score
-
-    def _choose_shares(self, score: AdaptiveScore) -> None:
-        self.lam_, _, risks = score.search()
-        self.shares_, self.loo_score_ = score.best_shares(self.lam_)
-        self.loo_path_ = ScorePath(risks.values, score.deletion_scores(risks.values))
 
 
 class _Quadratic(NamedTuple):
@@ -165,151 +174,128 @@ class _Quadratic(NamedTuple):
         The matrix of the quadratic is a Gram matrix, or an average of them, so there is no other kind of minimum.
         """
         p, Q, X = self.base.cross.real, self.base.square.real, self.mixed.real
-        t, T = np.full_like(p, self.target_cross), np.full_like(p, self.target_square)
-        real = self._replace(base=RefitMeans(p, Q), mixed=X)
-        zero, one = np.zeros_like(p), np.ones_like(p)
-        determinant = Q * T - X**2
-        candidates = [
-            (_ratio(p, Q, 1.0), zero),
-            (zero, _ratio(t, T, 0.0)),
-            (one, _ratio(t - X, T, 0.0)),
-            (_ratio(p - X, Q, 0.0), one),
-            (_ratio(p * T - t * X, determinant, 0.0), _ratio(t * Q - p * X, determinant, 0.0)),
-        ]
-        a, b = (np.stack(part) for part in zip(*candidates, strict=True))
-        values = real.values(a, b)
+        zero = np.zeros_like(p)
+        one, t, T = zero + 1.0, zero + self.target_cross, zero + self.target_square
+        inside = Q * T - X**2
+        numerators = np.stack([p, t, t - X, p - X, p * T - t * X, t * Q - p * X])
+        denominators = np.stack([Q, T, T, Q, inside, inside])
+        ratios = np.zeros_like(numerators)
+        ratios[0] = 1.0  # of an estimate without norm
+        np.divide(numerators, denominators, out=ratios, where=denominators > np.finfo(float).tiny)
+        on_a, on_b, on_one_b, on_one_a, inside_a, inside_b = ratios.clip(0.0, 1.0)
+        a = np.stack([on_a, zero, one, on_one_a, inside_a])
+        b = np.stack([zero, on_b, on_one_b, one, inside_b])
+        values = self._replace(base=RefitMeans(p, Q), mixed=X).values(a, b)
         values[0] -= tie
-        lowest = np.argmin(values, axis=0)[None]
-        return np.take_along_axis(a, lowest, axis=0)[0], np.take_along_axis(b, lowest, axis=0)[0]
+        lowest = np.argmin(values, axis=0), np.arange(len(p))
+        return a[lowest], b[lowest]
 
 
-def _ratio(numerator: Array, denominator: Array, otherwise: float) -> Array:
-    """The quotient in [0, 1]."""
-    small = np.finfo(float).tiny
-    ratio = np.divide(numerator, denominator, out=np.full_like(numerator, otherwise), where=denominator > small)
-    return np.clip(ratio, 0.0, 1.0)
+class AdaptiveChoice(NamedTuple):
+    """What leave-one-out chose: λ, the shares (a, b), the score there, and the scores over λ."""
+
+    lam: float
+    shares: tuple[float, float]
+    score: float
+    path: ScorePath
 
 
 class AdaptiveScore(SpectralScore):
     r"""Estimate of the risk of f = a·F(λ) + b·f*, at the best (a, b) for each λ.
 
     It is ϱ + ‖f‖² − 2·mean f₋ᵢ(x_i): the norm is known, and only ⟨f, μ⟩ has to be estimated, by refits without row i.
-    """
-
-    smooth = False  # where (a, b) reaches an edge, the curve breaks
-
-    def __init__(self, spectrum: Spectrum, target: TargetRefits, rows: Array) -> None:
-        super().__init__(spectrum)
-        self.refits = TikhonovRefits(spectrum)
-        self.deleted = _DeletedTarget(spectrum, target)
-        self._target_at_rows = spectrum.eigenvectors.T @ target.target.values(rows) / spectrum.unit
-        self._target_square = target.target.norm() ** 2 / spectrum.unit
-
-    def inside(self, lams: Array) -> Array:
-        return self._lowest(self._risk(lams))
-
-    def limits(self) -> tuple[float, float]:
-        at_zero, at_infinity = (float(self._lowest(limit.risk)[0]) for limit in (self._plain(), self._nothing()))
-        tied = abs(at_zero - at_infinity) <= TIE * self.spectrum.mean_diag
-        return at_zero, at_zero if tied else at_infinity  # of equals, the plain average is the simpler
-
-    def best_shares(self, lam: float) -> tuple[tuple[float, float], float]:
-        """(a, b) at λ in [0, inf], and the leave-one-out score there, in the units of the data."""
-        quadratics = self._quadratics(lam)
-        a, b = self._shares(quadratics.risk)
-        return (float(a[0]), float(b[0])), float(self._deletion_scores(quadratics)[0])
-
-    def deletion_scores(self, lams: Array) -> Array:
-        """Leave-one-out scores at many λ in (0, inf) and their best (a, b), in the units of the data."""
-        return self._deletion_scores(self._quadratics_inside(lams / self.spectrum.unit))
-
-    def _deletion_scores(self, quadratics: _Quadratics) -> Any:
-        return self._in_data_units(self._valued(quadratics.deletion, self._shares(quadratics.risk)))
-
-    def _lowest(self, risk: _Quadratic) -> Array:
-        return self._valued(risk, self._shares(risk))
-
-    def _valued(self, quadratic: _Quadratic, shares: tuple[Array, Array]) -> Array:
-        return self.spectrum.mean_diag + quadratic.values(*shares)
-
-    def _shares(self, risk: _Quadratic) -> tuple[Array, Array]:
-        return risk.lowest(TIE * self.spectrum.mean_diag)
-
-    def _quadratics(self, lam: float) -> _Quadratics:
-        if 0 < lam < np.inf:
-            return self._quadratics_inside(np.array([lam / self.spectrum.unit]))
-        return self._nothing() if lam > 0 else self._plain()
-
-    def _quadratics_inside(self, lams: Array) -> _Quadratics:
-        return _Quadratics(self._risk(lams), self._quadratic(self.refits.means(lams), self.deleted.mixed(lams)))
-
-    def _risk(self, lams: Array) -> _Quadratic:
-        sp = self.spectrum
-        g, ones = sp.eigenvalues[:, None], sp.ones[:, None]
-        shrunk = g / (g + lams) * ones / sp.n
-        cross = self.refits.means(lams * _without_a_row(sp.n)).cross
-        means = RefitMeans(cross, (g * shrunk**2).sum(axis=0))
-        return self._quadratic(means, self._target_at_rows @ shrunk, known=True)
-
-    def _plain(self) -> _Quadratics:
-        sp = self.spectrum
-        refits = plain_refit_means(sp.n, sp.mean_diag, sp.mean_gram)
-        known, mixed = refits._replace(square=np.array(sp.mean_gram)), self._target_at_rows @ sp.ones / sp.n
-        return _Quadratics(self._quadratic(known, mixed, known=True), self._quadratic(refits, self.deleted.plain_mixed))
-
-    def _nothing(self) -> _Quadratics:
-        zero = RefitMeans(np.zeros(1), np.zeros(1))
-        return _Quadratics(self._quadratic(zero, 0.0, known=True), self._quadratic(zero, 0.0))
-
-    def _quadratic(self, base: RefitMeans, mixed: Any, known: bool = False) -> _Quadratic:
-        cross, square = map(np.atleast_1d, base)
-        target_square = self._target_square if known else self.deleted.square
-        return _Quadratic(RefitMeans(cross, square), np.atleast_1d(mixed), self.deleted.cross, target_square)
-
-
-class _Quadratics(NamedTuple):
-    """The risk, where squares and products are known, and the leave-one-out score, where they are of the refits."""
-
-    risk: _Quadratic
-    deletion: _Quadratic
-
-
-def _without_a_row(n: float) -> float:
-    """What λ is multiplied by when a row is left out.
-
-    With (n−1)/n the refits shrink as F does, and leave-one-out has next to no bias; with 1 they have the λ that n − 1
-    rows would be given, for the best one depends little on n. This is half way (docs/adaptive.md has the figures).
-    """
-    return float(np.sqrt((n - 1.0) / n))
-
-
-class _DeletedTarget:
-    r"""Means over the rows of ⟨φ_i, f*₋ᵢ⟩ (cross), ‖f*₋ᵢ‖² (square) and ⟨F₋ᵢ, f*₋ᵢ⟩ (mixed), in O(n²) for each λ.
-
-    With M_ij = f*₋ᵢ(x_j), e = λ/(g+λ), and the weights of F₋ᵢ, (1 − W_j + t_i·U e U_i)/(n−1) for j ≠ i, the last is
-    the mean of (Σ_j M_ij − M_ii − (MW)_i + t_i Σ_k (MU∘U)_ik e_k)/(n−1).
+    The leave-one-out score takes the norms of the refits too.
     """
 
     def __init__(self, spectrum: Spectrum, target: TargetRefits) -> None:
-        U, self.spectrum = spectrum.eigenvectors, spectrum
-        values, parts = target.values / spectrum.unit, target.parts
-        sizes = np.bincount(parts, minlength=len(values))
-        own = values[parts, np.arange(len(U))]
-        n = len(U)
-        self.cross = float(own.mean())
-        self.square = float(sizes @ (target.squared_norms / spectrum.unit) / n)
-        self.plain_mixed = float(sizes @ values.sum(axis=1) - own.sum()) / (n * (n - 1))
-        projected = values @ U
-        self._sums = sizes @ projected * spectrum.ones
-        self._products = projected[parts] * U
+        super().__init__(spectrum)
+        self.smooth = False  # where (a, b) reaches an edge, the curve breaks
+        self._tie = TIE * spectrum.mean_diag
+        U, n, unit = spectrum.eigenvectors, len(spectrum.diagonal), spectrum.unit
+        values, sizes = target.values / unit, np.bincount(target.parts, minlength=len(target.values))
+        own, projected = values[target.parts, np.arange(n)], values @ U
+        self.refits = TikhonovRefits(spectrum)
+        self._projected_target = U.T @ target.at_rows / unit
+        self._cross, self._square = float(own.mean()), target.squared_norm / unit
+        self._deleted_square = float(sizes @ target.squared_norms / unit / n)
+        self._plain_mixed = float(sizes @ values.sum(axis=1) - own.sum()) / (n * (n - 1))
+        self._sums, self._products = sizes @ projected * spectrum.ones, projected[target.parts] * U
+        # the limits of λ: the plain average at 0, nothing at infinity
+        average = np.array([1.0, 0.0])
+        plain = plain_refit_means(spectrum.n, spectrum.mean_diag, spectrum.mean_gram)
+        known = RefitMeans(plain.cross * average, spectrum.mean_gram * average)
+        mixed = self._projected_target @ spectrum.ones / n * average
+        deleted = RefitMeans(plain.cross * average, plain.square * average)
+        self._limits = (
+            _Quadratic(known, mixed, self._cross, self._square),
+            _Quadratic(deleted, self._plain_mixed * average, self._cross, self._deleted_square),
+        )
 
-    def mixed(self, lams: Array) -> Array:
+    def choose(self) -> AdaptiveChoice:
+        """λ and (a, b) with the lowest risk, and the leave-one-out scores, in the units of the data."""
+        found = self.search()
+        scores = self.deletion_scores(found.path.values)
+        risk, deletion = self._quadratics(found.lam)
+        a, b = risk.lowest(self._tie)
+        score = self._in_data_units(self.spectrum.mean_diag + deletion.values(a, b))
+        return AdaptiveChoice(
+            found.lam, (float(a[0]), float(b[0])), float(score[0]), ScorePath(found.path.values, scores)
+        )
+
+    def inside(self, lams: Array) -> Array:
+        risk = self._risk(lams)
+        return self.spectrum.mean_diag + risk.values(*risk.lowest(self._tie))
+
+    def limits(self) -> tuple[float, float]:
+        risk = self._limits[0]
+        at_zero, at_infinity = (self.spectrum.mean_diag + risk.values(*risk.lowest(self._tie))).tolist()
+        tied = abs(at_zero - at_infinity) <= self._tie
+        return at_zero, at_zero if tied else at_infinity  # of equals, the plain average is the simpler
+
+    def deletion_scores(self, lams: Array) -> Array:
+        """Leave-one-out scores at many λ in (0, inf) and their best (a, b), in the units of the data."""
+        inside = lams / self.spectrum.unit
+        shares = self._risk(inside).lowest(self._tie)
+        return np.asarray(self._in_data_units(self.spectrum.mean_diag + self._deletion(inside).values(*shares)))
+
+    def _quadratics(self, lam: float) -> tuple[_Quadratic, _Quadratic]:
+        """The risk and the leave-one-out score at λ in [0, inf], in the units of the data, as quadratics in (a, b)."""
+        if 0 < lam < np.inf:
+            inside = np.array([lam / self.spectrum.unit])
+            return self._risk(inside), self._deletion(inside)
+        at = slice(0, 1) if lam == 0 else slice(1, 2)
+        risk, deletion = (
+            quadratic._replace(base=RefitMeans(*(part[at] for part in quadratic.base)), mixed=quadratic.mixed[at])
+            for quadratic in self._limits
+        )
+        return risk, deletion
+
+    def _risk(self, lams: Array) -> _Quadratic:
+        """Squares and products are known; the refits have the λ of n − ½ rows.
+
+        With λ(n−1)/n the refits would shrink as F does, and leave-one-out would have next to no bias; with λ they have
+        what n − 1 rows would be given, as the best λ depends little on n. This is half way, √((n−1)/n)
+        (docs/adaptive.md has the figures).
+        """
+        sp = self.spectrum
+        g, ones = sp.eigenvalues[:, None], sp.ones[:, None]
+        shrunk = g / (g + lams) * ones / sp.n
+        cross = self.refits.means(lams * np.sqrt((sp.n - 1.0) / sp.n)).cross
+        square = (g * shrunk**2).sum(axis=0)
+        return _Quadratic(RefitMeans(cross, square), self._projected_target @ shrunk, self._cross, self._square)
+
+    def _deletion(self, lams: Array) -> _Quadratic:
+        """Squares and products are those of the refits, in O(n²) for each λ.
+
+        With M_ij = f*₋ᵢ(x_j), e = λ/(g+λ), and the weights of F₋ᵢ, (1 − W_j + t_i·U e U_i)/(n−1) for j ≠ i, the
+        product ⟨F₋ᵢ, f*₋ᵢ⟩ is (Σ_j M_ij − M_ii − (MW)_i + t_i Σ_k (MU∘U)_ik e_k)/(n−1).
+        """
         sp = self.spectrum
         e = lams / (sp.eigenvalues[:, None] + lams)
-        W = times(sp.eigenvectors, e * sp.ones[:, None])
-        H = times(sp.squared_eigenvectors, e)
+        W, H = times(sp.eigenvectors, e * sp.ones[:, None]), times(sp.squared_eigenvectors, e)
         corrections = (W / H * times(self._products, e)).sum(axis=0) - self._sums @ e
-        return self.plain_mixed + corrections / (sp.n * (sp.n - 1))
+        mixed = self._plain_mixed + corrections / (sp.n * (sp.n - 1))
+        return _Quadratic(self.refits.means(lams), mixed, self._cross, self._deleted_square)
 
 
 _REMEDY = "use ShrunkKernelMean, or fewer rows; or raise memory_limit"

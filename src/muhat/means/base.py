@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from muhat.elements import Element
 from muhat.features.nystroem import Nystroem
-from muhat.features.plan import SketchedMeanMixin
 from muhat.kernels.base import Kernel
 from muhat.kernels.foreign import Precomputed
 from muhat.linalg import gram
@@ -22,7 +21,6 @@ from muhat.types import Array
 from muhat.validation import (
     check_counts,
     check_gram,
-    check_overflow,
     check_precomputed,
     check_rows,
     is_precomputed,
@@ -45,7 +43,7 @@ class SeenRows(NamedTuple):
         return np.bincount(self.index, weights, self.total).astype(np.float64)
 
 
-class BaseKernelMean(SketchedMeanMixin, ValueParametersMixin, BaseEstimator):
+class BaseKernelMean(ValueParametersMixin, BaseEstimator):
     r"""Base of the mean estimators: a fitted one has ``mean_``, an :class:`Element` of the space of ``kernel_``.
 
     A new estimator that needs only the Gram matrix implements :meth:`weights_from_gram`, and is complete: rows with
@@ -96,18 +94,10 @@ class BaseKernelMean(SketchedMeanMixin, ValueParametersMixin, BaseEstimator):
         return self._fit_points(kernel, kernel.training_points(), counts)
 
     def _fit_features(self, X: Any, sample_weight: Any) -> Self:
-        if sample_weight is not None or is_precomputed(self.kernel):
-            raise ValueError(
-                "features cannot be used with sample_weight or kernel='precomputed'. Use features=None, or pass rows "
-                "of equal weight and a kernel object"
-            )
-        self.__dict__.pop("_sketch", None)
-        return self.partial_fit(X)
+        raise TypeError(f"{type(self).__name__} takes no features")
 
     def _fit_points(self, kernel: Kernel, points: Array, counts: Array | None = None) -> Self:
         """Fit to a resolved kernel and to points that were checked before."""
-        with np.errstate(over="ignore"):
-            check_overflow(kernel, kernel.diagonal(points))
         self.kernel_, self._points, self._counts, self.solver_ = kernel, points, counts, "dense"
         for known in ("mean_", "loo_score_"):  # those of an earlier fit
             self.__dict__.pop(known, None)

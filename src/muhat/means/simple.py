@@ -8,7 +8,7 @@ import numpy as np
 
 from muhat.elements import Element, check_element
 from muhat.features.nystroem import Nystroem
-from muhat.features.plan import SketchPlan
+from muhat.features.plan import SketchedMeanMixin, SketchPlan
 from muhat.features.sums import MeanChoice
 from muhat.kernels.base import Kernel
 from muhat.kernels.radial import Gaussian
@@ -17,15 +17,24 @@ from muhat.means.base import BaseKernelMean
 from muhat.shrinkage.refits import simple_score, simple_shrinkage
 from muhat.shrinkage.scores import ScorePath
 from muhat.types import Array
-from muhat.validation import check_number_or
+from muhat.validation import check_number_or, check_overflow
 
 
 def _means_of_rows(kernel: Kernel, rows: Array, counts: Array | None) -> tuple[float, float, float]:
     """n, ϱ and ρ of rows, in tiles: the matrix is never held."""
     n = float(len(rows) if counts is None else counts.sum())
     share = np.full(len(rows), 1.0 / n) if counts is None else counts / n
+    diagonal = _checked_diagonal(kernel, rows)
     mean_gram = gram.quadratic_form(kernel, rows, share)
-    return n, float(share @ kernel.diagonal(rows)), max(mean_gram, 0.0)
+    return n, float(share @ diagonal), max(mean_gram, 0.0)
+
+
+def _checked_diagonal(kernel: Kernel, rows: Array) -> Array:
+    """The values k(x, x), or a ValueError where sums over all pairs would overflow."""
+    with np.errstate(over="ignore"):
+        diagonal = kernel.diagonal(rows)
+    check_overflow(kernel, diagonal)
+    return diagonal
 
 
 def means_of_gram(K: Array, counts: Array | None = None) -> tuple[float, float, float]:
@@ -35,7 +44,7 @@ def means_of_gram(K: Array, counts: Array | None = None) -> tuple[float, float, 
     return n, float(share @ np.diag(K)), max(float(share @ K @ share), 0.0)
 
 
-class KernelMean(BaseKernelMean):
+class KernelMean(SketchedMeanMixin, BaseKernelMean):
     r"""The plain average :math:`\hat\mu = \frac1n \sum_i k(x_i, \cdot)` (KME), which everybody uses.
 
     Parameters
@@ -82,17 +91,18 @@ class KernelMean(BaseKernelMean):
         pass
 
     def weights_from_gram(self, K: Array, counts: Array | None = None) -> Array:
-        return self._weights_from_rows(K, counts)
+        self.solver_ = "tiles"
+        return np.full(len(K), 1.0 / len(K)) if counts is None else counts / counts.sum()
 
     def _weights_from_rows(self, rows: Array, counts: Array | None) -> Array:
-        self.solver_ = "tiles"
-        return np.full(len(rows), 1.0 / len(rows)) if counts is None else counts / counts.sum()
+        _checked_diagonal(self.kernel_, rows)
+        return self.weights_from_gram(rows, counts)  # their number is all that matters
 
     def _loo_score(self, rows: Array, counts: Array | None) -> float:
         return float(simple_score(*_means_of_rows(self.kernel_, rows, counts), 0.0))
 
 
-class ShrunkKernelMean(BaseKernelMean):
+class ShrunkKernelMean(SketchedMeanMixin, BaseKernelMean):
     r"""Simple shrinkage (S-KMSE): :math:`\hat\mu_\alpha = \alpha f^* + (1 - \alpha)\hat\mu`.
 
     The leave-one-out optimum has a closed form (Theorem 3): for :math:`f^* = 0` it is

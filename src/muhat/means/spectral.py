@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from muhat.features.nystroem import Nystroem
-from muhat.features.plan import SketchPlan
+from muhat.features.plan import SketchedMeanMixin, SketchPlan
 from muhat.features.sums import MeanChoice
 from muhat.kernels.base import Kernel
 from muhat.kernels.radial import Gaussian
@@ -26,7 +26,7 @@ from muhat.types import Array
 from muhat.validation import check_number
 
 
-class SpectralKernelMean(BaseKernelMean):
+class SpectralKernelMean(SketchedMeanMixin, BaseKernelMean):
     r"""Spectral shrinkage: :math:`\hat\mu_\lambda = c \sum_k h(g_k) \langle\hat\mu, v_k\rangle v_k`.
 
     Each eigen-direction of the Gram matrix is shrunk by a filter h; with Tikhonov's, h(g) = g/(g+λ), this is the

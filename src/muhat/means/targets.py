@@ -7,35 +7,44 @@ a radial kernel has no closed-form expectation under it, a sample of the Gaussia
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from enum import Enum
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.linalg import qr
 
 from muhat.elements import Element, check_element
 from muhat.kernels.base import Kernel
 from muhat.linalg.distances import power_of_two_near
-from muhat.measures import Atoms, Gaussians
+from muhat.measures import Atoms, FactoredCovariance, FactoredGaussian, Gaussians
 from muhat.types import Array
 
-REFITS = 300
-"""Up to this many rows the target is refitted without each row; beyond, without each of ``FOLDS`` parts of the rows,
-except for the Gaussian kernel, whose refits cost no more than the Gram matrix."""
+MAX_ROWS_FOR_EXACT_REFITS = 300
+"""Up to this many rows the target is refitted without each row; beyond, without each of ``PARTS_LEFT_OUT`` parts of the
+rows, except for the Gaussian kernel, whose refits cost no more than the Gram matrix."""
 
 
-FOLDS = 20
+PARTS_LEFT_OUT = 20
+"""Parts of the rows that are left out one after the other where the rows are many."""
 
 
-SAMPLE = 256
+SAMPLE_POINTS = 256
 """Points of a sample that stands for a Gaussian: with four times as many the loss is lower by half a per cent, with a
 quarter higher by four (benchmarks/guide/adaptive.py)."""
 
 
-_WIDEST = 21_201
-"""So many dimensions Sobol's sequence has."""
+_MAX_COLUMNS_OF_SOBOL = 21_201
+"""Sobol's sequence has this many dimensions."""
 
 
 _LARGEST, _SMALLEST = 1e140, 1e-140
-"""Between these, squares of the data, and sums and ratios of them, are numbers."""
+"""Between these, squares of numbers, and sums and ratios of them, are numbers."""
+
+
+_LARGEST_NUMBER = 1e300
+"""Sums of this many times a few rows are numbers; squares are taken in units."""
 
 
 _LARGEST_POWERED = 1e45
@@ -43,57 +52,72 @@ _LARGEST_POWERED = 1e45
 
 
 _CANCELLED = 1e-3
-"""Where less than this share is left after a row is subtracted, the sum is made again."""
+"""Where less than this share is left after a row is subtracted, the sum is computed again without the row."""
+
+
+class TargetKind(Enum):
+    """What stands for the target, or why there is none; the value is what a user reads."""
+
+    GAUSSIAN = "gaussian"
+    SAMPLE = "gaussian sample"
+    GIVEN = "given"
+    NONE = "none"
+    GRAM_MATRIX = "none: Gram matrix"
+    LINEAR_KERNEL = "none: linear kernel"
+    NO_CLOSED_FORM = "none: no closed form"
+    SCALE = "none: scale"
 
 
 class TargetRefits(NamedTuple):
-    """A target, and its values when refitted without parts of the rows; a given target has one, whatever is left out.
+    """A target f*, its values at the rows and its squared norm; and those of its refits without parts of the rows.
 
-    ``values[g, j]`` is the target refitted without part g, at row j; row i belongs to the part ``parts[i]``.
+    ``values[g, j]`` is the target refitted without part g, at row j; row i belongs to the part ``parts[i]``. A given
+    target has one refit, whatever is left out. ``make`` builds the element, which the choice of shares does not need.
     """
 
-    target: Element
+    make: Callable[[], Element]
+    at_rows: Array
+    squared_norm: float
     values: Array
     squared_norms: Array
     parts: Any
+
+    @property
+    def target(self) -> Element:
+        """f*."""
+        return self.make()
 
 
 def given_target(target: Element, kernel: Kernel, points: Array) -> TargetRefits:
     """A target that does not depend on the rows."""
     check_element("target", target, kernel, points.shape[1], or_else='"gaussian", None or ')
-    values = target.values(points)[None, :]
-    return TargetRefits(target, values, np.array([target.norm() ** 2]), np.zeros(len(points), dtype=int))
+    at_rows, squared_norm = target.values(points), target.norm() ** 2
+    parts = np.zeros(len(points), dtype=int)
+    return TargetRefits(target.copy, at_rows, squared_norm, at_rows[None, :], np.array([squared_norm]), parts)
 
 
-def gaussian_kind(kernel: Kernel, points: Array) -> str:
-    """How a kernel has a Gaussian as its target: "gaussian", "gaussian sample", or "none: " and why not."""
+def gaussian_kind(kernel: Kernel, points: Array) -> TargetKind:
+    """How a kernel has a Gaussian as its target, or why it has none."""
+    bandwidth = kernel.gaussian_bandwidth
+    if bandwidth is not None:
+        return TargetKind.GAUSSIAN if _has_squares(points, (bandwidth,), _LARGEST_NUMBER) else TargetKind.SCALE
     if not kernel.evaluates_new_rows:
-        return "none: Gram matrix"
-    if _is_affine(kernel):
-        return "none: linear kernel"  # the target is the plain average
-    exact = kernel.has_gaussian_expectations
-    if not exact and not (kernel.is_stationary and points.shape[1] <= _WIDEST):
-        return "none: no closed form"
-    if not _has_squares(kernel, points):
-        return "none: scale"
-    return "gaussian" if exact else "gaussian sample"
+        return TargetKind.GRAM_MATRIX
+    if all(form is not None and form[0] == 1 for form in (term.polynomial_form for _, term in kernel.terms())):
+        return TargetKind.LINEAR_KERNEL  # the target is the plain average
+    exact, sampled = kernel.has_gaussian_expectations, kernel.is_stationary
+    if not exact and not (sampled and points.shape[1] <= _MAX_COLUMNS_OF_SOBOL):
+        return TargetKind.NO_CLOSED_FORM
+    if not _has_squares(points, kernel.length_scales, _LARGEST_NUMBER if sampled else _LARGEST_POWERED):
+        return TargetKind.SCALE
+    return TargetKind.GAUSSIAN if exact else TargetKind.SAMPLE
 
 
-def _has_squares(kernel: Kernel, points: Array) -> bool:
-    """Whether squares of the data, and of its ratio to the bandwidth, neither overflow nor vanish."""
-    largest = _LARGEST if kernel.is_stationary else _LARGEST_POWERED
+def _has_squares(points: Array, length_scales: tuple[float, ...], largest: float) -> bool:
+    """Whether squares of the data, in units of the length scales if there are any, neither overflow nor vanish."""
     spread = np.ptp(points, axis=0).max() if np.abs(points).max() < largest else np.inf
-    widths = [spread, *(spread / scale for scale in kernel.length_scales)]
+    widths = [spread / scale for scale in length_scales] or [spread]
     return bool(spread == 0 or all(_SMALLEST < width < _LARGEST for width in widths))
-
-
-def _is_affine(kernel: Kernel) -> bool:
-    forms = [term.polynomial_form for _, term in kernel.terms()]
-    return all(form is not None and form[0] == 1 for form in forms)
-
-
-def _normal(mean: Array, covariance: Array) -> Gaussians:
-    return Gaussians(np.ones(1), mean[None, :], covariance[None, :, :])
 
 
 def oas_amount(n: Any, d: int, trace: Any, squared_norm: Any) -> Any:
@@ -105,38 +129,51 @@ def oas_amount(n: Any, d: int, trace: Any, squared_norm: Any) -> Any:
 
 
 def fitted_gaussian(points: Array) -> Gaussians:
-    """N(x̄, Σ) with the OAS covariance Σ of the rows."""
+    """N(x̄, Σ) with the OAS covariance Σ of the rows; by a factor where Σ is larger than the rows, or overflows."""
     n, d = points.shape
     centre = points.mean(axis=0)
     Y = points - centre
     unit = power_of_two_near(float(np.abs(Y).max()))  # so that no square of a square overflows
     Y /= unit
-    S = Y.T @ Y / n
+    S = Y @ Y.T / n if d > n else Y.T @ Y / n
     trace = np.trace(S)
     amount = float(oas_amount(n, d, np.asarray(trace), np.asarray(np.vdot(S, S))))
-    S *= 1.0 - amount
-    S[np.diag_indices(d)] += amount * trace / d
-    return _normal(centre, S * unit * unit)
+    floor = amount * trace / d
+    if d <= n and _SMALLEST < unit < _LARGEST:
+        S *= 1.0 - amount
+        S[np.diag_indices(d)] += floor
+        return Gaussians(np.ones(1), centre[None, :], (S * unit * unit)[None, :, :])
+    factor = np.sqrt((1.0 - amount) / n) * unit * Y
+    return FactoredGaussian(np.ones(1), centre[None, :], FactoredCovariance(factor, float(np.sqrt(floor) * unit)))
+
+
+def gaussian_element(kernel: Kernel, points: Array) -> Element:
+    """The embedding of the Gaussian of the rows."""
+    return Element(kernel, fitted_gaussian(points))
 
 
 def gaussian_target(kernel: Kernel, points: Array) -> TargetRefits:
     """The Gaussian target of the rows, with its refits."""
-    n = len(points)
-    target = Element(kernel, fitted_gaussian(points))
+    make = partial(gaussian_element, kernel, points)
     if kernel.gaussian_bandwidth is not None:
-        values, squared_norms, inexact = _without_each_row(kernel.gaussian_bandwidth, points)
-        parts = np.arange(n)
-        again = np.flatnonzero(inexact)
+        values, squared_norms, inexact = smoothed_refits(points, kernel.gaussian_bandwidth)
+        parts = np.arange(len(points))
+        again = np.flatnonzero(inexact).tolist()
     else:
         parts = _parts(points)
-        again = np.unique(parts)
-        values, squared_norms = np.empty((len(again), n)), np.empty(len(again))
-    rows = Atoms.trusted(points, np.ones(n))
+        again = [*range(parts.max() + 1), -1]
+        values, squared_norms = np.empty((len(again), len(points))), np.empty(len(again))
     for part in again:
-        P = fitted_gaussian(points[parts != part])
-        values[part] = kernel.gaussian_expectations(P, rows)[0]
-        squared_norms[part] = kernel.gaussian_expectations(P, P)[0, 0]
-    return TargetRefits(target, values, squared_norms, parts)
+        f = gaussian_element(kernel, points[parts != part])  # part -1 is none: the target of all rows
+        values[part], squared_norms[part] = f.values(points), f.norm() ** 2
+    at_rows, squared_norm = values[-1], float(squared_norms[-1])
+    return TargetRefits(make, at_rows, squared_norm, values[:-1], squared_norms[:-1], parts)
+
+
+def sampled_element(kernel: Kernel, points: Array) -> Element:
+    """The embedding of a sample of the Gaussian of the rows."""
+    sample = gaussian_sample(points, normal_points(points.shape[1]))
+    return Element(kernel, Atoms.trusted(sample, np.full(SAMPLE_POINTS, 1.0 / SAMPLE_POINTS)))
 
 
 def sampled_target(kernel: Kernel, points: Array) -> TargetRefits:
@@ -145,20 +182,21 @@ def sampled_target(kernel: Kernel, points: Array) -> TargetRefits:
     All refits move and stretch the same points, so that they differ by what the rows say, not by chance.
     """
     base, parts = normal_points(points.shape[1]), _parts(points)
-    values, squared_norms = np.empty((parts.max() + 1, len(points))), np.empty(parts.max() + 1)
-    for part in range(len(values)):
+    refits = parts.max() + 1
+    values, squared_norms = np.empty((refits + 1, len(points))), np.empty(refits + 1)
+    for part in [*range(refits), -1]:  # the last one leaves nothing out
         sample = gaussian_sample(points[parts != part], base)
         values[part] = kernel.evaluate(sample, points).mean(axis=0)
         squared_norms[part] = kernel.evaluate(sample, sample).mean()
-    atoms = Atoms.trusted(gaussian_sample(points, base), np.full(SAMPLE, 1.0 / SAMPLE))
-    return TargetRefits(Element(kernel, atoms), values, squared_norms, parts)
+    make = partial(sampled_element, kernel, points)
+    return TargetRefits(make, values[-1], float(squared_norms[-1]), values[:-1], squared_norms[:-1], parts)
 
 
 def normal_points(d: int) -> Array:
     """A quasi-random sample of the standard normal distribution, with the mirror image of every point."""
     from scipy.stats import qmc  # here, for it is slow to import
 
-    half = qmc.MultivariateNormalQMC(np.zeros(d), engine=qmc.Sobol(d, seed=0)).random(SAMPLE // 2)
+    half = qmc.MultivariateNormalQMC(np.zeros(d), engine=qmc.Sobol(d, seed=0)).random(SAMPLE_POINTS // 2)
     return np.concatenate([half, -half])
 
 
@@ -178,71 +216,83 @@ def gaussian_sample(points: Array, base: Array) -> Array:
 
 def _parts(points: Array) -> Any:
     """Numbers of the parts of the rows that are left out together: each row, or folds where there are many."""
-    return np.arange(len(points)) if len(points) <= REFITS else _folds(points)
+    return np.arange(len(points)) if len(points) <= MAX_ROWS_FOR_EXACT_REFITS else _folds(points)
 
 
 def _folds(points: Array) -> Any:
     """Numbers of parts, at random but the same whatever the order of the rows."""
-    shuffled = np.random.default_rng(0).permutation(np.arange(len(points)) % FOLDS)
+    shuffled = np.random.default_rng(0).permutation(np.arange(len(points)) % PARTS_LEFT_OUT)
     parts = np.empty(len(points), dtype=int)
     parts[np.lexsort(points.T[::-1])] = shuffled
     return parts
 
 
-def _without_each_row(bandwidth: float, points: Array) -> tuple[Array, Array, Any]:
-    """Values and squared norms of the n refits for the Gaussian kernel, and which of them rounding has spoilt.
+def smoothed_refits(points: Array, s: float) -> tuple[Array, Array, Any]:
+    """Values and squared norms, for the Gaussian kernel, of the n refits and of the target of all rows, in this order.
 
-    In the basis of the eigenvectors of S, where row j is z_j, Σ + s²I without row i is diagonal but for a multiple of
-    z_i z_iᵀ: Sherman and Morrison invert it, for all pairs by products of matrices, O(n²·min(n, d)) in all.
+    And which of them rounding has spoilt. In the basis of the eigenvectors of S, where row j is z_j, Σ + s²I without
+    row i is diagonal but for a multiple of z_i z_iᵀ: Sherman and Morrison invert it, for all pairs by products of
+    matrices, O(n²·min(n, d)) in all. More columns than rows are rotated into as many.
     """
     n, d = points.shape
     Y = points - points.mean(axis=0)
     unit = power_of_two_near(float(np.abs(Y).max()))
-    P, roots, _ = np.linalg.svd(Y / unit, full_matrices=False)
-    Z, variances, grown = P * roots, roots**2 / n, n / (n - 1)
-    lengths = (Z**2).sum(axis=1)
-    traces = grown * (variances.sum() - lengths / (n - 1))
-    squares = (variances**2).sum() - 2 * Z**2 @ variances / (n - 1) + (lengths / (n - 1)) ** 2
-    inexact = (traces <= _CANCELLED * variances.sum()) | (squares <= _CANCELLED * (variances**2).sum())
-    amounts = oas_amount(n - 1, d, traces.clip(0), grown**2 * squares.clip(0))
-    ratio = (unit / bandwidth) ** 2
-    floor = amounts * traces.clip(0) / d
-    smoothed = _Downdates(Z, ratio, grown * np.outer(1 - amounts, variances), floor, (1 - amounts) * grown / (n - 1), d)
-    values, left = smoothed.values()
-    squared_norms, left_twice = smoothed.squared_norms()
-    return values, squared_norms, inexact | (np.minimum(left, left_twice) <= _CANCELLED)
+    Y /= unit
+    if d > n:
+        Y = qr(Y.T, mode="r", check_finite=False)[0][:n].T
+    P, roots, _ = np.linalg.svd(Y, full_matrices=False)
+    Z, variances = P * roots, roots**2 / n
+    lengths, total, square = (Z**2).sum(axis=1), variances.sum(), (variances**2).sum()
+    sizes = np.append(np.full(n, n - 1.0), n)
+    grown = n / sizes
+    traces = grown * np.append(total - lengths / (n - 1), total)
+    squares = np.append(square - 2 * Z**2 @ variances / (n - 1) + (lengths / (n - 1)) ** 2, square)
+    inexact = (traces <= _CANCELLED * total) | (squares <= _CANCELLED * square)
+    amounts = oas_amount(sizes, d, traces.clip(0), grown**2 * squares.clip(0))
+    kept = (1 - amounts) * grown
+    covariances = _Downdates(
+        left=np.vstack([Z, np.zeros((1, len(roots)))]),
+        ratio=(unit / s) ** 2,
+        spread=np.outer(kept, variances),
+        floor=amounts * traces.clip(0) / d,
+        subtracted=np.append(kept[:-1] / (n - 1), 0.0),
+        d=d,
+    )
+    values, share = covariances.values(Z)
+    _, _, share_twice, half_log = covariances.decomposed(2.0)
+    inexact |= np.minimum(share, share_twice) <= _CANCELLED
+    return values, np.exp(-half_log), inexact[:-1]
 
 
 class _Downdates(NamedTuple):
-    """The covariances diag(spread_i) + floor_i·I − subtracted_i z_i z_iᵀ in d dimensions, in units of s² / ratio."""
+    """The covariances diag(spread_i) + floor_i·I − subtracted_i z_i z_iᵀ in d dimensions, in units of s² / ratio.
 
-    Z: Array
+    ``left`` holds the rows z_i that are left out, and 0 where none is.
+    """
+
+    left: Array
     ratio: float
     spread: Array
     floor: Array
     subtracted: Array
     d: int
 
-    def values(self) -> tuple[Array, Array]:
+    def values(self, Z: Array) -> tuple[Array, Array]:
         """|I + Σ_i|^(−½) exp(−½ rᵀ(I + Σ_i)⁻¹r), r from the mean without row i to row j; and what subtraction left."""
-        n = len(self.Z)
-        inverse, own, left, half_log = self._decomposed(1.0)
-        inner = (self.Z * inverse) @ self.Z.T
-        squares = inverse @ (self.Z**2).T + 2 / (n - 1) * inner + (own / (n - 1) ** 2)[:, None]
+        n = len(Z)
+        inverse, own, share, half_log = self.decomposed(1.0)
+        inner = (self.left * inverse) @ Z.T
+        squares = inverse @ (Z**2).T + 2 / (n - 1) * inner + (own / (n - 1) ** 2)[:, None]
         along = inner + (own / (n - 1))[:, None]
-        squares += (self.ratio * self.subtracted / left)[:, None] * along**2
-        return np.exp(-0.5 * self.ratio * squares - half_log[:, None]), left
+        squares += (self.ratio * self.subtracted / share)[:, None] * along**2
+        return np.exp(-0.5 * self.ratio * squares - half_log[:, None]), share
 
-    def squared_norms(self) -> tuple[Array, Array]:
-        """|I + 2Σ_i|^(−½); and what subtraction left."""
-        _, _, left, half_log = self._decomposed(2.0)
-        return np.exp(-half_log), left
-
-    def _decomposed(self, times: float) -> tuple[Array, Array, Array, Array]:
+    def decomposed(self, times: float) -> tuple[Array, Array, Array, Array]:
+        """1/(I + times·Σ_i) on the diagonal, z_iᵀ(…)z_i, what subtraction left of it, and ½ log|I + times·Σ_i|."""
         factor = times * self.ratio
         rest = 1.0 + factor * self.floor
         diagonal = rest[:, None] + factor * self.spread
-        own = (self.Z**2 / diagonal).sum(axis=1)
-        left = np.maximum(1.0 - factor * self.subtracted * own, np.finfo(float).eps)
-        flat = (self.d - self.Z.shape[1]) * np.log(rest)
-        return 1.0 / diagonal, own, left, 0.5 * (np.log(diagonal).sum(axis=1) + flat + np.log(left))
+        own = (self.left**2 / diagonal).sum(axis=1)
+        share = np.maximum(1.0 - factor * self.subtracted * own, np.finfo(float).eps)
+        flat = (self.d - self.left.shape[1]) * np.log(rest)
+        return 1.0 / diagonal, own, share, 0.5 * (np.log(diagonal).sum(axis=1) + flat + np.log(share))

@@ -8,7 +8,8 @@ leave-one-out score needs: cross, the mean of :math:`\\langle\\phi(x_i), \\mu^{(
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from scipy.linalg import eigh
@@ -37,8 +38,11 @@ class RefitMeans(NamedTuple):
 class Refits(Protocol):
     """What a filter offers to the search: means at any λ; ``values`` are all that differ, None if a continuum."""
 
-    values: Array | None
-    analytic: bool
+    @property
+    def values(self) -> Array | None: ...
+
+    @property
+    def analytic(self) -> bool: ...
 
     def means(self, lams: Array) -> RefitMeans: ...
 
@@ -75,17 +79,16 @@ def tikhonov_factors(eigenvalues: Array, lam: float) -> Array:
     return eigenvalues / (eigenvalues + lam)
 
 
+@dataclass(frozen=True, eq=False)
 class TikhonovRefits:
     """F-KMSE without row i from one eigendecomposition: O(n²) for each λ, duplicates and singular K included.
 
     Analytic in λ: ``means`` takes complex λ, whose imaginary part carries a derivative.
     """
 
-    values: Array | None = None
-    analytic = True
-
-    def __init__(self, spectrum: Spectrum) -> None:
-        self.spectrum = spectrum
+    spectrum: Spectrum
+    values: ClassVar[Array | None] = None
+    analytic: ClassVar[bool] = True
 
     def means(self, lams: Array) -> RefitMeans:
         sp = self.spectrum

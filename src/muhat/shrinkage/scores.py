@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -48,7 +49,7 @@ TIE = 1e-13
 _NODES = 16
 
 
-_NEAR = 1e-3
+_ZOOMS = 4  # each narrows a bracket to a sixteenth: to 3e-5 of log λ
 
 
 class ScorePath(NamedTuple):
@@ -177,6 +178,7 @@ def _gram_matrix(K: Any) -> Array:
     return K
 
 
+@dataclass(eq=False)
 class SpectralScore(ABC):
     """A score of a filtered mean as a function of λ in [0, inf].
 
@@ -184,12 +186,10 @@ class SpectralScore(ABC):
     complex λ too; it is ``smooth`` if it is analytic all along, in one piece.
     """
 
-    values: Array | None = None
-    analytic = True
-    smooth = True
-
-    def __init__(self, spectrum: Spectrum) -> None:
-        self.spectrum = spectrum
+    spectrum: Spectrum
+    values: Array | None = field(default=None, init=False)
+    analytic: bool = field(default=True, init=False)
+    smooth: bool = field(default=True, init=False)
 
     @abstractmethod
     def inside(self, lams: Array) -> Array:
@@ -255,14 +255,20 @@ class SpectralScore(ABC):
         """Logarithms of λ at the minima in a bracket; none where the score falls all the way."""
         if self.smooth:
             return _rising_zeros(self._slopes, low, high)
-        found = minimize_scalar(
-            lambda log_lam: self.inside(np.exp([log_lam]))[0],
-            bounds=(low, high),
-            method="bounded",
-            options={"xatol": 1e-6},
-        ).x
-        polished = _rising_zeros(self._slopes, found - _NEAR, found + _NEAR) if self.analytic else np.empty(0)
-        return polished if len(polished) else np.array([found])
+        if not self.analytic:
+            found = minimize_scalar(
+                lambda log_lam: self.inside(np.exp([log_lam]))[0],
+                bounds=(low, high),
+                method="bounded",
+                options={"xatol": 1e-6},
+            )
+            return np.array([found.x])
+        for _ in range(_ZOOMS):
+            logs = np.linspace(low, high, len(GRID))
+            best = logs[np.argmin(self.inside(np.exp(logs)))]
+            low, high = max(low, best - logs[1] + logs[0]), min(high, best + logs[1] - logs[0])
+        polished = _rising_zeros(self._slopes, low, high)
+        return polished if len(polished) else np.array([best])
 
     def _slopes(self, log_lams: Array) -> Array:
         """Derivatives by log λ, exact to rounding: the imaginary part of a step in the complex plane."""
