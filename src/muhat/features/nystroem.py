@@ -13,7 +13,7 @@ from muhat.kernels.base import Kernel
 from muhat.kernels.radial import Gaussian
 from muhat.linalg.blocks import blocks
 from muhat.linalg.distances import power_of_two_near
-from muhat.linalg.spectrum import above_rounding
+from muhat.linalg.gram import above_rounding
 from muhat.types import Array, RandomState
 from muhat.validation import check_count, check_overflow, check_rng, check_rows
 

@@ -10,7 +10,8 @@ import numpy as np
 from scipy.linalg import eigh
 
 from muhat.linalg.distances import power_of_two_near
-from muhat.linalg.spectrum import Spectrum, above_rounding
+from muhat.linalg.gram import above_rounding
+from muhat.linalg.spectrum import Spectrum
 from muhat.shrinkage.refits import RefitMeans, TikhonovRefits, plain_refit_means, tikhonov_factors, times
 from muhat.shrinkage.scores import DeletionScore, Lam, Scale, Theorem4Score, given_lam, given_scale
 from muhat.types import Array

@@ -9,8 +9,7 @@ from scipy.linalg import eigh
 from scipy.linalg.blas import dsymv
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from muhat.linalg.gram import center_gram
-from muhat.linalg.spectrum import above_rounding
+from muhat.linalg.gram import above_rounding, center_gram
 from muhat.types import Array
 
 PARTIAL_COMPONENTS = 50

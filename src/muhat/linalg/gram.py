@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from joblib import effective_n_jobs
+from numpy.typing import NDArray
 from scipy.sparse import issparse
 
 from muhat.linalg import compiled
@@ -332,9 +333,15 @@ def subtract_means(K: Array, at_rows: Array, at_columns: Array, inner: float) ->
     inner : float
         ⟨μ, ν⟩.
     """
-    for strip in blocks(len(K), _STRIP):
-        K[strip] -= np.add.outer(at_rows[strip], at_columns)
-        K[strip] += inner
+    cuts = range(_STRIP, len(K), _STRIP)
+    for part, own in zip(np.split(K, cuts), np.split(at_rows, cuts), strict=True):
+        part -= np.add.outer(own, at_columns)
+        part += inner
+
+
+def above_rounding(eigenvalues: Array, n: int) -> NDArray[np.bool_]:
+    """Which eigenvalues of an n x n matrix lie above the rounding error of the largest, n·ε·g_max."""
+    return eigenvalues > n * np.finfo(np.float64).eps * eigenvalues.max(initial=0.0)
 
 
 _STRIP = 256  # rows of a Gram matrix that stay in the cache

@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import eigh, svd
 
 from muhat.linalg import gram
@@ -117,7 +116,8 @@ def whole_spectrum(K: Array, counts: Array | None = None) -> Spectrum:
         K *= root
         K *= root[:, None]
     eigenvalues, eigenvectors = eigh(K.T, driver="evd", overwrite_a=True, check_finite=False)
-    return Spectrum(_without_rounding(eigenvalues, len(K)), eigenvectors, diagonal / unit, unit, counts)
+    eigenvalues = np.where(gram.above_rounding(eigenvalues, len(K)), eigenvalues, 0.0)
+    return Spectrum(eigenvalues, eigenvectors, diagonal / unit, unit, counts)
 
 
 def low_rank_spectrum(L: Array, counts: Array | None = None, residual_trace: float = 0.0) -> Spectrum:
@@ -129,16 +129,7 @@ def low_rank_spectrum(L: Array, counts: Array | None = None, residual_trace: flo
     unit = power_of_two_near(float(np.average(diagonal, weights=counts)))
     root = np.ones(len(L)) if counts is None else np.sqrt(counts)
     U, singular, _ = svd(root[:, None] * L, full_matrices=False, overwrite_a=True, check_finite=False)
-    eigenvalues = _without_rounding((singular[::-1] / np.sqrt(unit)) ** 2, len(L))
+    eigenvalues = (singular[::-1] / np.sqrt(unit)) ** 2
+    eigenvalues = np.where(gram.above_rounding(eigenvalues, len(L)), eigenvalues, 0.0)
     eigenvectors, left_out = np.ascontiguousarray(U[:, ::-1]), residual_trace / unit / len(L)
     return Spectrum(eigenvalues, eigenvectors, diagonal / unit, unit, counts, left_out=left_out)
-
-
-def _without_rounding(eigenvalues: Array, n: int) -> Array:
-    """Eigenvalues with those set to 0 that are rounding."""
-    return np.where(above_rounding(eigenvalues, n), eigenvalues, 0.0)
-
-
-def above_rounding(eigenvalues: Array, n: int) -> NDArray[np.bool_]:
-    """Which eigenvalues of an n x n matrix lie above the rounding error of the largest, n·ε·g_max."""
-    return eigenvalues > n * np.finfo(np.float64).eps * eigenvalues.max(initial=0.0)

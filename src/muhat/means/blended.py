@@ -16,7 +16,7 @@ from muhat.kernels.radial import Gaussian
 from muhat.linalg import gram
 from muhat.linalg.distances import power_of_two_near
 from muhat.linalg.resources import check_memory
-from muhat.means.targets import TargetRefits, gaussian_kind, gaussian_target, oas_amount, sampled_target
+from muhat.means.targets import TargetKind, TargetRefits, gaussian_kind, gaussian_target, oas_amount, sampled_target
 from muhat.parameters import ValueParametersMixin
 from muhat.types import Array, RandomState
 from muhat.validation import check_count, check_rng, check_rows
@@ -286,7 +286,7 @@ def blending_share(kernel: Kernel, rows: Array) -> float:
     K = gram.dense(kernel, rows)
     trace, total = float(np.trace(K)), float(K.sum())
     Q, p = total / n**2, (total - trace) / (n * (n - 1))
-    T, X = refits.target.norm() ** 2, float(refits.target.values(rows).mean())
+    T, X = refits.squared_norm, float(refits.at_rows.mean())
     t = float(refits.values[refits.parts, np.arange(n)].mean())
     apart = Q - 2.0 * X + T
     return float(np.clip((Q - X - p + t) / apart, 0.0, 1.0)) if apart > 0 else 0.0
@@ -294,12 +294,13 @@ def blending_share(kernel: Kernel, rows: Array) -> float:
 
 def _refits(kernel: Kernel, rows: Array) -> TargetRefits:
     kind = gaussian_kind(kernel, rows)
-    if kind.startswith("none"):
+    if kind not in (TargetKind.GAUSSIAN, TargetKind.SAMPLE):
         raise ValueError(
-            f"kernel={kernel!r} cannot compare these rows with a Gaussian ({kind.removeprefix('none: ')}); use "
+            f"kernel={kernel!r} cannot compare these rows with a Gaussian ({kind.value.removeprefix('none: ')}); use "
             f"Gaussian(), and rescale rows that are very large or very small"
         )
-    exact = kind == "gaussian" and rows.shape[1] <= MAX_COLUMNS_FOR_COVARIANCE
+    narrow = rows.shape[1] <= MAX_COLUMNS_FOR_COVARIANCE or kernel.gaussian_bandwidth is not None
+    exact = kind is TargetKind.GAUSSIAN and narrow
     return (gaussian_target if exact else sampled_target)(kernel, rows)
 
 

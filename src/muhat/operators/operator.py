@@ -12,7 +12,7 @@ from scipy.linalg import eigh, svd
 from muhat.elements import Element
 from muhat.kernels.base import Kernel
 from muhat.linalg import gram
-from muhat.linalg.spectrum import above_rounding
+from muhat.linalg.gram import above_rounding
 from muhat.measures import Atoms
 from muhat.types import Array
 from muhat.validation import check_count
