@@ -211,6 +211,18 @@ def test_the_level_is_kept_as_a_whole(tmp_path, capsys):
     assert count <= 12
 
 
+def test_columns_that_are_mostly_missing(tmp_path, capsys):
+    """Hardly a row is complete, and some pairs of columns have no row in common: the shift is found all the same."""
+    rng = np.random.default_rng(0)
+    tables = [np.where(rng.random((300, 6)) < 0.9, np.nan, rng.normal(size=(300, 6)) + shift) for shift in (0, 2)]
+    tables[0][:, 0][~np.isnan(tables[0][:, 1])] = np.nan
+    rows = [[[None if np.isnan(x) else x for x in row] for row in table] for table in tables]
+    found = found_in(capsys, *[write(tmp_path / f"{n}.csv", Z, "uvwxyz") for n, Z in zip("ab", rows, strict=True)])
+    assert named(found) == set("uvwxyz")
+    assert [file["rows_used_together"] for file in found["files"]] == [300, 300]
+    assert found["pairs"][-1]["pvalue"] == 1.0
+
+
 def test_correlations_of_pairs_against_scipy():
     rng = np.random.default_rng(0)
     X, Y = (rng.normal(size=(n, 3)) @ rng.normal(size=(3, 3)) for n in (200, 150))

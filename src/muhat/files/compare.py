@@ -308,7 +308,7 @@ def as_json(comparison: Comparison) -> dict[str, Any]:
                 "differs": pair.adjusted_pvalue <= level,
                 "pvalue": pair.pvalue,
                 "adjusted_pvalue": pair.adjusted_pvalue,
-                "rank_correlations": list(pair.correlations),
+                "rank_correlations": [_or_none(value) for value in pair.correlations],
             }
             for pair in comparison.pairs[: max(100, len(comparison.found_pairs))]
         ],
