@@ -22,6 +22,7 @@ from muhat.inference.mmd_intervals import mmd_difference_interval, mmd_interval
 from muhat.inference.two_sample import mmd_test
 from muhat.kernels.dot import Linear, Polynomial
 from muhat.kernels.foreign import as_kernel
+from muhat.kernels.mixed import Categorical, OnColumns
 from muhat.kernels.radial import Gaussian, Laplace, Matern
 from muhat.means.adaptive import AdaptiveKernelMean
 from muhat.means.blended import BlendedSample
@@ -45,6 +46,7 @@ __all__ = [
     "BagPrior",
     "BagScaler",
     "BlendedSample",
+    "Categorical",
     "Centered",
     "ConstrainedKernelMean",
     "DistributionKernel",
@@ -68,6 +70,7 @@ __all__ = [
     "MedianOfMeans",
     "NuMethod",
     "Nystroem",
+    "OnColumns",
     "OneClassSupportMeasureMachine",
     "Polynomial",
     "RobustKernelMean",

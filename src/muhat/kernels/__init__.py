@@ -4,9 +4,11 @@ from muhat.kernels.base import Kernel, Measure, Product, Scaled, Sum, check_kern
 from muhat.kernels.dot import InnerProduct, Linear, Polynomial
 from muhat.kernels.encoding import decode_kernel, encode_kernel
 from muhat.kernels.foreign import Precomputed, as_kernel
+from muhat.kernels.mixed import Categorical, OnColumns
 from muhat.kernels.radial import Gaussian, Laplace, Matern, Radial
 
 __all__ = [
+    "Categorical",
     "Gaussian",
     "InnerProduct",
     "Kernel",
@@ -14,6 +16,7 @@ __all__ = [
     "Linear",
     "Matern",
     "Measure",
+    "OnColumns",
     "Polynomial",
     "Precomputed",
     "Product",

@@ -1,0 +1,98 @@
+"""Kernels for rows of mixed columns: equal categories, and a kernel that sees some of the columns."""
+
+from __future__ import annotations
+
+import numbers
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.spatial.distance import cdist
+
+from muhat.kernels.base import Kernel, check_kernel
+from muhat.types import Array
+from muhat.validation import check_rows
+
+
+@dataclass(frozen=True)
+class Categorical(Kernel):
+    r"""The share of the columns in which two rows have the same category.
+
+    .. math:: k(x, y) = \frac1d \sum_{j=1}^d [x_j = y_j]
+
+    Categories are written as numbers, such as scikit-learn's ``OrdinalEncoder`` gives; their order does not matter.
+
+    Examples
+    --------
+    >>> import muhat as mh
+    >>> mh.Categorical()([[0, 1], [0, 2]])
+    array([[1. , 0.5],
+           [0.5, 1. ]])
+    """
+
+    def evaluate(self, X: Array, Y: Array) -> Array:
+        return 1.0 - cdist(X, Y, "hamming")
+
+    def diagonal(self, X: Array) -> Array:
+        return np.ones(len(X))
+
+    @property
+    def upper_bound(self) -> float:
+        return 1.0
+
+
+@dataclass(frozen=True)
+class OnColumns(Kernel):
+    r"""A kernel that sees some of the columns only.
+
+    .. math:: k(x, y) = \mathrm{kernel}(x_C, y_C)
+
+    Products and sums of such kernels compare rows of mixed columns.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Its median bandwidth is found on these columns.
+    columns : tuple of int
+        The numbers C of the columns, from 0.
+
+    Examples
+    --------
+    >>> import muhat as mh
+    >>> mixed = mh.OnColumns(mh.Gaussian(1.0), (0,)) * mh.OnColumns(mh.Categorical(), (1, 2))
+    >>> mixed([[0.0, 1, 1], [1.0, 1, 2]]).round(4)
+    array([[1.    , 0.3033],
+           [0.3033, 1.    ]])
+    """
+
+    kernel: Kernel
+    columns: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        check_kernel("kernel", self.kernel)
+        whole = isinstance(self.columns, tuple) and all(isinstance(column, numbers.Integral) for column in self.columns)
+        if not whole or not self.columns or min(self.columns) < 0:
+            raise ValueError(
+                f"columns={self.columns!r} must be a tuple of numbers of columns; pass (0, 2), for example"
+            )
+
+    def resolve(self, X: Any, sample_weight: Array | None = None) -> OnColumns:
+        return OnColumns(self.kernel.resolve(self._seen(check_rows(X)), sample_weight), self.columns)
+
+    def evaluate(self, X: Array, Y: Array) -> Array:
+        return self.kernel.evaluate(self._seen(X), self._seen(Y))
+
+    def evaluate_fast(self, X: Array, Y: Array) -> Array:
+        return self.kernel.evaluate_fast(self._seen(X), self._seen(Y))
+
+    def diagonal(self, X: Array) -> Array:
+        return self.kernel.diagonal(self._seen(X))
+
+    @property
+    def upper_bound(self) -> float:
+        return self.kernel.upper_bound
+
+    def _seen(self, X: Array) -> Array:
+        if max(self.columns) >= X.shape[1]:
+            raise ValueError(f"columns={self.columns!r} has a number that X, with {X.shape[1]} columns, does not have")
+        return X[:, list(self.columns)]
