@@ -57,6 +57,7 @@ def slow_contrast(K, split):
 @pytest.mark.parametrize(("n", "m"), [(4, 4), (9, 13)])
 def test_components_are_the_slow_formulas(n, m, monkeypatch):
     monkeypatch.setattr(differences, "STRIP", 5)
+    monkeypatch.setattr(differences, "COLUMNS", 6)
     rows = np.random.default_rng(1).standard_t(3, size=(n + m, 3))
     everything, splits = splits_of(n, m)
     found = differences.default_components(rows, splits, RNG)

@@ -35,6 +35,9 @@ Tick = Callable[[float], None]
 STRIP = 256
 """Rows of a strip."""
 
+COLUMNS = 4096
+"""Columns of a strip that are computed at a time; at least as many as its rows."""
+
 SMALL = 256
 """Up to this many rows matrices are float64; ties of small samples are then ties to the last digits."""
 
@@ -110,11 +113,13 @@ def quadratic_forms(families: list[Family], splits: Splits, tick: Tick = lambda 
     forms, sums = np.zeros((count, S.shape[1])), np.zeros((count, total))
 
     def visit(rows: slice) -> list[tuple[Array, Array, Array]]:
-        return [
-            _strip_sums(values, S, rows)
-            for family in families
-            for values in family.strip(rows, slice(rows.start, total))
-        ]
+        sizes = (S.shape[1], rows.stop - rows.start, total - rows.stop)
+        found = [(np.zeros(sizes[0]), np.zeros(sizes[1]), np.zeros(sizes[2])) for _ in range(count)]
+        for rest in blocks(total, COLUMNS, rows.start):
+            strips = (values for family in families for values in family.strip(rows, rest))
+            for (form, own, later), values in zip(found, strips, strict=True):
+                _add_strip(values, S, rows, rest, form, own, later)
+        return found
 
     done = 0
     with one_blas_thread(), mapping(total * total) as mapped:
@@ -128,17 +133,18 @@ def quadratic_forms(families: list[Family], splits: Splits, tick: Tick = lambda 
     return [Matrix(form, row_sums) for form, row_sums in zip(forms, sums, strict=True)]
 
 
-def _strip_sums(values: Floats, S: Floats, rows: slice) -> tuple[Array, Array, Array]:
-    """Sums over the pairs of a strip: each pair of two rows once, times two; a row with itself never."""
-    size = rows.stop - rows.start
+def _add_strip(values: Floats, S: Floats, rows: slice, rest: slice, form: Array, own: Array, later: Array) -> None:
+    """Add the pairs of a tile: each pair of two rows once, times two; a row with itself never."""
     values = values.astype(S.dtype, copy=False)
+    size = rows.stop - rows.start if rest.start == rows.start else 0  # columns that are the rows themselves
     square = values[:, :size]
-    np.fill_diagonal(square, 0.0)
-    own, later = values.sum(axis=1, dtype=np.float64), values[:, size:].sum(axis=0, dtype=np.float64)
+    if size:
+        np.fill_diagonal(square, 0.0)
+    own += values.sum(axis=1, dtype=np.float64)
+    start = rest.start + size - rows.stop
+    later[start : start + values.shape[1] - size] += values[:, size:].sum(axis=0, dtype=np.float64)
     square *= 0.5
-    products = values @ S[rows.start :]
-    form = 2.0 * np.einsum("ib,ib->b", S[rows], products, dtype=np.float64)
-    return form, own, later
+    form += 2.0 * np.einsum("ib,ib->b", S[rows], values @ S[rest], dtype=np.float64)
 
 
 class Contrast(NamedTuple):
@@ -290,7 +296,7 @@ def _median_gap(column: Array) -> float:
 def _neighbour_distances(rows: Array, least: float) -> Array:
     """The distance of each row to a near neighbour; ``least`` where rows are repeated as often."""
     rank = min(NEIGHBOURS, len(rows) - 1)
-    near = [np.partition(cdist(rows[part], rows), rank, axis=1)[:, rank] for part in blocks(len(rows), STRIP)]
+    near = [np.partition(cdist(rows[part], rows), rank, axis=1)[:, rank].copy() for part in blocks(len(rows), STRIP)]
     distances = np.concatenate(near)
     return np.where(distances > 0, distances, least)
 

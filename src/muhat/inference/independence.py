@@ -140,8 +140,9 @@ def hsic_test(
         raise ValueError(f'scale={scale!r} must be "auto", "columns" or None; divide the columns first for other units')
     units = tuple(check_scale(scale, rows, default) for rows in (X, Y))
     strata = check_strata(strata, None, len(X))
+    features = default and len(X) > MAX_EXACT_PAIRS
     check_memory(
-        (10 if default else 4) * 8.0 * min(len(X), MAX_EXACT_PAIRS if default else len(X)) ** 2 + 1.0,
+        16.0 * len(X) * (n_resamples + 1 + FEATURES) if features else (10 if default else 4) * 8.0 * len(X) ** 2,
         memory_limit,
         f"the matrices of {len(X):,} pairs",
         "use a random part of the rows, or a larger memory_limit",
