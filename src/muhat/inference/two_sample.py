@@ -20,7 +20,7 @@ from muhat.inference.squared_mmd import unbiased_squared_mmd
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.radial import Gaussian
 from muhat.linalg.distances import power_of_two_near
-from muhat.linalg.resources import check_memory
+from muhat.linalg.resources import check_memory, one_blas_thread
 from muhat.means.base import BaseKernelMean
 from muhat.means.recipes import check_recipe, mean_weights
 from muhat.means.simple import KernelMean, ShrunkKernelMean
@@ -245,7 +245,7 @@ class _Question:
             components, method = binned_components(rows, self.observed, self.n_resamples, self.rng, self.strata)
         else:
             splits, method = self.splits(), "exact"
-            with ticking("mmd_test", self.verbose) as tick:
+            with one_blas_thread(), ticking("mmd_test", self.verbose) as tick:
                 components = differences.default_components(rows, splits, self.rng, tick)
         return self.joined(components, method)
 
