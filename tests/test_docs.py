@@ -24,6 +24,8 @@ PAGES = sorted([*DOCS.glob("*.md"), *DOCS.glob("notes/*.md")])
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 READ = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *PAGES]
 
+WIDEST_CODE = 88
+
 names_of = {"ids": lambda path: path.name}
 
 
@@ -65,6 +67,23 @@ def described_parameters(docstring):
 def test_every_parameter_has_a_description(name):
     thing = getattr(mh, name)
     assert set(inspect.signature(thing).parameters) == described_parameters(thing.__doc__)
+
+
+def code_lines(text):
+    for block in re.findall(r"^```(?:python|sh|text)\n(.*?)^```$", text, flags=re.M | re.S):
+        yield from block.splitlines()
+
+
+@pytest.mark.parametrize("page", [page for page in READ if page.parent.name != "notes"], **names_of)
+def test_code_fits_beside_both_sidebars(page):
+    assert [line for line in code_lines(page.read_text(encoding="utf-8")) if len(line) > WIDEST_CODE] == []
+
+
+@pytest.mark.parametrize("path", [*READ, *sorted(Path(mh.__file__).parent.rglob("*.py"))], **names_of)
+def test_examples_do_not_name_files_of_the_package(path):
+    """``mh.X`` stays true when a file moves."""
+    text = path.read_text(encoding="utf-8")
+    assert re.findall(r"^ *>>> (?:from|import) muhat\..*", text, flags=re.M) == []
 
 
 @pytest.mark.parametrize("page", READ, **names_of)

@@ -21,9 +21,8 @@ class ComponentsDisplay(Display):
     Examples
     --------
     >>> import numpy as np, muhat as mh
-    >>> from muhat.plotting import ComponentsDisplay
     >>> X, Y = np.random.default_rng(0).normal(size=(2, 40, 3))
-    >>> display = ComponentsDisplay.from_result(mh.mmd_test(X, 2 * Y, random_state=0))
+    >>> display = mh.plotting.ComponentsDisplay.from_result(mh.mmd_test(X, 2 * Y, random_state=0))
     """
 
     names: list[str]
@@ -60,9 +59,8 @@ class ResultWitnessDisplay(ElementDisplay):
     Examples
     --------
     >>> import numpy as np, muhat as mh
-    >>> from muhat.plotting import ResultWitnessDisplay
     >>> X, Y = np.random.default_rng(0).normal(size=(2, 40, 1))
-    >>> display = ResultWitnessDisplay.from_result(mh.mmd_test(X, 2 * Y, random_state=0))
+    >>> display = mh.plotting.ResultWitnessDisplay.from_result(mh.mmd_test(X, 2 * Y, random_state=0))
     """
 
     @classmethod
