@@ -62,11 +62,11 @@ class BagMapDisplay(Display):
 
     Examples
     --------
-    >>> import numpy as np, muhat as mh
-    >>> from muhat.plotting import BagMapDisplay
+    >>> import numpy as np
+    >>> import muhat as mh
     >>> rng = np.random.default_rng(0)
     >>> bags = [rng.normal(rng.normal(size=2), size=(n, 2)) for n in rng.integers(3, 90, size=30)]
-    >>> BagMapDisplay.from_prior(mh.BagPrior().fit(bags), bags).positions.shape
+    >>> mh.plotting.BagMapDisplay.from_prior(mh.BagPrior().fit(bags), bags).positions.shape
     (30, 2)
     """
 
