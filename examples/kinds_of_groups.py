@@ -43,7 +43,7 @@ grid = [{"C": [1.0, 10.0, 100.0], "pool": [False, True]}]
 machines = {
     "machine, plain means": mh.SupportMeasureClassifier(features=FEATURES, C=10.0),
     "machine, pool searched": GridSearchCV(mh.SupportMeasureClassifier(features=FEATURES), grid, cv=3),
-    "BagPrior + logistic regression": make_pipeline(mh.BagPrior(features=FEATURES), LogisticRegression(C=0.1)),
+    "BagPrior + logistic regression": make_pipeline(mh.BagPrior(features=FEATURES), LogisticRegression(C=100.0)),
 }
 scores = {}
 for name, machine in machines.items():

@@ -6,7 +6,6 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from muhat.bags.data import check_bags
@@ -50,6 +49,8 @@ class BagScaler(TransformerMixin, BaseEstimator):
         -------
         self
         """
+        from sklearn.preprocessing import StandardScaler  # takes long to import
+
         data = check_bags(bags, self, reset=True)
         scaler = StandardScaler().fit(data.rows)
         self.mean_, self.scale_ = np.asarray(scaler.mean_), np.asarray(scaler.scale_)
