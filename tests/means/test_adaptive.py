@@ -341,6 +341,18 @@ def test_a_wide_mean_is_that_of_the_matrix():
     assert_array_equal(again.mean_(X), fitted.mean_(X))
 
 
+@pytest.mark.parametrize("kernel", [mh.Polynomial(2), mh.Polynomial(3) + 2.0 * mh.Linear()], ids=repr)
+def test_wide_refits_of_a_polynomial_are_those_of_the_matrix(kernel):
+    X = sample(*WIDE.values(), seed=38)
+    refits = gaussian_target(kernel, X)
+    for i in range(len(X)):
+        slow = mh.embed(kernel, oas_gaussian(np.delete(X, i, axis=0)))
+        assert_allclose(refits.values[i], slow(X), rtol=1e-10)
+        assert_allclose(refits.squared_norms[i], slow.norm() ** 2, rtol=1e-10)
+    assert_allclose(refits.at_rows, refits.target(X), rtol=1e-10)
+    assert_allclose(refits.squared_norm, refits.target.norm() ** 2, rtol=1e-10)
+
+
 def test_many_columns_take_little_memory():
     X = sample(20, 20_000, seed=37)
     tracemalloc.start()

@@ -61,7 +61,7 @@ class AdaptiveKernelMean(BaseKernelMean):
     target_kind_ : str
         "gaussian", "gaussian sample", "given" or "none", and where a Gaussian was asked for but b = 0 the reason:
         "none: Gram matrix", "none: linear kernel" (f* would be the plain average), "none: no closed form", or
-        "none: scale" (squares of the data overflow or vanish).
+        "none: scale" (squares of the data, in units of the bandwidth, overflow or vanish).
     mean_ : Element
         Atoms plus, where b > 0, the target; atoms of a target come after the rows.
     weights_ : array of shape (n,)
@@ -74,10 +74,10 @@ class AdaptiveKernelMean(BaseKernelMean):
 
     Notes
     -----
-    O(n³) time for one eigendecomposition, then O(n²) for each λ, and seven n x n arrays. The refits of the target cost
-    O(n²·min(n, d)) for the Gaussian kernel; for others O(n²d²), or by samples O(n²d·min(n, d)) and 256·n² values of the
-    kernel, and beyond 300 rows one refit for each of 20 parts of the rows. ``sample_weight`` must be whole numbers:
-    rows are repeated.
+    One eigendecomposition costs O(n³) time, then each λ costs O(n²); it takes seven n x n arrays. The refits of the
+    target cost O(n²·min(n, d)) for the Gaussian kernel, and no d x d array is made. For polynomials they cost
+    O(n²·min(n, d)²). By samples they cost O(n²d·min(n, d)) and 256·n² values of the kernel. Beyond 300 rows there is
+    one refit for each of 20 parts of the rows. ``sample_weight`` must be whole numbers, because rows are repeated.
 
     Examples
     --------

@@ -154,7 +154,7 @@ def gaussian_element(kernel: Kernel, points: Array) -> Element:
 
 def gaussian_target(kernel: Kernel, points: Array) -> TargetRefits:
     """The Gaussian target of the rows, with its refits."""
-    make = partial(gaussian_element, kernel, points)
+    make, fit, rows = partial(gaussian_element, kernel, points), fitted_gaussian, points
     if kernel.gaussian_bandwidth is not None:
         values, squared_norms, inexact = smoothed_refits(points, kernel.gaussian_bandwidth)
         parts = np.arange(len(points))
@@ -163,11 +163,37 @@ def gaussian_target(kernel: Kernel, points: Array) -> TargetRefits:
         parts = _parts(points)
         again = [*range(parts.max() + 1), -1]
         values, squared_norms = np.empty((len(again), len(points))), np.empty(len(again))
+        if points.shape[1] > len(points) and all(term.polynomial_form is not None for _, term in kernel.terms()):
+            rows, fit = _in_the_span(points), partial(_spanned_gaussian, d=points.shape[1])
     for part in again:
-        f = gaussian_element(kernel, points[parts != part])  # part -1 is none: the target of all rows
-        values[part], squared_norms[part] = f.values(points), f.norm() ** 2
+        f = Element(kernel, fit(rows[parts != part]))  # part -1 is none: the target of all rows
+        values[part], squared_norms[part] = f.values(rows), f.norm() ** 2
     at_rows, squared_norm = values[-1], float(squared_norms[-1])
     return TargetRefits(make, at_rows, squared_norm, values[:-1], squared_norms[:-1], parts)
+
+
+def _in_the_span(points: Array) -> Array:
+    """Fewer columns with the same inner products: coordinates in the span of the rows, and one beside it, 0."""
+    return np.column_stack([qr(points.T, mode="r", check_finite=False)[0][: len(points)].T, np.zeros(len(points))])
+
+
+def _spanned_gaussian(rows: Array, d: int) -> Gaussians:
+    """The Gaussian of rows of d columns, from their coordinates in the span, for functions of inner products alone.
+
+    Of the d − r directions beside the span, where Σ is floor·I, they see tr Σ² only: one of variance floor·√(d − r)
+    has the same.
+    """
+    n, r = len(rows), rows.shape[1] - 1
+    centre = rows.mean(axis=0)
+    Y = rows - centre
+    S = Y.T @ Y / n
+    trace = np.trace(S)
+    amount = float(oas_amount(n, d, np.asarray(trace), np.asarray(np.vdot(S, S))))
+    floor = amount * trace / d
+    S *= 1.0 - amount
+    S[np.diag_indices(r)] += floor
+    S[r, r] = floor * np.sqrt(d - r)
+    return Gaussians(np.ones(1), centre[None, :], S[None, :, :])
 
 
 def sampled_element(kernel: Kernel, points: Array) -> Element:

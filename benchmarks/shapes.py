@@ -1,0 +1,74 @@
+"""Shapes of data that estimators find hard, as ratios of one run: tiny fits, and many columns with few rows.
+
+python benchmarks/shapes.py              # tiny fits, many columns, memory
+python benchmarks/shapes.py --sampled    # also the kernels whose target is a sample, which take seconds
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tracemalloc
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+from timing import best_times, report
+
+import muhat as mh
+
+TINY = {
+    "AdaptiveKernelMean": (mh.AdaptiveKernelMean(), 8.0),
+    "SpectralKernelMean": (mh.SpectralKernelMean(), 8.0),
+    "RobustKernelMean": (mh.RobustKernelMean(), 8.0),
+}
+WIDE = {"Gaussian": mh.Gaussian(), "Polynomial(2)": mh.Polynomial(2)}
+SAMPLED = {"Matern": mh.Matern(), "Laplace": mh.Laplace()}
+
+
+def tiny(estimator: mh.means.BaseKernelMean, n: int = 20, d: int = 5) -> float:
+    """Time of a fit to 20 rows over that of ShrunkKernelMean."""
+    X = mh.paper_mixture(d, random_state=0).sample(n, random_state=0)
+    shrunk = mh.ShrunkKernelMean()
+    fit, rival = best_times(lambda: estimator.fit(X), lambda: shrunk.fit(X), repeats=100)
+    return fit / rival
+
+
+def wide(kernel: mh.kernels.Kernel, n: int = 50, d: int = 5000, repeats: int = 3) -> float:
+    """Time of AdaptiveKernelMean over that of SpectralKernelMean, with many columns."""
+    X = np.random.default_rng(0).normal(size=(n, d))
+    adaptive, spectral = mh.AdaptiveKernelMean(kernel), mh.SpectralKernelMean(kernel)
+    fit, rival = best_times(lambda: adaptive.fit(X), lambda: spectral.fit(X), repeats=repeats)
+    return fit / rival
+
+
+def memory(n: int = 50, d: int = 20_000) -> float:
+    """Peak memory of a fit, an evaluation and a norm over that of the rows."""
+    X = np.random.default_rng(0).normal(size=(n, d))
+    tracemalloc.start()
+    mean = mh.AdaptiveKernelMean().fit(X).mean_
+    mean(X)
+    mean.norm()
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return peak / X.nbytes
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sampled", action="store_true", help="also kernels whose target is a sample")
+    sampled = parser.parse_args().sampled
+    met = True
+    with threadpool_limits(1):
+        for name, (estimator, limit) in TINY.items():
+            ratio = tiny(estimator)
+            met &= report(f"{name}().fit / ShrunkKernelMean().fit, 20 x 5", ratio, f"<= {limit:g}", ratio <= limit)
+        for name, kernel in {**WIDE, **(SAMPLED if sampled else {})}.items():
+            ratio = wide(kernel, repeats=1 if name in SAMPLED else 3)
+            met &= report(f"AdaptiveKernelMean({name}) / SpectralKernelMean, 50 x 5000", ratio, "<= 4", ratio <= 4)
+        ratio = memory()
+        met &= report("AdaptiveKernelMean, 50 x 20000: peak memory / rows", ratio, "<= 15", ratio <= 15)
+    return 0 if met else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
