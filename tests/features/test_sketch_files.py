@@ -2,6 +2,7 @@
 
 import json
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -12,6 +13,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.gaussian_process.kernels import RBF
 
 import muhat as mh
+from muhat.features.archive import write_archive
 from muhat.features.fourier import Fourier
 from muhat.features.nystroem import Nystroem
 from muhat.features.sketch import MeanSketch
@@ -46,11 +48,12 @@ def test_names_are_saved(tmp_path):
 
 
 def changed(source, target, **arrays):
+    """A forged file: other contents, and a checksum that is right."""
     with np.load(source) as archive:
-        held = dict(archive)
-    header = json.loads(str(held["header"])) | arrays.pop("header", {})
-    held |= {"header": np.array(json.dumps(header)), **arrays}
-    np.savez(target, **{name: value for name, value in held.items() if value is not None})
+        held = dict(archive) | arrays
+    header = json.loads(str(dict(np.load(source))["header"])) | arrays.get("header", {})
+    del held["header"], header["checksum"]
+    write_archive(target, header["format"], header, {name: value for name, value in held.items() if value is not None})
     return target
 
 
@@ -68,6 +71,11 @@ DAMAGE = {
     "landmarks": {"featureslandmarks_": X[:20]},
     "rows": {"rows": np.zeros((1, 2))},
     "counts": {"counts": np.zeros(1)},
+    "kind of counts": {"counts": np.zeros(50)},
+    "single precision": {"total": np.zeros(20, np.float32)},
+    "no features": {"header": {"features": None}},
+    "settings": {"header": {"settings": {"shell": "rm"}}},
+    "a list": {"header": {"kernel": [1]}},
 }
 
 
@@ -77,6 +85,52 @@ def test_damaged_files_are_refused(case, tmp_path):
     path = changed(tmp_path / "good.npz", tmp_path / "bad.npz", **DAMAGE[case])
     with pytest.raises(ValueError, match=r"bad\.npz is not a sketch"):
         MeanSketch.load(path)
+
+
+def test_every_changed_byte_is_noticed(tmp_path):
+    MeanSketch(Nystroem(mh.Gaussian(1.0), 3, random_state=0).fit(X)).update(X).save(tmp_path / "good.npz")
+    content = (tmp_path / "good.npz").read_bytes()
+    expected = MeanSketch.load(tmp_path / "good.npz").mean_features()
+    refused = []
+    for place in np.random.default_rng(0).choice(len(content), 150, replace=False):
+        damaged = bytearray(content)
+        damaged[place] ^= 1 << int(place % 8)
+        (tmp_path / "bad.npz").write_bytes(damaged)
+        try:  # the archive has bytes that mean nothing, such as times of files
+            assert_array_equal(MeanSketch.load(tmp_path / "bad.npz").mean_features(), expected)
+        except ValueError as error:
+            refused.append(str(error))
+    for length in range(0, len(content), 97):
+        (tmp_path / "bad.npz").write_bytes(content[:length])
+        with pytest.raises(ValueError, match=r"bad\.npz is not a sketch"):
+            MeanSketch.load(tmp_path / "bad.npz")
+    assert len(refused) > 100
+    assert all("bad.npz is not a sketch" in message for message in refused)
+
+
+def test_a_header_that_is_too_deep(tmp_path):
+    np.savez(tmp_path / "deep.npz", header=np.array("[" * 100_000))
+    with pytest.raises(ValueError, match=r"deep\.npz is not a sketch"):
+        MeanSketch.load(tmp_path / "deep.npz")
+
+
+def stored_sketch():
+    """What ``tests/data/sketch.npz`` holds."""
+    rows = np.random.default_rng(0).integers(-8, 9, size=(40, 2)) / 8.0
+    frame = pd.DataFrame(rows, columns=["length", "width"])
+    kernel = 2.0 * mh.Gaussian(1.0) + mh.Matern(0.5, bandwidth=2.0)
+    features = Nystroem(kernel, 4, landmarks=rows[:4]).fit(frame)
+    return MeanSketch(features, second_moment=True, reservoir_size=5, random_state=3).update(frame), rows
+
+
+def test_a_file_of_this_version_can_be_read():
+    """If this fails, the format has changed: give it another number, and say so in the changelog."""
+    loaded, (made, rows) = MeanSketch.load(Path(__file__).parents[1] / "data" / "sketch.npz"), stored_sketch()
+    assert loaded.features.kernel_ == made.features.kernel_
+    assert list(loaded.features.feature_names_in_) == ["length", "width"]
+    assert_array_equal(loaded._kept.rows, made._kept.rows)
+    assert_equal_sketches(loaded, made)
+    assert_allclose(loaded(rows), made(rows), rtol=1e-10)
 
 
 def test_other_files_are_refused(tmp_path):

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
-from zipfile import BadZipFile
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from muhat.elements import Element
+from muhat.features.archive import check_dtypes, read_archive, write_archive
 from muhat.features.base import BaseFeatures
 from muhat.features.fourier import Fourier
 from muhat.features.nystroem import Nystroem
@@ -229,12 +228,7 @@ class MeanSketch:
         if kernel is None:
             raise ValueError(f"{f.kernel_!r} holds more than numbers and cannot be saved; pickle the sketch instead")
         settings = {name: getattr(self, name) for name in ("second_moment", "reservoir_size", "random_state")}
-        header: dict[str, Any] = {
-            "format": _FORMAT,
-            "features": type(f).__name__,
-            "kernel": kernel,
-            "settings": settings,
-        }
+        header: dict[str, Any] = {"features": type(f).__name__, "kernel": kernel, "settings": settings}
         header |= {"n": self.n_, "fingerprint": self._fingerprint, "orthogonal": bool(getattr(f, "orthogonal", False))}
         arrays = {f"features{name}": getattr(f, name) for name in f._arrays}
         arrays |= {"squares": self._sums.squares, "total": self._sums.total, "error": f.approximation_error_}
@@ -243,8 +237,7 @@ class MeanSketch:
             arrays["moment"] = self._sums.moment
         if hasattr(f, "feature_names_in_"):
             arrays["names"] = np.array(f.feature_names_in_, dtype=str)
-        with Path(path).open("wb") as file:
-            np.savez(file, header=np.array(json.dumps(header)), **arrays)
+        write_archive(path, _FORMAT, header, arrays)
 
     @classmethod
     def load(cls, path: str | Path, kernels: Iterable[type[Kernel]] = ()) -> MeanSketch:
@@ -257,17 +250,13 @@ class MeanSketch:
         kernels : classes of kernels, optional
             The file names the class of its kernel. If you wrote that class yourself, pass it: ``kernels=[MyKernel]``.
         """
-        try:
-            with np.load(path, allow_pickle=False) as archive:
-                arrays = {name: archive[name] for name in archive.files}
-            return cls._restored(json.loads(str(arrays.pop("header"))), arrays, kernels)
-        except (ValueError, KeyError, TypeError, AttributeError, EOFError, BadZipFile) as error:
-            raise ValueError(f"{path} is not a sketch that MeanSketch.save of this version wrote: {error}") from error
+        known = tuple(kernels)
+        what = "a sketch that MeanSketch.save of this version wrote"
+        return read_archive(path, _FORMAT, what, lambda header, arrays: cls._restored(header, arrays, known))
 
     @classmethod
     def _restored(cls, header: dict[str, Any], arrays: dict[str, Any], kernels: Iterable[type[Kernel]]) -> MeanSketch:
-        if header["format"] != _FORMAT:
-            raise ValueError(f"its format is {header['format']!r} and must be {_FORMAT!r}")
+        check_dtypes(arrays, total="f8", squares="f8", error="f8", rows="f8", keys="u8", counts="i8", limit="u8")
         kernel = decode_kernel(header["kernel"], kernels)
         features: Any
         if header["features"] == "Nystroem":
@@ -279,6 +268,7 @@ class MeanSketch:
             features = Fourier(kernel, 2 * f, header["orthogonal"])
             features.n_features_in_, features._n_features_out = d, 2 * f
         features.kernel_ = kernel
+        check_dtypes(arrays, **{f"features{name}": "f8" for name in features._arrays})
         for name in features._arrays:
             setattr(features, name, arrays[f"features{name}"])
         features.approximation_error_ = float(arrays["error"])

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Iterable
 from dataclasses import fields
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 
+from muhat.features.archive import read_archive, write_archive
 from muhat.features.sketch import MeanSketch
 from muhat.kernels.base import Kernel
 from muhat.kernels.encoding import decode_kernel, encode_kernel
@@ -34,10 +32,7 @@ def save_monitor(monitor: DriftMonitor, path: str | Path) -> None:
     monitor : DriftMonitor
     path : str or Path
     """
-    header, arrays = _header(monitor), _arrays(monitor)
-    header["checksum"] = _checksum(header, arrays)
-    with Path(path).open("wb") as file:
-        np.savez(file, header=np.array(json.dumps(header)), **arrays)
+    write_archive(path, _FORMAT, _header(monitor), _arrays(monitor))
 
 
 def load_monitor(path: str | Path, kernels: Iterable[type[Kernel]] = ()) -> DriftMonitor:
@@ -48,36 +43,8 @@ def load_monitor(path: str | Path, kernels: Iterable[type[Kernel]] = ()) -> Drif
     path : str or Path
     kernels : classes of kernels, optional
     """
-    try:
-        with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
-        header = json.loads(str(arrays.pop("header")))
-        if header["format"] != _FORMAT:
-            raise ValueError(f"its format is {header['format']!r}, and this version reads {_FORMAT!r}")
-        if header.pop("checksum") != _checksum(header, arrays):
-            raise ValueError("its contents do not match their checksum")
-        return _restored(header, arrays, tuple(kernels))
-    except OSError as error:
-        if isinstance(error, FileNotFoundError | PermissionError | IsADirectoryError):
-            raise
-        raise ValueError(_damaged(path, error)) from error
-    except (ValueError, KeyError, TypeError, AttributeError, EOFError, BadZipFile) as error:
-        raise ValueError(_damaged(path, error)) from error
-
-
-def _damaged(path: str | Path, error: Exception) -> str:
-    return (
-        f"{path} is not a monitor that this version of DriftMonitor.save wrote, or it is damaged ({error}); fit a "
-        f"monitor again, and save it"
-    )
-
-
-def _checksum(header: dict[str, Any], arrays: dict[str, Any]) -> str:
-    digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
-    for name in sorted(arrays):
-        array = np.ascontiguousarray(arrays[name])
-        digest.update(f"{name} {array.dtype.str} {array.shape} ".encode() + array.tobytes())
-    return digest.hexdigest()
+    known, what = tuple(kernels), "a monitor that DriftMonitor.save of this version wrote"
+    return read_archive(path, _FORMAT, what, lambda header, arrays: _restored(header, arrays, known))
 
 
 def _header(monitor: DriftMonitor) -> dict[str, Any]:
@@ -89,7 +56,6 @@ def _header(monitor: DriftMonitor) -> dict[str, Any]:
     settings["random_state"] = int(seed) if isinstance(seed, int | np.integer) else None
     result = monitor.result_
     return {
-        "format": _FORMAT,
         "settings": settings,
         "kernel": None if monitor.kernel is None else [_encoded(kernel) for kernel in _listed(monitor.kernel)],
         "kernels": [_encoded(kernel) for kernel in monitor.kernels_],

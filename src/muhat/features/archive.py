@@ -1,0 +1,80 @@
+"""Numbers and text in a file: an ``.npz`` with a checksum over all of it, and no pickle."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+Restored = TypeVar("Restored")
+
+Header = dict[str, Any]
+
+Arrays = dict[str, Any]
+
+
+def write_archive(path: str | Path, kind: str, header: Header, arrays: Arrays) -> None:
+    """Write a header of names and numbers, and arrays.
+
+    Parameters
+    ----------
+    path : str or Path
+    kind : str
+        What the file holds and in which version, such as "muhat.MeanSketch.2".
+    header : dict
+        What JSON can hold.
+    arrays : dict of arrays
+    """
+    header = {"format": kind} | header
+    header["checksum"] = _checksum(header, arrays)
+    with Path(path).open("wb") as file:
+        np.savez(file, header=np.array(json.dumps(header)), **arrays)
+
+
+def read_archive(path: str | Path, kind: str, what: str, restore: Callable[[Header, Arrays], Restored]) -> Restored:
+    """What ``restore`` makes of the header and the arrays of a file, or a ValueError that names the file.
+
+    Parameters
+    ----------
+    path : str or Path
+    kind : str
+        The format that the file must have.
+    what : str
+        For the message: "a sketch that MeanSketch.save wrote".
+    restore : function of the header and the arrays
+    """
+    try:
+        with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as archive:
+            arrays = {name: np.asarray(archive[name]) for name in archive.files}
+        header = json.loads(str(arrays.pop("header")))
+        if header["format"] != kind:
+            raise ValueError(f"its format is {header['format']!r}, and this version reads {kind!r}")
+        if header.pop("checksum") != _checksum(header, arrays):
+            raise ValueError("its contents do not match their checksum")
+        return restore(header, arrays)
+    except Exception as error:  # a damaged file can fail in any way, and all of them mean the same
+        if isinstance(error, OSError) and error.filename is not None:
+            raise  # not there, or not readable: the error names the file
+        reason = str(error) or type(error).__name__
+        raise ValueError(f"{path} is not {what}, or it is damaged ({reason}); make it again, and save it") from error
+
+
+def check_dtypes(arrays: Arrays, **dtypes: str) -> None:
+    """Raise a ValueError unless each array that is named is there and holds numbers of the given type."""
+    for name, dtype in dtypes.items():
+        if name not in arrays:
+            raise ValueError(f"{name} is missing")
+        if arrays[name].dtype != np.dtype(dtype):
+            raise ValueError(f"{name} holds {arrays[name].dtype} and must hold {np.dtype(dtype)}")
+
+
+def _checksum(header: Header, arrays: Arrays) -> str:
+    digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name])
+        digest.update(f"{name} {array.dtype.str} {array.shape} ".encode() + array.tobytes())
+    return digest.hexdigest()
