@@ -49,11 +49,11 @@ def sample(n: int, d: int = D) -> tuple[np.ndarray, mh.Gaussian]:
 @contextmanager
 def numpy_tiles() -> Iterator[None]:
     """Leave numba out, installed or not."""
-    compiled, gram.COMPILED = gram.COMPILED, sys.maxsize
+    limit, gram.COMPILED = gram.COMPILED, sys.maxsize
     try:
         yield
     finally:
-        gram.COMPILED = compiled
+        gram.COMPILED = limit
 
 
 # Jobs that a process of its own runs for n rows.
@@ -174,16 +174,16 @@ def tiles(full: bool, n: int = 10_000) -> bool:
         if keops is not None:
             assert abs(keops() / rivals[0]() - 1) < 1e-10
             rivals.append(keops)
-        by_numpy, compiled, whole, *others = best_times(ours_by_numpy, ours, *rivals)
+        by_numpy, by_numba, whole, *others = best_times(ours_by_numpy, ours, *rivals)
         what = f"rbf_kernel(X).sum() / ShrunkKernelMean.fit, n = {n:,}, d = {d}"
         met &= report(f"{what}: numpy tiles", whole / by_numpy, ">= 5", whole / by_numpy >= 5)
         if compiled.gaussian_sums() is None:
             print("numba is missing (pip install 'muhat[fast]'): compiled tiles not measured")
             continue
-        met &= report(f"{what}: compiled", whole / compiled, ">= 12", whole / compiled >= 12)
-        report(f"numpy tiles / compiled, d = {d}", by_numpy / compiled, "none", True)
+        met &= report(f"{what}: compiled", whole / by_numba, ">= 12", whole / by_numba >= 12)
+        report(f"numpy tiles / compiled, d = {d}", by_numpy / by_numba, "none", True)
         for other in others:
-            met &= report("PyKeOps' LazyTensor / compiled, d = 10", other / compiled, ">= 6", other / compiled >= 6)
+            met &= report("PyKeOps' LazyTensor / compiled, d = 10", other / by_numba, ">= 6", other / by_numba >= 6)
     if full:
         met &= bounded("numpy-tiles", 100_000, 500)
         met &= bounded("tiles", 100_000, 500)
