@@ -2,6 +2,7 @@
 
 import numpy as np
 import oracles
+import pandas as pd
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
@@ -269,3 +270,23 @@ def test_paper_mixture_in_the_mean():
     noise = np.concatenate([P.covariances for P in draws])
     error = noise.std(axis=0) / np.sqrt(len(noise))
     assert (np.abs(noise.mean(axis=0) - 14.2 * np.eye(5)) <= 4.5 * error).all()
+
+
+def test_elements_remember_the_names_of_columns():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(20, 3)), columns=["a", "b", "c"])
+    mixed = table[["c", "a", "b"]]
+    mean = mh.ShrunkKernelMean().fit(table).mean_
+    features = mh.Nystroem(mh.Gaussian(1.0), 5, random_state=0).fit(table)
+    sketched = mh.MeanSketch(features).update(table).mean_element()
+    adaptive = mh.AdaptiveKernelMean().fit(table).mean_
+    for f in (mean, 2 * mean - mean, mh.embed(mh.Gaussian(1.0), table), sketched, adaptive):
+        assert f.feature_names == ("a", "b", "c")
+        assert_array_equal(f(mixed), f(table))
+        assert_array_equal(f(table.to_numpy()), f(table))
+        with pytest.raises(ValueError, match=r"X has the columns \['a', 'b', 'd'\] and must have \['a', 'b', 'c'\]"):
+            f(table.rename(columns={"c": "d"}))
+    other = mh.embed(mh.Gaussian(1.0), mixed)
+    with pytest.raises(ValueError, match=r"elements have the columns .* with the same columns in one order"):
+        mh.embed(mh.Gaussian(1.0), table).distance(other)
+    assert mh.embed(mh.Gaussian(1.0), table.to_numpy()).inner(other) > 0

@@ -14,7 +14,7 @@ from muhat.kernels.base import Kernel, Measure, check_kernel
 from muhat.linalg import gram
 from muhat.measures import Atoms, FactoredGaussian, Gaussians
 from muhat.types import Array
-from muhat.validation import check_weights
+from muhat.validation import check_weights, column_names, in_column_order
 
 
 def check_element(name: str, element: Any, kernel: Kernel, n_features: int | None = None, or_else: str = "") -> None:
@@ -45,6 +45,8 @@ class Element:
         Without "median": call ``kernel.resolve(X)`` first.
     *measures : Atoms or GaussianMixture
         Summed.
+    feature_names : sequence of str, optional
+        Names of the columns. Data frames are then put in this order, and refused if they have other columns.
 
     Examples
     --------
@@ -60,7 +62,7 @@ class Element:
 
     __array_ufunc__ = None  # so that np.float64(2.0) * f reaches __rmul__
 
-    def __init__(self, kernel: Kernel, *measures: Measure) -> None:
+    def __init__(self, kernel: Kernel, *measures: Measure, feature_names: Any = None) -> None:
         check_kernel("kernel", kernel)
         if not measures:
             raise ValueError("an element needs at least one measure; see muhat.embed")
@@ -69,6 +71,7 @@ class Element:
             raise ValueError(f"the measures have {sorted(widths)} dimensions; pass measures with the same columns")
         self.kernel = kernel
         self.measures = _collected(measures)
+        self.feature_names = None if feature_names is None else tuple(map(str, feature_names))
 
     @property
     def n_features(self) -> int:
@@ -77,7 +80,7 @@ class Element:
 
     def __call__(self, X: Any) -> Array:
         """Values of the element, as a function, at the rows of X: an array of shape (n,)."""
-        return self.values(self.kernel.points(X, self.n_features))
+        return self.values(self.kernel.points(in_column_order(X, self.feature_names), self.n_features))
 
     def values(self, points: Array) -> Array:
         """Values at rows that were checked before."""
@@ -115,7 +118,8 @@ class Element:
         if not isinstance(other, Element):
             return NotImplemented
         self._check_same_space(other)
-        return Element(self.kernel, *self.measures, *other.measures)
+        names = other.feature_names if self.feature_names is None else self.feature_names
+        return Element(self.kernel, *self.measures, *other.measures, feature_names=names)
 
     def __radd__(self, other: Any) -> Element:
         return self if other == 0 else NotImplemented  # sum() starts at 0
@@ -131,7 +135,8 @@ class Element:
             return NotImplemented
         if not np.isfinite(factor):
             raise ValueError(f"an element can only be multiplied by a finite number, not {factor!r}")
-        return Element(self.kernel, *(measure.scaled(float(factor)) for measure in self.measures))
+        scaled = (measure.scaled(float(factor)) for measure in self.measures)
+        return Element(self.kernel, *scaled, feature_names=self.feature_names)
 
     __rmul__ = __mul__
 
@@ -150,11 +155,17 @@ class Element:
             )
         if self.kernel != other.kernel:
             raise ValueError(
-                f"the elements are in two spaces, {self.kernel!r} and {other.kernel!r}. Resolve the kernel once, "
-                f"on the pooled data, and use it for both: kernel = kernel.resolve(np.vstack([X, Y]))"
+                f"the elements are in two spaces, {self.kernel.exact_repr()} and {other.kernel.exact_repr()}. "
+                f"Resolve the kernel once, on the pooled data, and use it for both: "
+                f"kernel = kernel.resolve(np.vstack([X, Y]))"
             )
         if self.n_features != other.n_features:
             raise ValueError(f"elements have {self.n_features} and {other.n_features} dimensions; use the same columns")
+        if None not in (self.feature_names, other.feature_names) and self.feature_names != other.feature_names:
+            raise ValueError(
+                f"elements have the columns {self.feature_names} and {other.feature_names}; fit both to tables "
+                f"with the same columns in one order, Y[X.columns]"
+            )
 
     def __repr__(self) -> str:
         space = _counted(self.n_features, "dimension")
@@ -249,4 +260,4 @@ def embed(kernel: Kernel, P: Any, weights: Any = None) -> Element:
         uniform = np.full(len(points), 1.0 / len(points))
         measure = Atoms.trusted(points, uniform if weights is None else check_weights("weights", weights, len(points)))
     resolved = kernel.resolve(measure.points) if isinstance(measure, Atoms) else kernel
-    return Element(resolved, measure)
+    return Element(resolved, measure, feature_names=column_names(P))

@@ -8,6 +8,7 @@ grid, and nobody else who holds the old kernel notices.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import Field, fields, replace
 from typing import Any, ClassVar, Self
 
@@ -32,6 +33,41 @@ class Value:
     """Base of frozen dataclasses that scikit-learn can read as nested parameters."""
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "__repr__" not in vars(cls):
+            cls.__repr__ = Value.__repr__  # type: ignore[method-assign]  # or a dataclass would make its own
+
+    def __new__(cls, *values: Any, **params: Any) -> Self:
+        """Refuse parameters that do not exist, with a word on those that do."""
+        known = list(getattr(cls, "__dataclass_fields__", params))
+        for name, value in params.items():
+            if name not in known:
+                raise TypeError(f"{cls.__name__} has no parameter {name!r}; it has {known}{cls.remedy(name, value)}")
+        return super().__new__(cls)
+
+    @classmethod
+    def remedy(cls, name: str, value: Any) -> str:
+        """What to pass in place of a parameter that other libraries have; for messages."""
+        return ""
+
+    def __repr__(self) -> str:
+        """Parameters with six digits; equality sees all of them, and so does :meth:`exact_repr`."""
+        return self._written(lambda value: f"{value:.6g}" if len(repr(value)) > len("-1.23456e-00") else repr(value))
+
+    def exact_repr(self) -> str:
+        """The parameters with all digits."""
+        return self._written(repr) if type(self).__repr__ is Value.__repr__ else repr(self)
+
+    def _written(self, number: Callable[[float], str]) -> str:
+        def text(value: Any) -> str:
+            if isinstance(value, Value) and type(value).__repr__ is Value.__repr__:
+                return value._written(number)
+            return number(float(value)) if isinstance(value, float) else repr(value)
+
+        params = ", ".join(f"{name}={text(value)}" for name, value in self.get_params(deep=False).items())
+        return f"{type(self).__name__}({params})"
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters by name; those of nested values as ``outer__inner``."""

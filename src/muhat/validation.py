@@ -88,6 +88,22 @@ def check_rows(
         raise kind(message.format(name=name, reason=reason)) from error
 
 
+def column_names(X: Any) -> list[str] | None:
+    """The names of the columns of a table, where all of them are text."""
+    names = list(getattr(X, "columns", ()))
+    return names if names and all(isinstance(name, str) for name in names) else None
+
+
+def in_column_order(X: Any, names: Any) -> Any:
+    """A table with its columns in the order of ``names``, or a ValueError; anything without names as it is."""
+    found = column_names(X)
+    if names is None or found is None or found == list(names):
+        return X
+    if sorted(found) != sorted(names):
+        raise ValueError(f"X has the columns {found} and must have {list(names)}; rename them, or fit to these columns")
+    return X[list(names)]
+
+
 def _check_kind(name: str, X: Any) -> None:
     """Refuse what numpy would take for numbers, or for a table: dates, masked entries, the name of a file."""
     if isinstance(X, str | PathLike):

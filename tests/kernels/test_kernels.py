@@ -219,3 +219,44 @@ def test_a_function_of_two_rows_is_refused_with_the_remedy():
 def test_what_is_no_kernel(thing):
     with pytest.raises(ValueError, match=r"is not a kernel; use an object such as muhat\.Gaussian\(\)"):
         mh.as_kernel(thing)
+
+
+def test_reprs_have_few_digits_and_equality_has_all():
+    kernel = mh.Gaussian(1.23456789012345)
+    assert repr(kernel) == "Gaussian(bandwidth=1.23457)"
+    assert repr(2.0 * kernel + mh.Matern(1.5, 0.1)) == (
+        "Sum(left=Scaled(factor=2.0, kernel=Gaussian(bandwidth=1.23457)), right=Matern(nu=1.5, bandwidth=0.1))"
+    )
+    assert kernel.exact_repr() == "Gaussian(bandwidth=1.23456789012345)"
+    other = mh.Gaussian(1.23456789012346)
+    assert kernel != other
+    with pytest.raises(ValueError, match=r"1\.23456789012345\) and Gaussian\(bandwidth=1\.23456789012346\)"):
+        mh.embed(kernel, [[0.0]]).inner(mh.embed(other, [[0.0]]))
+
+
+def test_parameters_of_other_libraries_lead_on():
+    with pytest.raises(TypeError, match=r"Gaussian has no parameter 'gamma'; it has \['bandwidth'\]; .*\(2 \* gamma\)"):
+        mh.Gaussian(gamma=0.5)
+    with pytest.raises(TypeError, match=r"no parameter 'length_scale'; .* pass the length as bandwidth="):
+        mh.Matern(length_scale=1.0)
+    with pytest.raises(TypeError, match=r"Polynomial has no parameter 'gamma'; it has \['degree', 'constant'\]$"):
+        mh.Polynomial(gamma=1.0)
+    gamma = 0.7
+    assert_allclose(mh.Gaussian((2 * gamma) ** -0.5)([[0.0]], [[1.0]]), np.exp(-gamma), rtol=1e-12)
+
+
+def test_a_function_that_is_not_a_kernel_is_refused():
+    X = np.random.default_rng(0).normal(size=(300, 2))
+
+    def distance(A, B):
+        return np.abs(A[:, None] - B).sum(axis=2)
+
+    def lopsided(A, B):
+        return A[:, :1] + 2.0 * B[:, 0]
+
+    for function, reason in ((distance, "not positive semi-definite"), (lopsided, "not symmetric")):
+        for estimator in (mh.KernelMean, mh.ShrunkKernelMean, mh.SpectralKernelMean):
+            with pytest.raises(ValueError, match=f"is not a kernel on these rows: .*{reason}"):
+                estimator(mh.as_kernel(function)).fit(X)
+    with pytest.raises(ValueError, match="is not positive semi-definite"):
+        mh.KernelPCA(kernel="precomputed").fit(distance(X, X))

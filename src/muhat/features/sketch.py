@@ -144,7 +144,8 @@ class MeanSketch:
                 f"mean_features(), or Nystroem features"
             )
         weights = self.features._map @ self.mean_features(lam, scale)
-        return Element(self.features.kernel_, Atoms.trusted(self.features.landmarks_, weights))
+        names = getattr(self.features, "feature_names_in_", None)
+        return Element(self.features.kernel_, Atoms.trusted(self.features.landmarks_, weights), feature_names=names)
 
     def __call__(self, X: Any, lam: Lam = 0.0, scale: Scale = 1.0) -> Array:
         """Values of the mean, as a function, at the rows of X: an array of shape (n,)."""

@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from muhat.kernels.base import Kernel
 from muhat.types import Array
-from muhat.validation import check_rows
+from muhat.validation import check_gram, check_rows
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -86,6 +86,10 @@ def _are_indices(X: Any) -> bool:
     return isinstance(X, np.ndarray) and X.dtype.kind == "i" and X.ndim == 2 and X.shape[1] == 1
 
 
+MAX_ROWS_TO_CHECK = 200
+"""A function is checked to be a kernel on this many rows of the data at most, evenly spaced."""
+
+
 _ROWWISE = "wrap a function of two rows with sklearn.metrics.pairwise.pairwise_kernels"
 
 
@@ -111,6 +115,18 @@ class FromFunction(Kernel):
 
     def diagonal(self, X: Array) -> Array:
         return np.array([self.evaluate(row, row)[0, 0] for row in X[:, None, :]])
+
+    def resolve(self, X: Any, sample_weight: Array | None = None) -> Kernel:
+        """This kernel, or a ValueError where its matrix on some rows of X shows that it is not a kernel."""
+        rows = self.points(X)
+        some = rows[:: -(-len(rows) // MAX_ROWS_TO_CHECK)]
+        K = self.evaluate(some, some)
+        if np.isfinite(K).all():  # the caller that sums the values reports others
+            try:
+                check_gram(K, name="k(X, X)")
+            except ValueError as error:
+                raise ValueError(f"{self!r} is not a kernel on these rows: {error}") from error
+        return self
 
 
 @dataclass(frozen=True)

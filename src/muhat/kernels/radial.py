@@ -27,6 +27,10 @@ _FARTHEST = 1e100
 """Distances are cut here, so that powers of them are numbers."""
 
 
+_OTHER_NAMES = ("sigma", "scale", "length_scale", "lengthscale", "width", "ell")
+"""What other libraries call a bandwidth."""
+
+
 class Radial(Kernel):
     r"""A kernel of a distance, k(x, y) = profile(‖x − y‖ / s), with s = ``bandwidth``.
 
@@ -84,6 +88,10 @@ class Radial(Kernel):
         -------
         array of the same shape
         """
+
+    @classmethod
+    def remedy(cls, name: str, value: Any) -> str:
+        return "; pass the length as bandwidth=" if name in _OTHER_NAMES else ""
 
     @property
     def width(self) -> float:
@@ -193,6 +201,12 @@ class Gaussian(Radial):
         if exponents is None:
             return self.evaluate(X, Y)
         return np.exp(exponents, out=exponents)
+
+    @classmethod
+    def remedy(cls, name: str, value: Any) -> str:
+        if name != "gamma":
+            return super().remedy(name, value)
+        return "; for k(x, y) = exp(−γ‖x − y‖²) pass bandwidth=(2 * gamma) ** -0.5"
 
     @property
     def gaussian_bandwidth(self) -> float:

@@ -161,7 +161,8 @@ class BaseKernelMean(ValueParametersMixin, BaseEstimator):
     @cached_property
     def mean_(self) -> Element:
         """The estimate, an element of the space of ``kernel_``."""
-        atoms = Element(self.kernel_, Atoms.trusted(self._points, self.weights_))
+        names = getattr(self, "feature_names_in_", None)
+        atoms = Element(self.kernel_, Atoms.trusted(self._points, self.weights_), feature_names=names)
         pull = self._pull()
         return atoms if pull is None else atoms + pull
 

@@ -160,7 +160,7 @@ class KernelPCA(
             K = gram.dense(self.kernel_, rows, arrays=2 if self.covariance is None else 5)
         else:
             check_precomputed(self.kernel)
-            K = check_gram(rows, name="X", definite=False)
+            K = check_gram(rows, name="X")
             self.kernel_ = Precomputed(K)
             self._points = self.kernel_.training_points()
         self.mean_weights_, self.mean_recipe_ = fitted_weights(self.mean, K, sample_weights["mean"])
