@@ -170,3 +170,27 @@ def test_median_of_many_rows(metric, name):
 def test_rows_are_ordered_by_all_columns(name):
     X = large_data()[name]
     assert_array_equal(X[_lexicographic_order(X)], X[np.lexsort(X.T[::-1])])
+
+
+@pytest.mark.parametrize("far", [1e150, 1e200, 1e300])
+@pytest.mark.parametrize("width", [2, 6])
+@pytest.mark.parametrize("scale", [1e-3, 1.0])
+def test_a_row_far_away_does_not_blur_the_others(far, width, scale):
+    X, Y = sample(12, width, seed=1), sample(9, width, seed=2)
+    A, B = np.vstack([X, np.full((1, width), far)]), np.vstack([np.full((1, width), -far), Y])
+    for left, right, expected in ((A, A, squared_distances(X, X, scale)), (A, B, squared_distances(X, Y, scale))):
+        found = squared_distances(left, right, scale)[:12, -len(expected[0]) :]
+        found = found if left is not right else squared_distances(A, A, scale)[:12, :12]
+        assert_allclose(found, expected, rtol=1e-10)
+    D = squared_distances(A, A, scale)
+    assert_array_equal(D, D.T)
+    assert_array_equal(np.diag(D), 0.0)
+    assert (D[-1, :-1] > 1e290).all()
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_the_median_of_ordinary_rows_with_a_row_far_away(metric):
+    X = sample(30, 3, seed=1)
+    A = np.vstack([np.full((1, 3), 1e300), X])
+    assert_allclose(median_distance(A, metric), np.median(pdist(X, metric)), rtol=0.1)
+    assert_allclose(mh.KernelMean(mh.Gaussian(1.0)).fit(A).mean_(X), mh.Gaussian(1.0)(X).sum(axis=1) / 31, rtol=1e-12)

@@ -22,6 +22,10 @@ EXPANDABLE = 40.0
 """Half squared norms, in units of the scale, up to which ‖x − y‖² may be expanded: exp(−½‖x − y‖²) keeps 1e-13."""
 
 
+_FAR = 1e140
+"""Rows farther apart than this, in units of the scale, do not share a unit in which all squares are numbers."""
+
+
 _DIRECT_WIDTH = 4
 
 
@@ -48,6 +52,7 @@ def squared_distances(X: Array, Y: Array, scale: float = 1.0) -> Array:
     The expanded form |x|² + |y|² − 2xᵀy runs at the speed of a matrix product but loses the digits of rows that
     lie close together far from the origin; such pairs are computed again from their differences.
     """
+    given = X, Y
     same = X is Y
     centre = X.mean(axis=0)
     A = X - centre
@@ -64,7 +69,20 @@ def squared_distances(X: Array, Y: Array, scale: float = 1.0) -> Array:
     with np.errstate(over="ignore"):
         distances *= unit / scale
         distances *= unit / scale  # not by the square, which may be infinite where a distance is 0
+    if spread > _FAR * scale:
+        _measure_near_rows_again(distances, *given, scale)
     return distances
+
+
+def _measure_near_rows_again(distances: Array, X: Array, Y: Array, scale: float) -> None:
+    """Distances between ordinary rows, which vanish in the unit of rows that are so far away."""
+    origin = np.median(X, axis=0)
+    with np.errstate(over="ignore"):
+        near_x, near_y = ((np.abs(rows - origin) <= _FAR * scale).all(axis=1) for rows in (X, Y))
+    if near_x.any() and near_y.any() and not (near_x.all() and near_y.all()):
+        A = X[near_x]
+        B = A if X is Y else Y[near_y]
+        distances[np.ix_(near_x, near_y)] = squared_distances(A, B, scale)
 
 
 def _expanded(X: Array, Y: Array, A: Array, B: Array) -> Array:
@@ -125,8 +143,7 @@ def median_distance(X: Array, metric: Metric, sample_weight: Array | None = None
     ``sample_weight`` counts repetitions of rows.
     """
     X, weights = _thinned(X, sample_weight)
-    unit = power_of_two_near(float(np.abs(X - X[0]).max()))
-    distances = pdist(X / unit, "sqeuclidean" if metric == "euclidean" else metric)
+    unit, distances = _pair_distances(X, "sqeuclidean" if metric == "euclidean" else metric)
     multiplicity = None
     if weights is not None:
         i, j = np.triu_indices(len(X), 1)
@@ -134,6 +151,18 @@ def median_distance(X: Array, metric: Metric, sample_weight: Array | None = None
         multiplicity = np.append(weights[i] * weights[j], (weights * (weights - 1)).clip(0).sum() / 2)
     median = _positive_median(distances, multiplicity)
     return unit * float(np.sqrt(median) if metric == "euclidean" else median)
+
+
+def _pair_distances(X: Array, metric: str) -> tuple[float, Array]:
+    """A unit, and the distances of all pairs in it; that of ordinary rows where a few are so far that others vanish."""
+    unit = power_of_two_near(float(np.abs(X - X[0]).max()))
+    distances = pdist(X / unit, metric)
+    if np.median(distances) > 0:
+        return unit, distances
+    with np.errstate(over="ignore"):
+        ordinary = np.median(np.abs(X - np.median(X, axis=0)).max(axis=1))
+        own = power_of_two_near(float(ordinary)) if ordinary > 0 else unit
+        return own, pdist(X / own, metric)
 
 
 def _thinned(X: Array, weights: Array | None) -> tuple[Array, Array | None]:
