@@ -39,19 +39,6 @@ class Value:
         if "__repr__" not in vars(cls):
             cls.__repr__ = Value.__repr__  # type: ignore[method-assign]  # or a dataclass would make its own
 
-    def __new__(cls, *values: Any, **params: Any) -> Self:
-        """Refuse parameters that do not exist, with a word on those that do."""
-        known = list(getattr(cls, "__dataclass_fields__", params))
-        for name, value in params.items():
-            if name not in known:
-                raise TypeError(f"{cls.__name__} has no parameter {name!r}; it has {known}{cls.remedy(name, value)}")
-        return super().__new__(cls)
-
-    @classmethod
-    def remedy(cls, name: str, value: Any) -> str:
-        """What to pass in place of a parameter that other libraries have; for messages."""
-        return ""
-
     def __repr__(self) -> str:
         """Parameters with six digits; equality sees all of them, and so does :meth:`exact_repr`."""
         return self._written(lambda value: f"{value:.6g}" if len(repr(value)) > len("-1.23456e-00") else repr(value))

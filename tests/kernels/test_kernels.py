@@ -235,12 +235,10 @@ def test_reprs_have_few_digits_and_equality_has_all():
 
 
 def test_parameters_of_other_libraries_lead_on():
-    with pytest.raises(TypeError, match=r"Gaussian has no parameter 'gamma'; it has \['bandwidth'\]; .*\(2 \* gamma\)"):
+    with pytest.raises(TypeError, match=r"Gaussian has no parameter 'gamma'; .*bandwidth=\(2 \* gamma\)"):
         mh.Gaussian(gamma=0.5)
-    with pytest.raises(TypeError, match=r"no parameter 'length_scale'; .* pass the length as bandwidth="):
+    with pytest.raises(TypeError, match=r"no parameter 'length_scale'; pass the length as bandwidth="):
         mh.Matern(length_scale=1.0)
-    with pytest.raises(TypeError, match=r"Polynomial has no parameter 'gamma'; it has \['degree', 'constant'\]$"):
-        mh.Polynomial(gamma=1.0)
     gamma = 0.7
     assert_allclose(mh.Gaussian((2 * gamma) ** -0.5)([[0.0]], [[1.0]]), np.exp(-gamma), rtol=1e-12)
 

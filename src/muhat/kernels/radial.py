@@ -27,8 +27,9 @@ _FARTHEST = 1e100
 """Distances are cut here, so that powers of them are numbers."""
 
 
-_OTHER_NAMES = ("sigma", "scale", "length_scale", "lengthscale", "width", "ell")
-"""What other libraries call a bandwidth."""
+_REMEDIES = dict.fromkeys(("sigma", "scale", "length_scale", "lengthscale"), "pass the length as bandwidth=")
+_REMEDIES["gamma"] = "for k(x, y) = exp(−γ‖x − y‖²) pass Gaussian(bandwidth=(2 * gamma) ** -0.5)"
+"""What to pass in place of the parameters that other libraries have."""
 
 
 class Radial(Kernel):
@@ -71,6 +72,12 @@ class Radial(Kernel):
     bandwidth: float | Literal["median"]
     metric: ClassVar[Metric] = "euclidean"
 
+    def __new__(cls, *values: Any, **params: Any) -> Self:
+        """Refuse the names that other libraries have for a bandwidth, and say what to pass."""
+        for name in params.keys() & _REMEDIES.keys() - getattr(cls, "__dataclass_fields__", {}).keys():
+            raise TypeError(f"{cls.__name__} has no parameter {name!r}; {_REMEDIES[name]}")
+        return super().__new__(cls)
+
     def __post_init__(self) -> None:
         if not (isinstance(self.bandwidth, str) and self.bandwidth == "median"):
             check_number("bandwidth", self.bandwidth, low=0, open_low=True, or_else='"median"')
@@ -88,10 +95,6 @@ class Radial(Kernel):
         -------
         array of the same shape
         """
-
-    @classmethod
-    def remedy(cls, name: str, value: Any) -> str:
-        return "; pass the length as bandwidth=" if name in _OTHER_NAMES else ""
 
     @property
     def width(self) -> float:
@@ -201,12 +204,6 @@ class Gaussian(Radial):
         if exponents is None:
             return self.evaluate(X, Y)
         return np.exp(exponents, out=exponents)
-
-    @classmethod
-    def remedy(cls, name: str, value: Any) -> str:
-        if name != "gamma":
-            return super().remedy(name, value)
-        return "; for k(x, y) = exp(−γ‖x − y‖²) pass bandwidth=(2 * gamma) ** -0.5"
 
     @property
     def gaussian_bandwidth(self) -> float:

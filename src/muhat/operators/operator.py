@@ -12,7 +12,6 @@ from scipy.linalg import eigh, svd
 from muhat.elements import Element
 from muhat.kernels.base import Kernel
 from muhat.linalg import gram
-from muhat.linalg.gram import above_rounding
 from muhat.measures import Atoms
 from muhat.types import Array
 from muhat.validation import check_count
@@ -141,7 +140,7 @@ class CovarianceOperator:
         k = check_count("n_components", n_components)
         x_basis, y_basis = self._basis(self.x, self.mean_x), self._basis(self.y, self.mean_y)
         P, values, Rt = svd((y_basis.roots.T * self.weights) @ x_basis.roots, full_matrices=False)
-        k = min(k, int(np.count_nonzero(above_rounding(values, len(self.x)))))
+        k = min(k, int(np.count_nonzero(gram.above_rounding(values, len(self.x)))))
         left = [_centred_combination(self.mean_y, self.y, y_basis.coefficients @ P[:, j]) for j in range(k)]
         right = [_centred_combination(self.mean_x, self.x, x_basis.coefficients @ Rt[j]) for j in range(k)]
         return SingularSystem(values[:k], left, right)
@@ -159,7 +158,7 @@ class CovarianceOperator:
 
     def _basis(self, points: Array, mean: Element) -> _Basis:
         g, U = eigh(_centred_gram(points, mean).T, driver="evd", overwrite_a=True, check_finite=False)
-        kept = above_rounding(g, len(g))
+        kept = gram.above_rounding(g, len(g))
         return _Basis(U[:, kept] * np.sqrt(g[kept]), U[:, kept] / np.sqrt(g[kept]))
 
     def __repr__(self) -> str:
