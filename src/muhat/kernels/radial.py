@@ -205,9 +205,7 @@ class Gaussian(Radial):
             return self.evaluate(X, Y)
         return np.exp(exponents, out=exponents)
 
-    @property
-    def gaussian_bandwidth(self) -> float:
-        return self.width
+    gaussian_bandwidth = Radial.width
 
     def sample_frequencies(self, width: int, count: int, rng: np.random.Generator) -> Array:
         """Standard normal."""

@@ -143,7 +143,11 @@ def median_distance(X: Array, metric: Metric, sample_weight: Array | None = None
     ``sample_weight`` counts repetitions of rows.
     """
     X, weights = _thinned(X, sample_weight)
-    unit, distances = _pair_distances(X, "sqeuclidean" if metric == "euclidean" else metric)
+    unit, kind = power_of_two_near(float(np.abs(X - X[0]).max())), "sqeuclidean" if metric == "euclidean" else metric
+    distances = pdist(X / unit, kind)
+    if np.median(distances) == 0:
+        unit = _ordinary_unit(X, unit)
+        distances = pdist(X / unit, kind)
     multiplicity = None
     if weights is not None:
         i, j = np.triu_indices(len(X), 1)
@@ -153,16 +157,10 @@ def median_distance(X: Array, metric: Metric, sample_weight: Array | None = None
     return unit * float(np.sqrt(median) if metric == "euclidean" else median)
 
 
-def _pair_distances(X: Array, metric: str) -> tuple[float, Array]:
-    """A unit, and the distances of all pairs in it; that of ordinary rows where a few are so far that others vanish."""
-    unit = power_of_two_near(float(np.abs(X - X[0]).max()))
-    distances = pdist(X / unit, metric)
-    if np.median(distances) > 0:
-        return unit, distances
-    with np.errstate(over="ignore"):
-        ordinary = np.median(np.abs(X - np.median(X, axis=0)).max(axis=1))
-        own = power_of_two_near(float(ordinary)) if ordinary > 0 else unit
-        return own, pdist(X / own, metric)
+def _ordinary_unit(X: Array, unit: float) -> float:
+    """A unit of ordinary rows, where a few are so far away that the distances of the others vanish in theirs."""
+    ordinary = np.median(np.abs(X - np.median(X, axis=0)).max(axis=1))
+    return power_of_two_near(float(ordinary)) if ordinary > 0 else unit
 
 
 def _thinned(X: Array, weights: Array | None) -> tuple[Array, Array | None]:
