@@ -1,6 +1,7 @@
 """``muhat compare`` on twenty awkward pairs of tables, beside the tests that people use.
 
     python benchmarks/tables.py            the twenty pairs: what each test says
+    python benchmarks/tables.py level      small pairs that do not differ, drawn again and again: false alarms of compare
     python benchmarks/tables.py timings    200,000 x 12 rows, digits, and a CSV file of 1 GB
 
 The tables are made from scikit-learn's data. Ten pairs differ and ten do not. Each line has the p-value of ``compare``,
@@ -210,6 +211,25 @@ def pairs():
         print(f"{test}: {hits} of 10 changes found, {alarms} of 10 false alarms")
 
 
+SMALL = (
+    "nothing: colour",
+    "nothing: 10 % missing in both",
+    "nothing: an index column",
+    "nothing: dates",
+    "nothing: species",
+)
+
+
+def level(repetitions):
+    """Print how often ``compare`` finds a difference where there is none."""
+    for name in SMALL:
+        alarms = 0
+        for seed in range(repetitions):
+            with tempfile.TemporaryDirectory() as folder:
+                alarms += by_compare(*PAIRS[name][1](np.random.default_rng([8, seed])), folder)["differs"]
+        print(f"{name}: {alarms} false alarms in {repetitions} draws at level {LEVEL:g}", flush=True)
+
+
 def findings(said):
     """What the command names."""
     columns = [column["name"] for column in said["columns"] if column["differs"]]
@@ -255,10 +275,13 @@ def large_file():
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", nargs="?", choices=("pairs", "timings"), default="pairs")
+    parser.add_argument("what", nargs="?", choices=("pairs", "level", "timings"), default="pairs")
+    parser.add_argument("--repetitions", type=int, default=40, help="draws of each pair for the level; default 40")
     parser.add_argument("--no-large", action="store_true", help="leave out the file of 1 GB")
     options = parser.parse_args()
     if options.what == "pairs":
         pairs()
+    elif options.what == "level":
+        level(options.repetitions)
     else:
         timings(not options.no_large)

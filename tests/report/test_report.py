@@ -71,6 +71,24 @@ def page(results, sections, tmp_path_factory):
     return write_report(tmp_path_factory.mktemp("report"), results, sections)
 
 
+def test_findings_come_first_and_claims_last(page, sections, results):
+    text = page.read_text(encoding="utf-8")
+    summary = text.index('<ul class="summary">')
+    assert text.index('class="tally"') < summary < text.index('<section id="figure1"') < text.index('id="claims"')
+    assert text.index('<section id="table2"') < text.index('class="claims"')
+    assert text[summary : text.index("</ul>", summary)].count("<li>") == len(sections)
+    assert "These are the counts of a quick run; a full run has other counts" in text
+    full = render({**results, "meta": {**results["meta"], "quick": False}}, sections)
+    assert "These are the counts of a full run; a quick run has other counts" in full
+
+
+def test_wide_tables_are_folded(results, sections):
+    wide = Table("Wide", [f"c{j}" for j in range(9)], [list(range(9))])
+    text = render(results, {**sections, "table2": Section([], [], [wide], [])})
+    assert text.count('<details class="wide"><summary') == 1
+    assert '<details class="wide">' not in render(results, sections)
+
+
 class Tags(HTMLParser):
     """Start tags with their attributes, in order."""
 
@@ -147,7 +165,7 @@ def test_ids_are_unique_and_every_link_has_its_target(page, tags):
 
 def test_headings_are_in_order_and_landmarks_are_there(tags):
     names = [tag for tag, _ in tags]
-    assert [name for name in names if re.fullmatch("h[1-6]", name)] == ["h1", *["h2"] * 7]
+    assert [name for name in names if re.fullmatch("h[1-6]", name)] == ["h1", *["h2"] * 8]
     for landmark in ("header", "nav", "main", "footer"):
         assert names.count(landmark) == 1
 
