@@ -1,7 +1,7 @@
 """``muhat compare`` on twenty awkward pairs of tables, beside the tests that people use.
 
     python benchmarks/tables.py            the twenty pairs: what each test says
-    python benchmarks/tables.py level      small pairs that do not differ, drawn again and again: false alarms of compare
+    python benchmarks/tables.py level      small pairs that do not differ, drawn again and again: false alarms
     python benchmarks/tables.py timings    200,000 x 12 rows, digits, and a CSV file of 1 GB
 
 The tables are made from scikit-learn's data. Ten pairs differ and ten do not. Each line has the p-value of ``compare``,
