@@ -91,10 +91,6 @@ class Element:
             return gram.product(self.kernel, points, measure.points, measure.weights)
         return measure.weights @ self.kernel.gaussian_expectations(measure, _unweighted(points))
 
-    def copy(self) -> Element:
-        """The same element: elements never change."""
-        return self
-
     def inner(self, other: Element) -> float:
         """Inner product with an element of the same space."""
         self._check_same_space(other)

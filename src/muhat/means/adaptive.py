@@ -34,9 +34,10 @@ class AdaptiveKernelMean(BaseKernelMean):
     the OAS covariance Σ of the rows. λ lies in [0, inf] and (a, b) in [0, 1]². The plain average (λ = 0, a = 1, b = 0),
     simple shrinkage (λ = 0, b = 0), flexible shrinkage (a = 1, b = 0) and the two combined (b = 0) are special cases.
 
-    They minimise an estimate of the risk, :math:`\|f\|^2 - 2\,\mathrm{mean}_i f_{-i}(x_i)`: the norm is known, and for
-    the rest row i leaves the data, the span *and the target*, which is refitted without it: taken as fixed it would be
-    trusted too much. For each λ this is a quadratic in (a, b), minimised on the square exactly.
+    They minimise an estimate of the loss, :math:`\|f\|^2 - 2\,\mathrm{mean}_i f_{-i}(x_i)`. Here ‖f‖² is known. The
+    inner product is estimated by leaving out row i, from the data, the span and the fit of the target. If the target
+    were held fixed, leave-one-out would trust it too much. For each λ this is a quadratic in (a, b), and its minimum on
+    the square is exact.
 
     Parameters
     ----------
@@ -70,7 +71,7 @@ class AdaptiveKernelMean(BaseKernelMean):
         See :class:`KernelMean`. The score is that of other estimators, with the norms of the refits too.
     loo_path_ : ScorePath
         The leave-one-out score over λ, at the best (a, b) for each, both limits left out; ``lam_`` need not be at its
-        lowest point, for the risk is estimated otherwise.
+        lowest point, because the risk is estimated in another way.
 
     Notes
     -----

@@ -45,7 +45,7 @@ def means_of_gram(K: Array, counts: Array | None = None) -> tuple[float, float, 
 
 
 class KernelMean(SketchedMeanMixin, BaseKernelMean):
-    r"""The plain average :math:`\hat\mu = \frac1n \sum_i k(x_i, \cdot)` (KME), which everybody uses.
+    r"""The plain average :math:`\hat\mu = \frac1n \sum_i k(x_i, \cdot)` (KME), the usual estimate.
 
     Parameters
     ----------

@@ -93,7 +93,13 @@ def given_target(target: Element, kernel: Kernel, points: Array) -> TargetRefits
     check_element("target", target, kernel, points.shape[1], or_else='"gaussian", None or ')
     at_rows, squared_norm = target.values(points), target.norm() ** 2
     parts = np.zeros(len(points), dtype=int)
-    return TargetRefits(target.copy, at_rows, squared_norm, at_rows[None, :], np.array([squared_norm]), parts)
+    return TargetRefits(
+        partial(_given_element, target), at_rows, squared_norm, at_rows[None, :], np.array([squared_norm]), parts
+    )
+
+
+def _given_element(target: Element) -> Element:
+    return target
 
 
 def gaussian_kind(kernel: Kernel, points: Array) -> TargetKind:
