@@ -25,6 +25,7 @@ from muhat.bags.whitening import (
 from muhat.features.base import BaseFeatures
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.radial import Gaussian
+from muhat.linalg.resources import one_blas_thread
 from muhat.parameters import ValueParametersMixin
 from muhat.types import Array, RandomState
 from muhat.validation import check_number, check_rng
@@ -193,17 +194,19 @@ class GroupAnomalyDetector(OutlierMixin, ValueParametersMixin, BaseEstimator):
         parts = [light_moments(features, subset(data, np.flatnonzero(folds == fold))) for fold in range(FOLDS)]
         sizes = size_grid(int(data.sizes.max()))
         cuts = cut_means(features, data, sizes, rng)
-        pool = fit_pool(check_noise(together(parts, folds, range(FOLDS))), data.sizes, ridge)
-        calibration = np.empty(cuts.shape[:2])  # (sizes, bags)
-        for fold in range(FOLDS):
-            others = [each for each in range(FOLDS) if each != fold]
-            moments = check_noise(together(parts, folds, others))
-            surprise = Surprise(fit_pool(moments, data.sizes[folds != fold], ridge), sizes, ridge)
-            out = folds == fold
-            for kind, size in enumerate(sizes):
-                calibration[kind, out] = surprise(cuts[kind, out], np.minimum(data.sizes[out], size), kind)
+        with one_blas_thread():  # many small decompositions, for which threads cost more than they give
+            pool = fit_pool(check_noise(together(parts, folds, range(FOLDS))), data.sizes, ridge)
+            calibration = np.empty(cuts.shape[:2])  # (sizes, bags)
+            for fold in range(FOLDS):
+                others = [each for each in range(FOLDS) if each != fold]
+                moments = check_noise(together(parts, folds, others))
+                others_surprise = Surprise(fit_pool(moments, data.sizes[folds != fold], ridge), sizes, ridge)
+                out = folds == fold
+                for kind, size in enumerate(sizes):
+                    calibration[kind, out] = others_surprise(cuts[kind, out], np.minimum(data.sizes[out], size), kind)
+            surprise = Surprise(pool, sizes, ridge)
         self.kernel_, self.sizes_ = features.kernel_, sizes
-        self._features, self._surprise = features, Surprise(pool, sizes, ridge)
+        self._features, self._surprise = features, surprise
         self._calibration = [calibrating(calibration[kind], data.sizes, size) for kind, size in enumerate(sizes)]
         return self
 
