@@ -206,7 +206,7 @@ def test_shapes(case, shape):
 )
 @every_mean
 def test_any_scale_is_finite_or_a_clear_error(case, kernel, exponent):
-    estimator, refusal, rows = clone(case.estimator).set_params(kernel=kernel), None, 10.0**exponent * draw(1)
+    estimator, refusal, rows = case.with_kernel(kernel), None, 10.0**exponent * draw(1)
     if (
         hasattr(estimator, "threshold")
         and estimator.threshold != "auto"

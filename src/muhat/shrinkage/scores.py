@@ -49,6 +49,9 @@ TIE = 1e-13
 _NODES = 16
 
 
+_NEAR = 1e-3  # of log λ: where rounding cannot hide the minimum from the slopes
+
+
 _ZOOMS = 4  # each narrows a bracket to a sixteenth: to 3e-5 of log λ
 
 
@@ -267,7 +270,7 @@ class SpectralScore(ABC):
             logs = np.linspace(low, high, len(GRID))
             best = logs[np.argmin(self.inside(np.exp(logs)))]
             low, high = max(low, best - logs[1] + logs[0]), min(high, best + logs[1] - logs[0])
-        polished = _rising_zeros(self._slopes, low, high)
+        polished = _rising_zeros(self._slopes, best - _NEAR, best + _NEAR)
         return polished if len(polished) else np.array([best])
 
     def _slopes(self, log_lams: Array) -> Array:
