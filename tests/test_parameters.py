@@ -53,6 +53,7 @@ def test_unknown_parameters(params, message):
         mh.SpectralKernelMean().set_params(**params)
 
 
+@pytest.mark.filterwarnings("ignore:scores of different kernels")
 def test_grid_over_kernels_and_bandwidths():
     kernels = [mh.Gaussian(1.0), mh.Laplace(2.0)]
     search = GridSearchCV(mh.ShrunkKernelMean(), {"kernel": kernels}, cv=FOLDS).fit(X)

@@ -94,7 +94,7 @@ def test_bad_options(options, message):
 def test_what_has_no_bands():
     with pytest.raises(ValueError, match="X has 2 columns and the mean 3"):
         BandsDisplay.from_estimator(mh.KernelMean(KERNEL).fit(X), X[:, :2])
-    with pytest.raises(ValueError, match="Gram matrix is no function"):
+    with pytest.raises(ValueError, match="Gram matrix is not a function"):
         BandsDisplay.from_estimator(mh.KernelMean("precomputed").fit(KERNEL(X)), KERNEL(X))
     with pytest.raises(NotFittedError):
         BandsDisplay.from_estimator(mh.KernelMean(), X)
