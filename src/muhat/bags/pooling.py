@@ -48,6 +48,8 @@ def estimate_between(means: Array, sizes: NDArray[np.number], within: Array) -> 
 class Pool:
     r"""The prior N(μ̄, B) of the mean of a bag, with noise W/n, in the coordinates in which both are diagonal.
 
+    Its posterior mean is Efron and Morris's rule with operators in place of numbers: :math:`B(B + W/n)^{-1}`.
+
     ``into`` maps a centred mean to coordinates u, in which :math:`W_\rho` is the identity and B is diag(r), r the
     ``ratios``; ``back`` is its inverse. All is in units such that tr W = 1: ``unit`` is the length of that.
     """

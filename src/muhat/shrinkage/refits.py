@@ -1,8 +1,8 @@
-"""Leave-one-out refits of a filtered mean, without refitting where a formula saves it.
+r"""Leave-one-out refits: what a mean would be without each row. Theorem 3 for simple shrinkage, and every filter.
 
-For the mean :math:`\\mu^{(-i)}` estimated without row i, at the same λ, two averages hold everything that a
-leave-one-out score needs: cross, the mean of :math:`\\langle\\phi(x_i), \\mu^{(-i)}\rangle`, and square, the mean of
-:math:`\\|\\mu^{(-i)}\\|^2`. The score of c times the estimate is ϱ − 2c·cross + c²·square.
+For the mean :math:`\mu^{(-i)}` estimated without row i, at the same λ, two averages hold everything that a
+leave-one-out score needs: cross, the mean of :math:`\langle\phi(x_i), \mu^{(-i)}\rangle`, and square, the mean of
+:math:`\|\mu^{(-i)}\|^2`. The score of c times the estimate is ϱ − 2c·cross + c²·square.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Kernel means from features alone: n, Zᵀ1 and ZᵀZ in place of the Gram matrix ZZᵀ."""
+"""Scores of shrinkage and the search for λ: leave-one-out by deletion, and the score of Theorem 4."""
 
 from __future__ import annotations
 
