@@ -106,7 +106,7 @@ class Gaussians:
 
     def plus(self, other: Gaussians) -> Gaussians:
         """The sum; measures on the same components stay on those components."""
-        if self.means is other.means and self.covariances is other.covariances:
+        if np.array_equal(self.means, other.means) and np.array_equal(self.covariances, other.covariances):
             return Gaussians(self.weights + other.weights, self.means, self.covariances)
         pairs = zip(self._arrays(), other._arrays(), strict=True)
         return Gaussians(*(np.concatenate(pair) for pair in pairs))
