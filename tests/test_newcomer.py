@@ -98,7 +98,7 @@ MISTAKES = [
     ("a target elsewhere", fit(X, mh.ShrunkKernelMean, target=TARGET), ValueError, r"kernel = kernel\.resolve\(X\)"),
     ("a target elsewhere, adaptive", fit(X, mh.AdaptiveKernelMean, target=TARGET), ValueError, r"kernel\.resolve\(X\)"),
     ("an array for an element", lambda: mh.embed(mh.Linear(), X).distance(Y), ValueError, r"muhat\.embed\(kernel, X\)"),
-    ("an estimator for an element", lambda: TARGET.distance(mh.KernelMean()), ValueError, "take the mean_ of a fitted"),
+    ("an estimator for an element", lambda: TARGET.distance(mh.KernelMean()), ValueError, "use the mean_ of a fitted"),
     ("features as a number", fit(X, features=100), ValueError, r"such as muhat\.Nystroem\(n_components=100\)"),
     (
         "too many rows for flexible",
@@ -126,9 +126,19 @@ def test_the_message_names_the_remedy(call, error, remedy):
 
 ESTIMATORS = [thing for thing in map(vars(mh).get, mh.__all__) if inspect.isclass(thing) and hasattr(thing, "fit")]
 every_estimator = pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda estimator: estimator.__name__)
-OF_BAGS = (mh.DistributionKernel, mh.OneClassSupportMeasureMachine)
-SUPERVISED = (mh.SupportMeasureClassifier, mh.SupportMeasureRegressor)
-SMALL = {mh.MatchedGaussianMixture: {"n_components": 2, "n_init": 1}, mh.Nystroem: {"n_components": 5}}
+OF_BAGS = (
+    mh.BagPrior,
+    mh.BagScaler,
+    mh.DistributionKernel,
+    mh.GroupAnomalyDetector,
+    mh.OneClassSupportMeasureMachine,
+)
+SUPERVISED = (mh.DistributionRidge, mh.SupportMeasureClassifier, mh.SupportMeasureRegressor)
+SMALL = {
+    mh.DriftMonitor: {"run_length": 50, "n_simulations": 100},
+    mh.MatchedGaussianMixture: {"n_components": 2, "n_init": 1},
+    mh.Nystroem: {"n_components": 5},
+}
 
 
 def fitted(estimator, **parameters):
@@ -157,7 +167,10 @@ def test_every_fitted_name_leads_on_to_fit(estimator):
 )
 def test_a_kernel_that_is_none(estimator, kernel):
     taken = [name for name in ("kernel", "kernel_x") if name in inspect.signature(estimator).parameters]
+    parameters = inspect.signature(estimator).parameters
     for name in taken:
+        if kernel is None and parameters[name].default is None:  # a default of its own
+            continue
         with pytest.raises(ValueError, match=rf"{name}=[\s\S]*Gaussian\(\)") as caught:
             fitted(estimator, **{name: kernel})
         if issubclass(estimator, mh.KernelMean.__base__ | mh.KernelPCA | mh.Nystroem.__base__):

@@ -212,5 +212,5 @@ def test_without_a_folder_for_compiled_code(monkeypatch):
         return original(*arguments, **options)
 
     monkeypatch.setattr(numba, "njit", njit)
-    increment = compiled._compiled(lambda x: x + 1.0, (numba.float64,))
+    increment = compiled.compile_loop(lambda x: x + 1.0, (numba.float64,))
     assert (increment(1.0), asked) == (2.0, [True, False])

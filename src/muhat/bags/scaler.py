@@ -10,9 +10,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from muhat.bags.data import check_bags
 from muhat.types import Array
+from muhat.validation import FittedNamesMixin
 
 
-class BagScaler(TransformerMixin, BaseEstimator):
+class BagScaler(FittedNamesMixin, TransformerMixin, BaseEstimator):
     """Standardise the columns of bags: mean 0 and variance 1 over all rows of the bags of fit.
 
     scikit-learn's ``StandardScaler`` on the pooled rows, for pipelines whose samples are bags.
