@@ -283,7 +283,8 @@ def prepared_monitors(null: Callable, run_length: int, references: int, windows:
         X = draw(1000)
         median = mh.Gaussian().resolve(X).bandwidth
         kernel = [mh.Gaussian(median * factor) for factor in bandwidths] or None
-        monitors.append(mh.DriftMonitor(run_length, kernel=kernel, windows=windows or None, random_state=k).fit(X))
+        fitting = tuple(window for window in windows if window <= run_length // 2)
+        monitors.append(mh.DriftMonitor(run_length, kernel=kernel, windows=fitting or None, random_state=k).fit(X))
     return monitors
 
 

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import svd
 
+from muhat.linalg.singular import thin_svd
 from muhat.types import Array
 
 LAMBDAS = 10.0 ** np.arange(-9.0, 3.1, 0.25)
@@ -78,7 +78,7 @@ class WeightedRidge:
         centre, intercept = precision @ Z / total, float(precision @ y / total)
         root = np.sqrt(precision)
         target = root * (y - intercept)
-        U, singular, axes = svd(root[:, None] * (Z - centre), full_matrices=False, check_finite=False)
+        U, singular, axes = thin_svd(root[:, None] * (Z - centre))
         squares = singular**2
         unit = squares.sum() if squares.sum() > 0 else 1.0
         lams = LAMBDAS * unit

@@ -7,11 +7,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.linalg import eigh, svd
+from scipy.linalg import eigh
 
 from muhat.linalg import gram
 from muhat.linalg.distances import power_of_two_near
 from muhat.linalg.resources import check_memory
+from muhat.linalg.singular import thin_svd
 from muhat.types import Array
 
 
@@ -128,7 +129,7 @@ def low_rank_spectrum(L: Array, counts: Array | None = None, residual_trace: flo
     diagonal = np.einsum("ij,ij->i", L, L)
     unit = power_of_two_near(float(np.average(diagonal, weights=counts)))
     root = np.ones(len(L)) if counts is None else np.sqrt(counts)
-    U, singular, _ = svd(root[:, None] * L, full_matrices=False, overwrite_a=True, check_finite=False)
+    U, singular, _ = thin_svd(root[:, None] * L)
     eigenvalues = (singular[::-1] / np.sqrt(unit)) ** 2
     eigenvalues = np.where(gram.above_rounding(eigenvalues, len(L)), eigenvalues, 0.0)
     eigenvectors, left_out = np.ascontiguousarray(U[:, ::-1]), residual_trace / unit / len(L)
