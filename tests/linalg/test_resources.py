@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from muhat.linalg import resources
 from muhat.linalg.resources import check_memory, free_memory, memory_budget, one_blas_thread
 
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="memory of a process is limited this way on Linux")
@@ -104,7 +105,8 @@ def blas_threads():
 
 
 @pytest.fixture
-def two_threads():
+def two_threads(monkeypatch):
+    monkeypatch.setattr(resources, "_controller", None)  # another test may have loaded one more BLAS since
     np.ones((2, 2)) @ np.ones((2, 2))
     with threadpool_limits(2, user_api="blas"):
         if blas_threads() != {2}:
