@@ -57,6 +57,7 @@ def test_events_are_standardised_by_the_background_and_rotated_to_its_axes(event
     assert not made.original
 
 
+@pytest.mark.slow
 def test_the_recipe_gives_the_events_of_the_published_run(data_folder, tmp_path):
     ours = load_bags("hep", data=data_folder)
     names = [str(name) for name in ours.feature_names]

@@ -77,6 +77,7 @@ def test_cuts_are_means_of_rows_without_replacement():
     assert isinstance(data, Bags)
 
 
+@pytest.mark.slow
 def test_false_alarms_are_level_in_size(detector):
     test = normal_bags(1200, 1)
     sizes = np.array([len(bag) for bag in test])

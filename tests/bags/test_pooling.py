@@ -75,6 +75,7 @@ def finite_loss(n, of, **told):
     return losses[0] / losses[1]
 
 
+@pytest.mark.slow
 def test_a_population_that_is_almost_seen_is_left_alone_when_told():
     blind, told = finite_loss(15, 20), finite_loss(15, 20, population=20)
     assert blind > 1.2  # shrunk as if the rest of the population were unknown
@@ -147,6 +148,7 @@ def relative_loss(centres, sizes, **options):
     return losses[0] / losses[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("scale", "bound"), [(3.0, 0.97), (20.0, 1.001)])
 @pytest.mark.parametrize("n", [3, 8])
 def test_bags_with_little_in_common_lose_nothing(scale, bound, n):

@@ -82,6 +82,7 @@ def test_the_noise_by_size_is_found():
     assert SizeNoise.of(rng.normal(size=4000), sizes, np.ones(4000)).excess <= 0.3
 
 
+@pytest.mark.slow
 def test_it_beats_plain_means_on_uneven_sizes():
     rng = np.random.default_rng(0)
     y = rng.uniform(4, 8, size=600)
@@ -93,6 +94,7 @@ def test_it_beats_plain_means_on_uneven_sizes():
     assert np.mean((pooled - truth) ** 2) < 0.9 * np.mean((plain - truth) ** 2)
 
 
+@pytest.mark.slow
 def test_intervals_hold_and_small_bags_have_wide_ones():
     (train, y), (test, truth) = spread_bags(200, high=200), spread_bags(400, seed=1, high=200)
     mean, std = mh.DistributionRidge(random_state=0).fit(train, y).predict(test, return_std=True)

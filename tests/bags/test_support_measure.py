@@ -116,6 +116,7 @@ def counted_search(grid, kernel, memory=None, **options):
     return Counting.values, search.cv_results_
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [{}, {"mean": mh.ShrunkKernelMean()}, {"whiten": True}, {"pool": True}], ids=str)
 @pytest.mark.parametrize("bandwidth", ["median", 2.0])
 def test_a_search_with_memory_computes_each_gram_matrix_once(bandwidth, options, tmp_path):

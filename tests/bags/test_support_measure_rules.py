@@ -147,6 +147,7 @@ def test_input_is_not_changed_nor_kept(name):
         assert_array_equal(got, expected)
 
 
+@pytest.mark.slow
 @every_estimator
 def test_read_only_single_precision_and_other_layouts(name):
     bags, y = labelled_bags()

@@ -103,6 +103,7 @@ def test_the_seed_alone_decides(tmp_path, capsys):
     assert outs[0] == outs[1] != outs[2]
 
 
+@pytest.mark.slow
 def test_all_rows_count_and_no_row_is_left_out(tmp_path, capsys):
     """Extremes of the file, not of the sample; categories, dates and gaps."""
     rng = np.random.default_rng(0)

@@ -100,6 +100,7 @@ def test_lines_are_counted_where_rows_have_one_each(tmp_path):
         assert (table.place, table.first) == ("row", 1)
 
 
+@pytest.mark.slow
 def test_many_columns(tmp_path):
     cells = 13_000
     rows = np.arange(3 * cells).reshape(3, cells) % 1000 / 7

@@ -150,6 +150,7 @@ def test_bands_of_the_plain_mean_are_t_intervals():
     assert_array_equal(bands.points, Z)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "estimator",
     [

@@ -181,6 +181,7 @@ def half_constant(rng, n):
     return np.column_stack([np.ones(n), rng.integers(0, 2, size=n)])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("draw", [gaussian, tied, heavy, half_constant])
 @pytest.mark.parametrize(("n", "m"), [(4, 4), (8, 30)])
 def test_level_of_the_default_test(draw, n, m):
@@ -193,6 +194,7 @@ def test_level_of_the_default_test(draw, n, m):
         assert np.count_nonzero(pvalues <= 0.5) >= stats.binom.ppf(0.0001, 300, 0.5)
 
 
+@pytest.mark.slow
 def test_strata_keep_the_level_where_they_differ():
     """Two centres with other means and other shares of X: within centres nothing differs."""
 
@@ -383,6 +385,7 @@ def test_bins_of_features(change, monkeypatch):
     assert (result.pvalue == 0.01) == (change(1.0) > 1)
 
 
+@pytest.mark.slow
 def test_level_with_bins(monkeypatch):
     monkeypatch.setattr("muhat.inference.two_sample.MAX_EXACT_ROWS", 10)
     monkeypatch.setattr(large_samples, "BINS", 12)
@@ -447,6 +450,7 @@ def test_dependences_are_the_slow_formulas(kind, n):
     assert_allclose(found["distance covariance of columns"].statistics, columns, atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("draw", [gaussian, tied, heavy])
 @pytest.mark.parametrize("n", [4, 20])
 def test_level_of_the_default_test_of_independence(draw, n):
@@ -472,6 +476,7 @@ def test_words_say_what_depends(change, words):
     assert "no dependence found" in repr(mh.hsic_test(x, e, random_state=0))
 
 
+@pytest.mark.slow
 def test_strata_of_pairs_keep_the_level():
     """Both sides differ between two centres, and are independent within."""
 

@@ -43,6 +43,7 @@ def in_the_plane(seed):
 # ---------------------------------------------------------------- Gaussian mixtures
 
 
+@pytest.mark.slow
 @every_pair
 @every_closed_form
 def test_expect_against_monte_carlo(name, pair):

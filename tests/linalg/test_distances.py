@@ -156,6 +156,7 @@ def large_data():
     }
 
 
+@pytest.mark.slow
 @every_metric
 @pytest.mark.parametrize("name", large_data())
 def test_median_of_many_rows(metric, name):

@@ -226,6 +226,7 @@ def test_other_types_are_summed_in_float64(dtype):
             assert_allclose(gram.quadratic_form(kernel, lazy, np.ones(60), block=16), K.sum(), rtol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", [mh.Gaussian(20.0), mh.Linear(), mh.Polynomial(3)], ids=repr)
 def test_a_file_is_never_in_memory_as_a_whole(kernel, tmp_path):
     X = mapped(tmp_path, sample(2000, 300).astype(np.float32))

@@ -155,6 +155,7 @@ RIVALS = [
 ]
 
 
+@pytest.mark.slow
 @every_curved_kernel
 @every_data_set
 def test_the_risk_is_never_above_those_of_special_cases(name, data):

@@ -57,6 +57,7 @@ def test_exact_risk(theta):
     assert exact < 5 * v / n
 
 
+@pytest.mark.slow
 @every_theta
 def test_the_estimator_has_that_risk(theta):
     n, v, rng = 4, 1.5, np.random.default_rng(4)
@@ -91,6 +92,7 @@ def test_risk_lies_between_its_limits(d, n, v, length):
     assert_allclose(james_stein_risk(theta, v, n), d * V, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_positive_part_is_never_worse_about_a_target():
     rng, theta, target = np.random.default_rng(2), np.full(6, 0.4), np.full(6, 0.1)
     samples = theta + rng.standard_normal((3000, 3, 6))
@@ -161,6 +163,7 @@ def test_oracle_shrinkage(name, with_target):
     assert abs(estimate - risk) <= 4 * error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("with_target", [False, True])
 @pytest.mark.parametrize("name", CLOSED_FORM)
 def test_any_shrinkage_up_to_twice_the_oracle_improves(name, with_target):

@@ -129,6 +129,7 @@ def test_memory_does_not_grow_with_the_stream(monitor):
     assert sizes[1] <= sizes[0] + 100
 
 
+@pytest.mark.slow
 def test_the_promise_in_small():
     """The mean run length over references, within five standard errors; run lengths vary as geometric ones do."""
     runs = []
@@ -143,6 +144,7 @@ def test_the_promise_in_small():
     assert 0.7 < np.std(runs) / np.mean(runs) < 1.4
 
 
+@pytest.mark.slow
 def test_blocks_of_rows_that_depend_on_each_other():
     """An autoregressive stream: calibrated as independent rows it alarms too soon, in blocks it does not."""
 
@@ -213,6 +215,7 @@ def test_a_sketch_is_a_reference():
     assert_array_equal(other._reference.cross(QUIET), monitor._reference.cross(QUIET))
 
 
+@pytest.mark.slow
 def test_a_large_reference_is_sampled_for_the_simulations():
     big = np.random.default_rng(0).normal(size=(3000, 2))
     for block_length in (1, 5):

@@ -88,6 +88,7 @@ def test_weights_are_the_projection_of_the_mean_on_the_landmarks():
     assert_allclose(quick.weights_, expected, rtol=1e-7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["uniform", "k-means++", "pivoted"])
 @pytest.mark.parametrize("alone", [False, True])
 def test_the_error_is_within_its_bound_and_falls(how, alone):
@@ -111,6 +112,7 @@ def test_systems_of_the_operator_in_features():
     assert_allclose(alone.eigen_system(4).values, expected, rtol=1e-8)
 
 
+@pytest.mark.slow
 def test_no_array_of_rows_times_rows():
     X, Y = pairs(20_000)
     tracemalloc.start()
