@@ -303,6 +303,8 @@ def our_delays(
 
 
 def shown(delays: NDArray) -> str:
+    if not len(delays):
+        return "all alarmed before the change"
     return f"{delays.mean():6.1f} ± {delays.std() / np.sqrt(len(delays)):4.1f}"
 
 
