@@ -18,7 +18,7 @@ test: $(VENV)/.test
 
 # Laws, golden cases and messages, for people who edit: no process is started.
 quick: $(VENV)/.test
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile -m "not slow" tests
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal -m "not slow" tests
 
 # A random sample of small changes of the code, and whether the tests notice them. Takes long: name rooms by ROOMS=...
 mutants: $(VENV)/.test
@@ -34,7 +34,7 @@ oldest:
 	$(PYTHON) -m venv --without-pip $(VENV)-oldest
 	$(PYTHON) tests/oldest_versions.py > $(VENV)-oldest/constraints.txt
 	$(PYTHON) -m pip --python $(VENV)-oldest/bin/python install -q pip -c $(VENV)-oldest/constraints.txt -e '.[test]'
-	OPENBLAS_NUM_THREADS=1 $(VENV)-oldest/bin/python -m pytest -n auto --dist loadfile -m "not slow" tests
+	OPENBLAS_NUM_THREADS=1 $(VENV)-oldest/bin/python -m pytest -n auto --dist worksteal -m "not slow" tests
 
 reproduce: $(VENV)/.reproduce
 	$(BIN)/muhat reproduce --quick --out report
