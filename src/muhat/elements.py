@@ -12,6 +12,7 @@ import numpy as np
 
 from muhat.kernels.base import Kernel, Measure, check_kernel
 from muhat.linalg import gram
+from muhat.linalg.resources import one_blas_thread
 from muhat.measures import Atoms, FactoredGaussian, Gaussians
 from muhat.types import Array
 from muhat.validation import check_weights, column_names, in_column_order
@@ -82,6 +83,7 @@ class Element:
         """Values of the element, as a function, at the rows of X: an array of shape (n,)."""
         return self.values(self.kernel.points(in_column_order(X, self.feature_names), self.n_features))
 
+    @one_blas_thread()
     def values(self, points: Array) -> Array:
         """Values at rows that were checked before."""
         return np.sum([self._integral(points, measure) for measure in self.measures], axis=0)
@@ -91,6 +93,7 @@ class Element:
             return gram.product(self.kernel, points, measure.points, measure.weights)
         return measure.weights @ self.kernel.gaussian_expectations(measure, _unweighted(points))
 
+    @one_blas_thread()
     def inner(self, other: Element) -> float:
         """Inner product with an element of the same space."""
         self._check_same_space(other)

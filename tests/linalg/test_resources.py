@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+import runpy
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -151,3 +153,10 @@ def test_many_users():
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(work, range(100)))
     assert blas_threads() == {2}
+
+
+@pytest.mark.slow
+def test_the_number_of_threads_changes_no_bit():
+    script = Path(__file__).parents[1] / "attacks" / "threads.py"
+    digests_of_a_process = runpy.run_path(str(script))["digests_of_a_process"]
+    assert digests_of_a_process(1) == digests_of_a_process(2)

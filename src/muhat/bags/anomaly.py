@@ -167,6 +167,7 @@ class GroupAnomalyDetector(OutlierMixin, ValueParametersMixin, BaseEstimator):
         self.ridge = ridge
         self.random_state = random_state
 
+    @one_blas_thread()
     def fit(self, bags: Any, y: Any = None) -> Self:
         """Learn from normal bags; a few odd ones among them do little harm.
 
@@ -194,17 +195,16 @@ class GroupAnomalyDetector(OutlierMixin, ValueParametersMixin, BaseEstimator):
         parts = [light_moments(features, subset(data, np.flatnonzero(folds == fold))) for fold in range(FOLDS)]
         sizes = size_grid(int(data.sizes.max()))
         cuts = cut_means(features, data, sizes, rng)
-        with one_blas_thread():  # many small decompositions, for which threads cost more than they give
-            pool = fit_pool(check_noise(together(parts, folds, range(FOLDS))), data.sizes, ridge)
-            calibration = np.empty(cuts.shape[:2])  # (sizes, bags)
-            for fold in range(FOLDS):
-                others = [each for each in range(FOLDS) if each != fold]
-                moments = check_noise(together(parts, folds, others))
-                others_surprise = Surprise(fit_pool(moments, data.sizes[folds != fold], ridge), sizes, ridge)
-                out = folds == fold
-                for kind, size in enumerate(sizes):
-                    calibration[kind, out] = others_surprise(cuts[kind, out], np.minimum(data.sizes[out], size), kind)
-            surprise = Surprise(pool, sizes, ridge)
+        pool = fit_pool(check_noise(together(parts, folds, range(FOLDS))), data.sizes, ridge)
+        calibration = np.empty(cuts.shape[:2])  # (sizes, bags)
+        for fold in range(FOLDS):
+            others = [each for each in range(FOLDS) if each != fold]
+            moments = check_noise(together(parts, folds, others))
+            others_surprise = Surprise(fit_pool(moments, data.sizes[folds != fold], ridge), sizes, ridge)
+            out = folds == fold
+            for kind, size in enumerate(sizes):
+                calibration[kind, out] = others_surprise(cuts[kind, out], np.minimum(data.sizes[out], size), kind)
+        surprise = Surprise(pool, sizes, ridge)
         self.kernel_, self.sizes_ = features.kernel_, sizes
         self._features, self._surprise = features, surprise
         self._calibration = [calibrating(calibration[kind], data.sizes, size) for kind, size in enumerate(sizes)]
@@ -265,6 +265,7 @@ class GroupAnomalyDetector(OutlierMixin, ValueParametersMixin, BaseEstimator):
         """
         return np.where(self.p_values(bags) <= self.alpha, -1, 1)
 
+    @one_blas_thread()
     def _scores(self, bags: Any) -> tuple[Array, NDArray[np.intp]]:
         check_is_fitted(self, "kernel_")
         data = check_bags(bags, self, reset=False)

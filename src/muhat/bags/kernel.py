@@ -26,7 +26,7 @@ from muhat.bags.whitening import (
 from muhat.features.base import BaseFeatures
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.radial import Gaussian
-from muhat.linalg.resources import check_memory
+from muhat.linalg.resources import check_memory, one_blas_thread
 from muhat.means.base import BaseKernelMean
 from muhat.means.recipes import check_recipe
 from muhat.parameters import ValueParametersMixin
@@ -207,6 +207,7 @@ class DistributionKernel(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, 
         check_is_fitted(self, "kernel_")
         return self._transform(bags)
 
+    @one_blas_thread()
     def _fit(self, bags: Any) -> Array:
         check_kernel("kernel", self.kernel)
         check_recipe("mean", self.mean)
@@ -249,6 +250,7 @@ class DistributionKernel(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, 
     def _mapped(self, means: Array, data: Bags) -> Array:
         return means if self._metric is None else self._metric(means, data.sizes)
 
+    @one_blas_thread()
     def _transform(self, bags: Any) -> Array:
         data = check_bags(bags, self, reset=False)
         if self._features is None:

@@ -17,7 +17,7 @@ from muhat.features.base import BaseFeatures
 from muhat.features.nystroem import Nystroem
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.radial import Gaussian
-from muhat.linalg.resources import check_memory
+from muhat.linalg.resources import check_memory, one_blas_thread
 from muhat.measures import Atoms
 from muhat.parameters import ValueParametersMixin
 from muhat.types import Array, RandomState
@@ -164,6 +164,7 @@ class BagPrior(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, Transforme
         self.blend = blend
         self.random_state = random_state
 
+    @one_blas_thread()
     def fit(self, bags: Any, y: Any = None, *, population: ArrayLike = np.inf) -> Self:
         """Learn centre, noise and covariance from bags.
 
@@ -205,6 +206,7 @@ class BagPrior(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, Transforme
             blend = check_number("blend", blend, low=0, high=1, or_else='"cv"')
         return check_number("ridge", self.ridge, low=0, open_low=True), blend
 
+    @one_blas_thread()
     def means(self, bags: Any, *, population: ArrayLike = np.inf) -> list[Element]:
         r"""Pooled mean elements of bags: the best guess of the mean of the population of each.
 
@@ -237,6 +239,7 @@ class BagPrior(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, Transforme
             for average, keep, row in zip(averages(data), plain, pooled @ features._map.T, strict=True)
         ]
 
+    @one_blas_thread()
     def transform(self, bags: Any) -> Array:
         r"""Vectors for any classifier: means in units of the noise, each coordinate shrunk by what the bag can tell.
 
@@ -256,6 +259,7 @@ class BagPrior(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, Transforme
         data = self._check_new(bags)
         return (self._coordinates(data, self._pool) * self._pool.factors(data.sizes))[:, : self._n_features_out]
 
+    @one_blas_thread()
     def log_odds(self, bags: Any, others: Any = None) -> Array:
         r"""How much more likely two bags are if they come from one population than from two: log-odds, for all pairs.
 

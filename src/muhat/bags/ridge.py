@@ -20,6 +20,7 @@ from muhat.features.base import BaseFeatures
 from muhat.features.nystroem import Nystroem
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.radial import Gaussian
+from muhat.linalg.resources import one_blas_thread
 from muhat.parameters import ValueParametersMixin
 from muhat.types import Array, RandomState
 from muhat.validation import check_flag, check_number, check_rng
@@ -149,6 +150,7 @@ class DistributionRidge(RegressorMixin, ValueParametersMixin, BaseEstimator):
         self.weight_by_size = weight_by_size
         self.random_state = random_state
 
+    @one_blas_thread()
     def fit(self, bags: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose the kernels, and fit a ridge regression for each output.
 
@@ -191,6 +193,7 @@ class DistributionRidge(RegressorMixin, ValueParametersMixin, BaseEstimator):
         self.noise_: list[SizeNoise] = [each.noise for each in self._ridges]
         return self
 
+    @one_blas_thread()
     def predict(self, bags: Any, return_std: bool = False) -> Any:
         """The target of each bag.
 

@@ -10,6 +10,7 @@ from sklearn.utils.metaestimators import available_if
 from muhat.features.nystroem import Nystroem
 from muhat.features.sketch import MeanSketch
 from muhat.features.sums import MeanChoice
+from muhat.linalg.resources import one_blas_thread
 from muhat.shrinkage.scores import Lam, Scale
 from muhat.types import Array
 from muhat.validation import check_rows, is_precomputed
@@ -75,6 +76,7 @@ class SketchedMeanMixin:
         return self.partial_fit(X)
 
     @available_if(_has_features)
+    @one_blas_thread()
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Add a block of rows to the estimate; only with ``features``.
 

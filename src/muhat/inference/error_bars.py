@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from muhat.elements import Element, embed
 from muhat.kernels.base import Kernel
 from muhat.linalg import gram
+from muhat.linalg.resources import one_blas_thread
 from muhat.means.base import BaseKernelMean
 from muhat.means.recipes import mean_weights
 from muhat.means.simple import KernelMean
@@ -125,6 +126,7 @@ def _squared_error(sample: _Sample) -> float:
     return max(spread, 0.0) / (sample.n - 1.0)
 
 
+@one_blas_thread()
 def mean_error(mean: BaseKernelMean | Element) -> float:
     r"""Root mean squared error of the plain average, :math:`\sqrt{\Delta}` with :math:`\Delta = (\varrho - m)/n`.
 
@@ -154,6 +156,7 @@ def mean_error(mean: BaseKernelMean | Element) -> float:
 # ---------------------------------------------------------------- balls
 
 
+@one_blas_thread()
 def confidence_ball(
     mean: BaseKernelMean | Element,
     level: float = 0.95,
@@ -276,6 +279,7 @@ def tails(draws: Array, level: float) -> tuple[Any, Any]:
 # ---------------------------------------------------------------- bands
 
 
+@one_blas_thread()
 def mean_bands(
     mean: BaseKernelMean | Element,
     X_eval: Any,

@@ -18,7 +18,7 @@ from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.radial import Gaussian
 from muhat.linalg.distances import power_of_two_near
 from muhat.linalg.gram import center_gram
-from muhat.linalg.resources import check_memory
+from muhat.linalg.resources import check_memory, one_blas_thread
 from muhat.means.base import BaseKernelMean
 from muhat.means.recipes import check_recipe, mean_weights
 from muhat.types import Array, RandomState
@@ -45,6 +45,7 @@ class HSICResult(JoinedResult):
 # ---------------------------------------------------------------- independence
 
 
+@one_blas_thread()
 def hsic_test(
     X: Any,
     Y: Any,

@@ -13,6 +13,7 @@ from muhat.inference.error_bars import bootstrap_counts, check_level, tails
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.radial import Gaussian
 from muhat.linalg import gram
+from muhat.linalg.resources import one_blas_thread
 from muhat.types import Array, RandomState
 from muhat.validation import check_count, check_rng, check_rows
 
@@ -134,6 +135,7 @@ def mmd_difference_interval(
     return MMDDifferenceInterval(*found)
 
 
+@one_blas_thread()
 def _interval(
     samples: dict[str, Any],
     kernel: Any,

@@ -19,7 +19,9 @@ from muhat.inference.samples import check_scale, check_strata, column_names, in_
 from muhat.inference.squared_mmd import unbiased_squared_mmd
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.radial import Gaussian
+from muhat.linalg.blocks import blocks
 from muhat.linalg.distances import power_of_two_near
+from muhat.linalg.gram import mapping
 from muhat.linalg.resources import check_memory, one_blas_thread
 from muhat.means.base import BaseKernelMean
 from muhat.means.recipes import check_recipe, mean_weights
@@ -56,6 +58,7 @@ class MMDResult(JoinedResult):
         return None
 
 
+@one_blas_thread()
 def mmd_test(
     X: Any,
     Y: Any,
@@ -245,7 +248,7 @@ class _Question:
             components, method = binned_components(rows, self.observed, self.n_resamples, self.rng, self.strata)
         else:
             splits, method = self.splits(), "exact"
-            with one_blas_thread(), ticking("mmd_test", self.verbose) as tick:
+            with ticking("mmd_test", self.verbose) as tick:
                 components = differences.default_components(rows, splits, self.rng, tick)
         return self.joined(components, method)
 
@@ -329,14 +332,15 @@ _ROWS = 256
 
 def _quadratic_forms(K: Array, W: Array) -> Array:
     """The forms wᵀKw of the columns of W, each pair of rows multiplied once."""
-    forms = np.zeros(W.shape[1])
-    for start in range(0, len(K), _ROWS):
-        rows, rest = slice(start, start + _ROWS), slice(start + _ROWS, None)
-        products = K[rows, rest] @ W[rest]
+
+    def strip(rows: slice) -> Array:
+        products = K[rows, rows.stop :] @ W[rows.stop :]
         products *= 2.0
         products += K[rows, rows] @ W[rows]
-        forms += np.einsum("ib,ib->b", W[rows], products)
-    return forms
+        return np.einsum("ib,ib->b", W[rows], products)
+
+    with mapping(len(K) * W.size) as mapped:
+        return sum(mapped(strip, blocks(len(K), _ROWS)), start=np.zeros(W.shape[1]))
 
 
 def is_plain(mean: Any, unbiased: bool) -> bool:

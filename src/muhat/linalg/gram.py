@@ -127,13 +127,14 @@ def _check_weights(name: str, weights: Any, X: Any) -> Array:
 
 @contextmanager
 def mapping(entries: int) -> Iterator[Callable[[Callable[[Item], Result], Iterable[Item]], Iterable[Result]]]:
-    """A ``map``: over threads, with BLAS held to one thread each, if there is enough to do.
+    """A ``map``: over threads, if there is enough to do, and with BLAS held to one thread each.
 
     Threads see what their caller set for warnings of numpy's.
     """
     workers = effective_n_jobs(-1)
     if workers == 1 or entries < THREADED:
-        yield map
+        with one_blas_thread():
+            yield map
         return
     context = copy_context()
     with one_blas_thread(), ThreadPoolExecutor(workers) as pool:

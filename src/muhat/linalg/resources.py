@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from threading import Lock
 from typing import Any
@@ -74,6 +74,19 @@ _limit: Any = None
 
 
 _controller: ThreadpoolController | None = None
+
+
+MAX_ROWS_ON_ONE_THREAD = 1000
+"""Fits to this many rows keep BLAS on one thread: more bring little, wait for each other, and change the last bits."""
+
+
+FEWEST_NUMBERS_FOR_THREADS = 512
+"""Rows times columns, of the data or of their Gram matrix, that BLAS would not share among threads anyway."""
+
+
+def steady_blas(n: int) -> AbstractContextManager[None]:
+    """Hold BLAS to one thread for the sake of n rows, unless they are many: equal bits at any number of threads."""
+    return one_blas_thread() if n <= MAX_ROWS_ON_ONE_THREAD else nullcontext()
 
 
 @contextmanager

@@ -11,6 +11,7 @@ import numpy as np
 from muhat.elements import Element
 from muhat.kernels.base import Kernel
 from muhat.kernels.radial import Gaussian
+from muhat.linalg.resources import steady_blas
 from muhat.linalg.spectrum import Spectrum, dense_spectrum, whole_spectrum
 from muhat.means.base import BaseKernelMean
 from muhat.means.solvers import ARRAYS_OF_WHOLE_SPECTRUM
@@ -120,7 +121,10 @@ class AdaptiveKernelMean(BaseKernelMean):
     @cached_property
     def target_(self) -> Element | None:
         """f*, or None."""
-        return None if self._make_target is None else self._make_target()
+        if self._make_target is None:
+            return None
+        with steady_blas(len(self._points)):
+            return self._make_target()
 
     def weights_from_gram(self, K: Array, counts: Array | None = None) -> Array:
         if self.target is not None and not isinstance(self.target, str):

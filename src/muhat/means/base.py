@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import nullcontext
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, Self
 
@@ -15,6 +16,7 @@ from muhat.features.nystroem import Nystroem
 from muhat.kernels.base import Kernel
 from muhat.kernels.foreign import Precomputed
 from muhat.linalg import gram
+from muhat.linalg.resources import FEWEST_NUMBERS_FOR_THREADS, steady_blas
 from muhat.measures import Atoms
 from muhat.parameters import ValueParametersMixin
 from muhat.types import Array
@@ -87,11 +89,13 @@ class BaseKernelMean(ValueParametersMixin, BaseEstimator):
             return self._fit_features(X, sample_weight)
         rows = check_rows(X, estimator=self, min_rows=2)
         counts = check_counts(sample_weight, len(rows))
-        if isinstance(self.kernel, Kernel):
-            return self._fit_points(self.kernel.resolve(rows, counts), rows, counts)
-        check_precomputed(self.kernel)
-        kernel = Precomputed(check_gram(rows, name="X"))
-        return self._fit_points(kernel, kernel.training_points(), counts)
+        threaded = len(rows) * max(rows.shape) > FEWEST_NUMBERS_FOR_THREADS
+        with steady_blas(len(rows)) if threaded else nullcontext():
+            if isinstance(self.kernel, Kernel):
+                return self._fit_points(self.kernel.resolve(rows, counts), rows, counts)
+            check_precomputed(self.kernel)
+            kernel = Precomputed(check_gram(rows, name="X"))
+            return self._fit_points(kernel, kernel.training_points(), counts)
 
     def _fit_features(self, X: Any, sample_weight: Any) -> Self:
         raise TypeError(f"{type(self).__name__} takes no features")
@@ -171,10 +175,11 @@ class BaseKernelMean(ValueParametersMixin, BaseEstimator):
         """Leave-one-out score of the estimate: an honest estimate of its loss, up to a constant of the data."""
         if self.solver_ == "features":
             raise AttributeError('sums of features do not give the score of a given lam. Use lam="loo"')
-        if self._counts is None:
-            return self._loo_score(self._points, None)
-        seen = self._seen_rows(self._counts)
-        return self._loo_score(self._points[seen.index], seen.counts)
+        with steady_blas(len(self._points)):
+            if self._counts is None:
+                return self._loo_score(self._points, None)
+            seen = self._seen_rows(self._counts)
+            return self._loo_score(self._points[seen.index], seen.counts)
 
     def _loo_score(self, rows: Array, counts: Array | None) -> float:
         raise TypeError(f"{type(self).__name__} must define _loo_score(rows, counts)")

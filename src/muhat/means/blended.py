@@ -15,7 +15,7 @@ from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.radial import Gaussian
 from muhat.linalg import gram
 from muhat.linalg.distances import power_of_two_near
-from muhat.linalg.resources import check_memory
+from muhat.linalg.resources import check_memory, steady_blas
 from muhat.means.targets import TargetKind, TargetRefits, gaussian_kind, gaussian_target, oas_amount, sampled_target
 from muhat.parameters import ValueParametersMixin
 from muhat.types import Array, RandomState
@@ -111,7 +111,8 @@ class BlendedSample(ValueParametersMixin, BaseEstimator):
         check_count("n_resamples", self.n_resamples, low=2)
         rows = check_rows(X, estimator=self, min_rows=2)
         check_memory(4 * 8 * len(rows) ** 2, None, f"{len(rows):,} rows", "use fewer rows: the sample itself will do")
-        self._fit_rows(rows, self.kernel.resolve(rows))
+        with steady_blas(len(rows)):
+            self._fit_rows(rows, self.kernel.resolve(rows))
         return self
 
     def _fit_rows(self, rows: Array, kernel: Kernel) -> None:

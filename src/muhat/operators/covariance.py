@@ -15,6 +15,7 @@ from muhat.kernels.radial import Gaussian
 from muhat.linalg import gram
 from muhat.linalg.blocks import blocks
 from muhat.linalg.gram import center_gram
+from muhat.linalg.resources import steady_blas
 from muhat.means.base import BaseKernelMean
 from muhat.means.recipes import RecipeHostMixin, check_recipe, check_unweighted, fitted_weights, mean_weights
 from muhat.measures import Atoms
@@ -122,11 +123,12 @@ class KernelCovariance(RecipeHostMixin, ValueParametersMixin, BaseEstimator):
         kernel_y = self.kernel_x if self.kernel_y is None else self.kernel_y
         check_kernel("kernel_y", kernel_y)
         alone, sample_weights = other is X and kernel_y == self.kernel_x, self._sample_weights(metadata)
-        if self.features is None:
-            self._fit_gram(X, other, kernel_y, alone, sample_weights)
-        else:
-            check_unweighted(sample_weights)
-            self._fit_features(X, other, kernel_y, alone)
+        with steady_blas(len(X)):
+            if self.features is None:
+                self._fit_gram(X, other, kernel_y, alone, sample_weights)
+            else:
+                check_unweighted(sample_weights)
+                self._fit_features(X, other, kernel_y, alone)
         return self
 
     def _fit_gram(self, X: Array, Y: Array, kernel_y: Kernel, alone: bool, sample_weights: dict[str, Any]) -> None:

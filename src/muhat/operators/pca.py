@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -16,6 +17,7 @@ from muhat.kernels.radial import Gaussian
 from muhat.linalg import gram
 from muhat.linalg.components import principal_components
 from muhat.linalg.gram import center_gram
+from muhat.linalg.resources import FEWEST_NUMBERS_FOR_THREADS, steady_blas
 from muhat.means.base import BaseKernelMean
 from muhat.means.recipes import FittedWeights, RecipeHostMixin, check_recipe, check_unweighted, fitted_weights
 from muhat.operators.preimages import fixed_point_preimages, ridge_preimages
@@ -155,6 +157,11 @@ class KernelPCA(
         if self.features is not None:
             self._fit_features(rows, n_components, sample_weights)
             return None
+        threaded = len(rows) * max(rows.shape) > FEWEST_NUMBERS_FOR_THREADS
+        with steady_blas(len(rows)) if threaded else nullcontext():
+            return self._fit_gram(rows, n_components, sample_weights)
+
+    def _fit_gram(self, rows: Array, n_components: int | None, sample_weights: dict[str, Any]) -> Array:
         if isinstance(self.kernel, Kernel):
             self.kernel_, self._points = self.kernel.resolve(rows), rows
             K = gram.dense(self.kernel_, rows, arrays=2 if self.covariance is None else 5)
