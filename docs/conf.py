@@ -69,6 +69,7 @@ html_theme_options = {
 # ---------------------------------------------------------------- the gallery
 
 READING_ORDER = [
+    "four_questions",
     "steins_effect",
     "risk_against_dimension",
     "which_estimator",

@@ -71,7 +71,7 @@ class DriftDisplay(Display):
             ax.axvspan(self.since, self.alarm, color="#d55e00", alpha=0.2, linewidth=0)
             ax.plot(self.alarm, self.scores[-1], "o", color="#d55e00", label=f"alarm at row {self.alarm:,}")
         ax.set(xlabel="row", ylabel="score")
-        ax.legend(frameon=False, loc="upper left")
+        ax.legend(frameon=False, loc="lower right")  # scores start low, and thresholds are high
 
 
 @dataclass

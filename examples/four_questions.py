@@ -1,0 +1,95 @@
+"""Four questions, and what answers them
+=====================================
+
+Do these two samples differ, and in what? What does a group tell, given its size? Has my stream drifted? What is the
+mean of few rows? Each answer takes a few lines. All four rest on one thing: a mean of functions, estimated better
+than by the plain average.
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+
+import muhat as mh
+
+rng = np.random.default_rng(0)
+figure, ((two, groups), (drift, few)) = plt.subplots(2, 2, figsize=(9.6, 5.6), layout="constrained")
+
+# %%
+# Do these two samples differ, and in what?
+# -----------------------------------------
+# :func:`~muhat.mmd_test` has nothing to choose. The means agree here, and one column is wider.
+
+names = ["temperature", "pressure"]
+january = pd.DataFrame(rng.normal([20, 100], [5, 5], (100, 2)), columns=names)
+february = pd.DataFrame(rng.normal([20, 100], [5, 10], (100, 2)), columns=names)
+result = mh.mmd_test(january, february, random_state=0)
+print(f"p = {result.pvalue}: {result.summary}")
+
+two.hist([january.pressure, february.pressure], 20, label=["January", "February"], color=["#8c8c8c", "#0072b2"])
+two.set(title="Do these two samples differ, and in what?", xlabel="pressure: the test names this column", ylabel="rows")
+two.text(0.03, 0.9, f"p = {result.pvalue}", transform=two.transAxes)
+two.legend(frameon=False)
+
+# %%
+# What does a group tell, given its size?
+# ---------------------------------------
+# A hundred groups have 3 to 99 rows each, and a number belongs to each: here it is their spread.
+# :class:`~muhat.DistributionRidge` predicts it for a new group, with an error bar that knows the size.
+
+y = rng.uniform(1, 3, size=100)
+bags = [rng.normal(scale=spread, size=(rng.integers(3, 100), 2)) for spread in y]
+machine = mh.DistributionRidge().fit(bags, y)
+new = rng.normal(scale=2.0, size=(300, 2))
+sizes = [3, 10, 30, 100, 300]
+mean, std = machine.predict([new[:n] for n in sizes], return_std=True)
+for n, value, error in zip(sizes, mean, std, strict=True):
+    print(f"{n:3} rows: {value:.1f} ± {error:.1f}")
+
+groups.errorbar(sizes, mean, 1.96 * std, fmt="o", color="#0072b2", capsize=3)
+groups.axhline(2.0, color="#444444", linestyle="--", linewidth=1, label="truth")
+groups.set(xscale="log", title="What does a group tell, given its size?", xlabel="rows", ylabel="predicted number")
+groups.set_xticks(sizes, sizes)
+groups.minorticks_off()
+groups.legend(frameon=False)
+
+# %%
+# Has my stream drifted?
+# ----------------------
+# :class:`~muhat.DriftMonitor` learns a reference, and promises how rare false alarms are: here one in 1,000 rows, on
+# average. The stream changes after 100 rows.
+
+reference = pd.DataFrame(rng.normal([20, 100], [5, 5], (500, 2)), columns=names)
+stream = pd.DataFrame(rng.normal([20, 100], [5, 5], (200, 2)), columns=names)
+stream.loc[100:, "pressure"] += 5
+monitor = mh.DriftMonitor(run_length=1000, random_state=0).fit(reference)
+monitor.update(stream)
+print(monitor.result_)
+
+mh.plotting.DriftDisplay.from_monitor(monitor, ax=drift)
+drift.axvline(100, ymin=0.4, color="#444444", linewidth=0.8)
+drift.text(99, 0.92, "change", ha="right", transform=drift.get_xaxis_transform())
+drift.set(title="Has my stream drifted?")
+
+# %%
+# What is the mean of few rows?
+# -----------------------------
+# The kernel mean of this mixture is known, so the error of an estimate is known exactly. The plain average is far off
+# with few rows; :class:`~muhat.AdaptiveKernelMean` is closer. With many rows both are good.
+
+P = mh.paper_mixture(n_features=30, random_state=0)
+kernel = mh.Gaussian(bandwidth=20.0)
+truth = mh.embed(kernel, P)
+rows = [5, 10, 20, 50, 100]
+for mean, colour in ((mh.KernelMean(kernel), "#8c8c8c"), (mh.AdaptiveKernelMean(kernel), "#0072b2")):
+    samples = [[P.sample(n, random_state=seed) for seed in range(100)] for n in rows]
+    losses = [np.mean([mean.fit(X).mean_.distance(truth) ** 2 for X in same]) for same in samples]
+    name = type(mean).__name__
+    print(f"{name:<18}", *(f"n = {n}: {loss:.3f}" for n, loss in zip(rows, losses, strict=True)), sep="  ")
+    few.plot(rows, losses, "o-", color=colour, label=name)
+
+few.set(xscale="log", yscale="log", title="What is the mean of few rows?", xlabel="rows", ylabel="mean squared error")
+few.set_xticks(rows, rows)
+few.minorticks_off()
+few.legend(frameon=False)
+plt.show()
