@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky
 from sklearn.exceptions import NotFittedError
+from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_array, validate_data
 
 from muhat.types import Array, RandomState
@@ -221,7 +222,7 @@ def check_gram(K: Any, *, name: str = "K", definite: bool = True) -> Array:
 
 def _asymmetry(K: Array) -> float:
     """The largest |K_ij − K_ji|, a pair of tiles at a time."""
-    tiles = [slice(start, start + _TILE) for start in range(0, len(K), _TILE)]
+    tiles = list(gen_batches(len(K), _TILE))
     pairs = [(rows, columns) for i, rows in enumerate(tiles) for columns in tiles[i:]]
     return max(float(np.abs(K[rows, columns] - K[columns, rows].T).max()) for rows, columns in pairs)
 

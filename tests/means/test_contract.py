@@ -50,6 +50,19 @@ def test_a_recipe_leaves_its_estimator_alone(name):
     assert_array_equal(recipe.weights_, weights)
 
 
+@every_estimator
+@pytest.mark.parametrize("again", [False, True])
+def test_a_refused_fit_leaves_everything_as_it_was(name, again):
+    X = sample(9, 3, seed=6)
+    estimator = clone(CASES[name]).set_params(kernel=KERNEL)
+    if again:
+        estimator.fit(X)
+    before = dict(vars(estimator.set_params(kernel=mh.Polynomial(3))))
+    with pytest.raises(ValueError, match="overflows"):  # known once the Gram matrix is there
+        estimator.fit(1e150 * X[:, :2])
+    assert vars(estimator) == before
+
+
 @pytest.mark.parametrize("estimator", [mh.ShrunkKernelMean, mh.AdaptiveKernelMean])
 def test_a_target_needs_rows(estimator):
     X = sample(7, 2, seed=4)

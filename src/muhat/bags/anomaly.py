@@ -10,7 +10,7 @@ from scipy.linalg import eigh
 from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from muhat.bags.data import Bags, check_bags
+from muhat.bags.data import Bags, TakesBagsMixin, check_bags
 from muhat.bags.pooling import Pool, fit_pool
 from muhat.bags.prior import check_noise
 from muhat.bags.whitening import (
@@ -100,7 +100,7 @@ class Surprise:
         return self.plain.surprise(X, sizes) + self.weighted[kind].surprise(X, sizes)
 
 
-class GroupAnomalyDetector(OutlierMixin, ValueParametersMixin, BaseEstimator):
+class GroupAnomalyDetector(OutlierMixin, ValueParametersMixin, TakesBagsMixin, BaseEstimator):
     r"""Finds groups of rows that are odd, with the same rate of false alarms whatever their size.
 
     The mean of a small group is noisy, so it lies far from the others even where the group is normal. A prior learned
@@ -276,11 +276,6 @@ class GroupAnomalyDetector(OutlierMixin, ValueParametersMixin, BaseEstimator):
             which = kinds == kind
             scores[which] = self._surprise(means[which], data.sizes[which], int(kind))
         return scores, kinds
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False
-        return tags
 
 
 def size_grid(largest: int) -> NDArray[np.intp]:

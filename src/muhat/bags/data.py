@@ -13,11 +13,21 @@ from scipy.sparse import csr_array
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import validate_data
 
+from muhat.linalg.blocks import blocks
 from muhat.types import Array
 from muhat.validation import check_rows, check_weights
 
 BLOCK = 512
 """Rows and columns of a tile: 2 MB of float64, so that it is still in the cache when it is summed."""
+
+
+class TakesBagsMixin:
+    """For estimators whose samples are bags: scikit-learn is told that they take no matrix."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()  # type: ignore[misc]  # of the estimator
+        tags.input_tags.two_d_array = False
+        return tags
 
 
 class BagTile(NamedTuple):
@@ -47,15 +57,13 @@ class Bags:
 
     def tiles(self, weights: Array) -> Iterator[BagTile]:
         """Blocks of rows, with what sums them over the bags that they meet; a long bag spans several tiles."""
-        for start in range(0, len(self.rows), BLOCK):
-            stop = min(start + BLOCK, len(self.rows))
-            first = int(np.searchsorted(self.offsets, start, "right")) - 1
-            last = int(np.searchsorted(self.offsets, stop, "left"))
-            bounds = self.offsets[first : last + 1].clip(start, stop) - start
-            entries = (weights[start:stop], np.arange(stop - start), bounds)
-            yield BagTile(
-                slice(start, stop), slice(first, last), csr_array(entries, shape=(last - first, stop - start))
-            )
+        for rows in blocks(len(self.rows), BLOCK):
+            first = int(np.searchsorted(self.offsets, rows.start, "right")) - 1
+            last = int(np.searchsorted(self.offsets, rows.stop, "left"))
+            bounds = self.offsets[first : last + 1].clip(rows.start, rows.stop) - rows.start
+            size = rows.stop - rows.start
+            sums = csr_array((weights[rows], np.arange(size), bounds), shape=(last - first, size))
+            yield BagTile(rows, slice(first, last), sums)
 
 
 def check_bags(bags: Any, estimator: Any, *, reset: bool) -> Bags:

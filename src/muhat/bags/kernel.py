@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 from sklearn.utils.validation import check_memory as check_memory_object
 
-from muhat.bags.data import Bags, check_bags
+from muhat.bags.data import Bags, TakesBagsMixin, check_bags
 from muhat.bags.pooling import PooledMap
 from muhat.bags.sums import bag_weights, checked_sums, squared_norms, training_sums
 from muhat.bags.whitening import (
@@ -73,7 +73,9 @@ def fit_metric(
     return Whitening.of(moments, ridge) if whiten or pool else None  # one bag, or no noise: centred, with a word
 
 
-class DistributionKernel(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class DistributionKernel(
+    ValueParametersMixin, TakesBagsMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+):
     r"""Gram matrix of bags: each bag of rows is a distribution, and stands for its mean element.
 
     The linear level-2 kernel is the inner product of two mean elements,
@@ -260,11 +262,6 @@ class DistributionKernel(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, 
             vectors = self._mapped(self._recalled(feature_means)(self._features, self.mean, data), data)
             norms, inner = np.square(vectors).sum(axis=1), vectors @ self._vectors.T
         return evaluate_level2(self.level2_, inner, norms, self._squared_norms)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False
-        return tags
 
 
 Level2 = Kernel | Literal["linear"]

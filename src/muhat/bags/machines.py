@@ -13,7 +13,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from muhat.bags.data import check_bag_weights
+from muhat.bags.data import TakesBagsMixin, check_bag_weights
 from muhat.bags.kernel import DistributionKernel, Level2
 from muhat.bags.whitening import RIDGE
 from muhat.features.base import BaseFeatures
@@ -28,34 +28,17 @@ MAX_RATIO_OF_SIZES = 3
 """Largest ratio of two bags' sizes for which the one-class machine gives no warning."""
 
 
-class _SupportMeasureMachine(ValueParametersMixin, BaseEstimator):
+class _SupportMeasureMachine(ValueParametersMixin, TakesBagsMixin, BaseEstimator):
     """Base of the three: a support vector machine of scikit-learn on the Gram matrix of the bags.
 
     Bags are any sequence of matrices of shape (n_i, d): a list, or an array of shape (n, size, d) where all bags
     have one size.
     """
 
-    kernel: Kernel
-    mean: BaseKernelMean | None
-    level2: Level2
-    whiten: bool
-    features: BaseFeatures | None
-    ridge: float
-    pool: bool
-    memory: Any
-
     def _fit_machine(self, machine: Any, bags: Any, y: Any = None, sample_weight: Any = None) -> Array:
         """Fit the machine to the Gram matrix of the bags, and return that."""
-        embedding = DistributionKernel(
-            self.kernel,
-            self.mean,
-            self.level2,
-            self.whiten,
-            self.features,
-            ridge=self.ridge,
-            pool=self.pool,
-            memory=self.memory,
-        )
+        shared = DistributionKernel().get_params(deep=False)
+        embedding = DistributionKernel(**{name: getattr(self, name) for name in shared})
         K = embedding._fit(bags)
         weights = None if sample_weight is None else check_bag_weights(sample_weight, len(K))
         self._machine = machine.fit(K, y, sample_weight=weights)
@@ -86,11 +69,6 @@ class _SupportMeasureMachine(ValueParametersMixin, BaseEstimator):
         """
         K = self._gram(bags)
         return self._machine.predict(K)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False
-        return tags
 
 
 def _check_target(estimator: Any, bags: Any, y: Any) -> NDArray[Any]:

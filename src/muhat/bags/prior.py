@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from muhat.bags.data import Bags, check_bags
+from muhat.bags.data import Bags, TakesBagsMixin, check_bags
 from muhat.bags.pooling import Pool, choose_blend, fit_pool
 from muhat.bags.whitening import BagMoments, check_features, fit_features, plain_moments
 from muhat.elements import Element
@@ -78,7 +78,7 @@ def _as_bytes(rows: Array) -> list[bytes]:
     return [row.tobytes() for row in rows]
 
 
-class BagPrior(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class BagPrior(ValueParametersMixin, TakesBagsMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     r"""What groups of rows have in common, learned from many, so that each can be judged by how much it can tell.
 
     A bag of five rows says little of its distribution, and one of five hundred says much. The prior learns three
@@ -299,11 +299,6 @@ class BagPrior(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, Transforme
 
     def _coordinates(self, data: Bags, pool: Pool) -> Array:
         return pool.coordinates(plain_moments(self._features, data, within=False).means)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False
-        return tags
 
 
 _NO_DIFFERENCE = 1e-12

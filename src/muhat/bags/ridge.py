@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from muhat.bags.data import Bags, check_bag_weights, check_bags
+from muhat.bags.data import Bags, TakesBagsMixin, check_bag_weights, check_bags
 from muhat.bags.kernel import Level2, check_level2
 from muhat.bags.pooling import Pool, fit_pool
 from muhat.bags.prior import check_noise
@@ -61,7 +61,7 @@ def centred(pool: Pool, means: Array, sizes: NDArray[np.intp], pooled: bool) -> 
     return pool.shrunk(X, sizes, 0.0) if pooled else X
 
 
-class DistributionRidge(RegressorMixin, ValueParametersMixin, BaseEstimator):
+class DistributionRidge(RegressorMixin, ValueParametersMixin, TakesBagsMixin, BaseEstimator):
     r"""A number for each group of rows, from ridge regression that knows how much each group can tell.
 
     The mean of a bag of n rows is known with an error. A prior learned from all bags (see :class:`BagPrior`) gives its
@@ -254,7 +254,6 @@ class DistributionRidge(RegressorMixin, ValueParametersMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False
         tags.target_tags.multi_output = True
         return tags
 

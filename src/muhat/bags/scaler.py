@@ -8,12 +8,12 @@ import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from muhat.bags.data import check_bags
+from muhat.bags.data import TakesBagsMixin, check_bags
 from muhat.types import Array
 from muhat.validation import FittedNamesMixin
 
 
-class BagScaler(FittedNamesMixin, TransformerMixin, BaseEstimator):
+class BagScaler(FittedNamesMixin, TakesBagsMixin, TransformerMixin, BaseEstimator):
     """Standardise the columns of bags: mean 0 and variance 1 over all rows of the bags of fit.
 
     scikit-learn's ``StandardScaler`` on the pooled rows, for pipelines whose samples are bags.
@@ -72,8 +72,3 @@ class BagScaler(FittedNamesMixin, TransformerMixin, BaseEstimator):
         check_is_fitted(self, "mean_")
         data = check_bags(bags, self, reset=False)
         return data.parts((data.rows - self.mean_) / self.scale_)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.two_d_array = False
-        return tags

@@ -137,8 +137,7 @@ def light_moments(features: BaseFeatures, bags: Bags, *, within: bool = True) ->
         kernel, landmarks = features.kernel_, features.landmarks_
         means = np.zeros((len(bags), len(landmarks)))
         owners = np.repeat(np.arange(len(bags)), bags.sizes)
-        for start in range(0, len(bags.rows), _ROWS):
-            block = slice(start, start + _ROWS)
+        for block in blocks(len(bags.rows), _ROWS):
             met, firsts = np.unique(owners[block], return_index=True)
             means[met] += np.add.reduceat(kernel.evaluate(bags.rows[block], landmarks), firsts)
         moments = BagMoments(means / bags.sizes[:, None] @ features._map, np.zeros((0, 0)), 0)

@@ -19,6 +19,7 @@ from muhat.features.reservoir import Reservoir
 from muhat.features.sums import FeatureSums, MeanChoice, check_sums
 from muhat.kernels.base import Kernel
 from muhat.kernels.encoding import decode_kernel, encode_kernel
+from muhat.linalg.blocks import blocks
 from muhat.measures import Atoms
 from muhat.shrinkage.scores import Lam, Scale
 from muhat.types import Array
@@ -191,8 +192,7 @@ class MeanSketch:
             raise ValueError(f"X has shape {tuple(X.shape)} and must have {width} columns, as the features have")
         source = getattr(X, "iloc", X)
         size = max(min(_ROWS, _CELLS // max(width, self.features._n_features_out)), 1)
-        for start in range(0, X.shape[0], size):
-            yield check_rows(source[start : min(start + size, X.shape[0])])
+        return (check_rows(source[rows]) for rows in blocks(X.shape[0], size))
 
     def _check_filled(self) -> None:
         if self.n_ == 0:

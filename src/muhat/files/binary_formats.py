@@ -9,6 +9,7 @@ import numpy as np
 
 from muhat.files.database import Database
 from muhat.files.tables import Column, Kind, Table, unique_names
+from muhat.linalg.blocks import blocks
 
 _CELLS = 2**22  # cells of an array that are passed on at once
 
@@ -29,8 +30,8 @@ def read_npy(path: str, local: Path, database: Database) -> Table:
     database.make_room(len(keys))
     database.rows(f"CREATE TABLE {relation} ({', '.join(f'{key} DOUBLE' for key in keys)})")
     step = max(_CELLS // array.shape[1], 1)
-    for start in range(0, len(array), step):
-        block = np.array(array[start : start + step].T, dtype=np.float64, order="C")
+    for rows in blocks(len(array), step):
+        block = np.array(array[rows].T, dtype=np.float64, order="C")
         database.connection.register("block", dict(zip(keys, block, strict=True)))
         database.rows(f"INSERT INTO {relation} SELECT * FROM block")
         database.connection.unregister("block")

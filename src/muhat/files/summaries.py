@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muhat.files.tables import Column, Kind, Table
+from muhat.linalg.blocks import blocks
 from muhat.types import Array
 
 MOST_EXACT_ROWS = 2**22
@@ -74,8 +75,8 @@ def summaries(tables: Sequence[Table], columns: Sequence[tuple[Column, ...]]) ->
         yield from (_counted_by_engine(tables, column) for column in columns)
         return
     step = max(_CELLS // rows, 1)
-    for start in range(0, len(columns), step):
-        block = columns[start : start + step]
+    for part in blocks(len(columns), step):
+        block = columns[part]
         held = [table.values([column[i] for column in block]) for i, table in enumerate(tables)]
         for column in block:
             yield summarised(column[0].name, column[0].kind, [values[column[0].name] for values in held])

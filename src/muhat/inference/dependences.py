@@ -22,6 +22,7 @@ from muhat.inference.differences import normal_scores, some_rows, standardised
 from muhat.inference.joining import EPS, Component
 from muhat.kernels.radial import Gaussian
 from muhat.linalg.blocks import blocks
+from muhat.linalg.centered_gram import center_gram
 from muhat.types import Array
 
 MULTIPLES = (0.125, 0.5, 2.0)
@@ -102,8 +103,8 @@ def pairing_sums(left: Sequence[Array], right: Sequence[Array], orders: Any) -> 
     n = orders.shape[1]
     last = n // 2
     spectra = np.zeros((len(left), len(right), len(orders), last + 1), dtype=np.complex128)
-    for start in range(0, last + 1, _DIAGONALS):
-        offsets = np.arange(start, min(start + _DIAGONALS, last + 1))
+    for part in blocks(last + 1, _DIAGONALS):
+        offsets = np.arange(part.start, part.stop)
         times = np.where((offsets == 0) | (2 * offsets == n), 1.0, 2.0)
         of_left = np.stack([fft.rfft(times * _diagonals(K, orders[0], offsets), axis=0).conj() for K in left], axis=1)
         for b, order in enumerate(orders):  # a product of matrices for each frequency: left × diagonals × right
@@ -155,17 +156,12 @@ def _side_matrices(rows: Array, median: float) -> list[Array]:
     """Centred Gram matrices of one side: Gaussian kernels from fine to wide, and the negative distance."""
     distances = squareform(pdist(rows))
     squares = -0.5 * (distances / median) ** 2
-    return [_centred(np.exp(squares / multiple**2)) for multiple in MULTIPLES] + [_centred(-distances)]
+    return [center_gram(np.exp(squares / multiple**2)) for multiple in MULTIPLES] + [center_gram(-distances)]
 
 
 def _far_out(rows: Array, median: float) -> Array:
     """The squared distance of each row from the mean in the space of the median Gaussian, but for a constant."""
     return np.asarray(-2.0 * np.exp(-0.5 * (squareform(pdist(rows)) / median) ** 2).mean(axis=1))
-
-
-def _centred(K: Array) -> Array:
-    means = K.mean(axis=1)
-    return np.asarray(K - means - means[:, None] + means.mean())
 
 
 def _median_distance(rows: Array, rng: np.random.Generator) -> float:
@@ -215,7 +211,7 @@ def _column_distances(X: Array, Y: Array, pairings: Families | WithinStrata) -> 
     """The largest distance covariance of two columns, each column in units of its own distance variance."""
     sides = []
     for rows in (X, Y):
-        matrices = [_centred(-squareform(pdist(column[:, None]))) for column in rows.T]
+        matrices = [center_gram(-squareform(pdist(column[:, None]))) for column in rows.T]
         sides.append([K / (float(np.linalg.norm(K)) or 1.0) for K in matrices])
     sums = pairings.sums(*sides).reshape(X.shape[1] * Y.shape[1], -1)
     pair = divmod(int(sums[:, 0].argmax()), Y.shape[1])

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from muhat.elements import Element, embed
 from muhat.kernels.base import Kernel
 from muhat.linalg import gram
+from muhat.linalg.blocks import blocks
 from muhat.linalg.resources import one_blas_thread
 from muhat.means.base import BaseKernelMean
 from muhat.means.recipes import mean_weights
@@ -261,8 +262,8 @@ def bootstrap_counts(
 ) -> Iterator[Array]:
     """Blocks of columns, each of which says how often a resample of n rows holds every row."""
     block = max(1, COUNT_BYTES // (8 * max(width, len(share))))
-    for start in range(0, n_resamples, block):
-        yield rng.multinomial(n, share, size=min(block, n_resamples - start)).T.astype(np.float64)
+    for part in blocks(n_resamples, block):
+        yield rng.multinomial(n, share, size=part.stop - part.start).T.astype(np.float64)
 
 
 def _upper_quantile(draws: Array, level: float) -> Any:

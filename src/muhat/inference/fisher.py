@@ -7,7 +7,7 @@ from scipy.linalg import eigh
 
 from muhat.inference.differences import Splits
 from muhat.inference.joining import EPS, Component
-from muhat.linalg.gram import center_gram
+from muhat.linalg.centered_gram import center_gram
 from muhat.types import Array
 
 REGULARISATIONS = 10.0 ** -np.arange(7)
@@ -17,7 +17,7 @@ REGULARISATIONS = 10.0 ** -np.arange(7)
 def spectrum(K: Array) -> tuple[Array, Array]:
     """Eigenvalues γ of the centred Gram matrix over its number of rows, from large to small, and eigenvectors."""
     centred = K.copy()
-    center_gram(centred, np.full(len(K), 1.0 / len(K)))
+    center_gram(centred)
     values, vectors = eigh(0.5 * (centred + centred.T), driver="evd", check_finite=False)
     kept = values > len(K) * EPS * max(float(values[-1]), 0.0)
     return values[kept][::-1] / len(K), vectors[:, kept][:, ::-1]

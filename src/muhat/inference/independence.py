@@ -16,8 +16,8 @@ from muhat.inference.samples import check_scale, check_strata, column_names, in_
 from muhat.inference.two_sample import is_plain
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.radial import Gaussian
+from muhat.linalg.centered_gram import center_gram, subtract_means
 from muhat.linalg.distances import power_of_two_near
-from muhat.linalg.gram import center_gram
 from muhat.linalg.resources import check_memory, one_blas_thread
 from muhat.means.base import BaseKernelMean
 from muhat.means.recipes import check_recipe, mean_weights
@@ -227,21 +227,15 @@ def _centred_in_units(K: Array, mean: BaseKernelMean | None, unbiased: bool) -> 
     weights = None if mean is None else mean_weights(mean, K)  # a given lam is in the units of the kernel
     K = K / unit
     size = float(np.linalg.norm(K))
-    if weights is None:
-        return _centred(K, unbiased), unit, size
-    center_gram(K, weights)
-    return K, unit, size
+    return _centred(K, unbiased) if weights is None else center_gram(K, weights), unit, size
 
 
 def _centred(K: Array, unbiased: bool) -> Array:
     """HKH, in place; or with a zero diagonal, and such that Σ KᵢⱼLᵢⱼ / n(n−3) is the unbiased HSIC."""
-    n = len(K)
-    if unbiased:
-        np.fill_diagonal(K, 0.0)
-    means = K.sum(axis=1) / (n - 2 if unbiased else n)
-    K -= means
-    K -= means[:, None]
-    K += means.sum() / (n - 1 if unbiased else n)
-    if unbiased:
-        np.fill_diagonal(K, 0.0)
+    if not unbiased:
+        return center_gram(K)
+    np.fill_diagonal(K, 0.0)
+    means = K.sum(axis=1) / (len(K) - 2)
+    subtract_means(K, means, means, float(means.sum()) / (len(K) - 1))
+    np.fill_diagonal(K, 0.0)
     return K

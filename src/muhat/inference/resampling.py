@@ -11,6 +11,7 @@ import numpy as np
 
 from muhat.kernels.base import Kernel
 from muhat.linalg import gram
+from muhat.linalg.blocks import blocks
 from muhat.progress import progress
 from muhat.types import Array
 
@@ -60,8 +61,8 @@ def random_splits(
 ) -> Iterator[Array]:
     """Blocks of splits, as columns, that permute the observed one, within strata if there are any."""
     block = max(1, SPLIT_BYTES // observed.nbytes)
-    for start in range(0, n_resamples, block):
-        rows = np.tile(observed, (min(block, n_resamples - start), 1))
+    for part in blocks(n_resamples, block):
+        rows = np.tile(observed, (part.stop - part.start, 1))
         yield _permuted(rows, rng, strata).T
 
 

@@ -27,7 +27,7 @@ from muhat.means.base import BaseKernelMean
 from muhat.means.recipes import check_recipe, mean_weights
 from muhat.means.simple import KernelMean, ShrunkKernelMean
 from muhat.measures import Atoms
-from muhat.shrinkage.refits import simple_shrinkage
+from muhat.shrinkage.scores import simple_shrinkage
 from muhat.types import Array, RandomState
 from muhat.validation import check_count, check_gram, check_number, check_overflow, check_rng
 

@@ -314,35 +314,6 @@ def bilinear_form(kernel: TileKernel, X: Rows, Y: Rows, beta: Any, gamma: Any, *
     return float(_check_weights("beta", beta, values) @ values)
 
 
-def center_gram(K: Array, weights: Array) -> None:
-    """Centre K, in place, about the mean with the given weights: K − 1βᵀK − Kβ1ᵀ + (βᵀKβ)11ᵀ."""
-    offsets = K @ weights
-    subtract_means(K, offsets, offsets, float(weights @ offsets))
-
-
-def subtract_means(K: Array, at_rows: Array, at_columns: Array, inner: float) -> None:
-    """Centre k(x, y), in place, to ⟨φ(x) − μ, φ(y) − ν⟩ = k(x, y) − ν(x) − μ(y) + ⟨μ, ν⟩.
-
-    Parameters
-    ----------
-    K : array of shape (n, m)
-        Kernel values; overwritten.
-    at_rows : array of shape (n,)
-        ν(x) at the points of the rows.
-    at_columns : array of shape (m,)
-        μ(y) at the points of the columns.
-    inner : float
-        ⟨μ, ν⟩.
-    """
-    cuts = range(_STRIP, len(K), _STRIP)
-    for part, own in zip(np.split(K, cuts), np.split(at_rows, cuts), strict=True):
-        part -= np.add.outer(own, at_columns)
-        part += inner
-
-
 def above_rounding(eigenvalues: Array, n: int) -> NDArray[np.bool_]:
     """Which eigenvalues of an n x n matrix lie above the rounding error of the largest, n·ε·g_max."""
     return eigenvalues > n * np.finfo(np.float64).eps * eigenvalues.max(initial=0.0)
-
-
-_STRIP = 256  # rows of a Gram matrix that stay in the cache

@@ -85,17 +85,22 @@ class BaseKernelMean(ValueParametersMixin, BaseEstimator):
         self
             The fitted estimator.
         """
-        if self.features is not None:
-            return self._fit_features(X, sample_weight)
-        rows = check_rows(X, estimator=self, min_rows=2)
-        counts = check_counts(sample_weight, len(rows))
-        threaded = len(rows) * max(rows.shape) > FEWEST_NUMBERS_FOR_THREADS
-        with steady_blas(len(rows)) if threaded else nullcontext():
-            if isinstance(self.kernel, Kernel):
-                return self._fit_points(self.kernel.resolve(rows, counts), rows, counts)
-            check_precomputed(self.kernel)
-            kernel = Precomputed(check_gram(rows, name="X"))
-            return self._fit_points(kernel, kernel.training_points(), counts)
+        before = dict(vars(self))
+        try:
+            if self.features is not None:
+                return self._fit_features(X, sample_weight)
+            rows = check_rows(X, estimator=self, min_rows=2)
+            counts = check_counts(sample_weight, len(rows))
+            threaded = len(rows) * max(rows.shape) > FEWEST_NUMBERS_FOR_THREADS
+            with steady_blas(len(rows)) if threaded else nullcontext():
+                if isinstance(self.kernel, Kernel):
+                    return self._fit_points(self.kernel.resolve(rows, counts), rows, counts)
+                check_precomputed(self.kernel)
+                kernel = Precomputed(check_gram(rows, name="X"))
+                return self._fit_points(kernel, kernel.training_points(), counts)
+        except BaseException:  # a fit that is refused leaves the estimator as it was
+            self.__dict__ = before
+            raise
 
     def _fit_features(self, X: Any, sample_weight: Any) -> Self:
         raise TypeError(f"{type(self).__name__} takes no features")

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.radial import Gaussian
 from muhat.linalg import gram
+from muhat.linalg.blocks import blocks
 from muhat.linalg.distances import power_of_two_near
 from muhat.linalg.resources import check_memory, steady_blas
 from muhat.means.targets import TargetKind, TargetRefits, gaussian_kind, gaussian_target, oas_amount, sampled_target
@@ -228,8 +229,8 @@ class BlendedSample(ValueParametersMixin, BaseEstimator):
         seed = 0 if self.random_state is None or not isinstance(self.random_state, int) else self.random_state
         rng, d = np.random.default_rng(seed), len(self.location_)
         block = int(np.clip(BLOCK_VALUES // d, 1, POINTS) // 2) or 1
-        for start in range(0, POINTS // 2, block):
-            half = rng.normal(size=(min(block, POINTS // 2 - start), d))
+        for part in blocks(POINTS // 2, block):
+            half = rng.normal(size=(part.stop - part.start, d))
             yield self._gaussian.at(np.concatenate([half, -half]))
 
     def _quantiles(self, levels: Array) -> Array:

@@ -13,7 +13,7 @@ from muhat.linalg.distances import power_of_two_near
 from muhat.linalg.simplex import simplex_minimiser
 from muhat.means.base import BaseKernelMean
 from muhat.means.simple import means_of_gram
-from muhat.shrinkage.refits import simple_shrinkage
+from muhat.shrinkage.scores import simple_shrinkage
 from muhat.types import Array
 from muhat.validation import check_number_or
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -14,8 +15,7 @@ from muhat.kernels.base import Kernel
 from muhat.kernels.radial import Gaussian
 from muhat.linalg import gram
 from muhat.means.base import BaseKernelMean
-from muhat.shrinkage.refits import simple_score, simple_shrinkage
-from muhat.shrinkage.scores import ScorePath
+from muhat.shrinkage.scores import ScorePath, simple_score, simple_shrinkage
 from muhat.types import Array
 from muhat.validation import check_number_or, check_overflow
 
@@ -162,6 +162,8 @@ class ShrunkKernelMean(SketchedMeanMixin, BaseKernelMean):
 
     def _store_choice(self, choice: MeanChoice) -> None:
         self.shrinkage_ = 1.0 - choice.scale
+        for known in ("loo_path_", "_averages"):  # those of an earlier fit
+            self.__dict__.pop(known, None)
 
     def weights_from_gram(self, K: Array, counts: Array | None = None) -> Array:
         if self.target is not None:
@@ -181,11 +183,23 @@ class ShrunkKernelMean(SketchedMeanMixin, BaseKernelMean):
     def _shrunk_weights(self, counts: Array | None, rows: int, n: float, mean_diag: float, mean_gram: float) -> Array:
         given = self._given_shrinkage()
         self.shrinkage_ = simple_shrinkage(n, mean_diag, mean_gram) if given is None else given
-        alphas = np.unique(np.append(np.linspace(0, 1, 101), self.shrinkage_))
-        self.loo_path_ = ScorePath(alphas, simple_score(n, mean_diag, mean_gram, alphas))
-        self.loo_score_ = float(simple_score(n, mean_diag, mean_gram, self.shrinkage_))
+        self._averages = n, mean_diag, mean_gram
+        for known in ("loo_path_", "loo_score_"):  # those of an earlier fit
+            self.__dict__.pop(known, None)
         weight = (1.0 - self.shrinkage_) / n
         return np.full(rows, weight) if counts is None else weight * counts
+
+    @cached_property
+    def loo_path_(self) -> ScorePath:
+        """The leave-one-out score over α in [0, 1]."""
+        alphas = np.unique(np.append(np.linspace(0, 1, 101), self.shrinkage_))
+        return ScorePath(alphas, simple_score(*self._averages, alphas))
+
+    @cached_property
+    def loo_score_(self) -> float:
+        """Leave-one-out score of the estimate."""
+        averages: tuple[float, float, float] | None = self.__dict__.get("_averages")
+        return super().loo_score_ if averages is None else float(simple_score(*averages, self.shrinkage_))
 
     def _pull(self) -> Element | None:
         return None if self.target is None else self.shrinkage_ * self.target

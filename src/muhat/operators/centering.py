@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from muhat.elements import Element, check_element
 from muhat.kernels.base import Kernel, Measure
-from muhat.linalg import gram
+from muhat.linalg.centered_gram import subtract_means
 from muhat.means.base import BaseKernelMean
 from muhat.means.recipes import RecipeHostMixin, check_recipe, fitted_weights
 from muhat.measures import Atoms, Gaussians
@@ -56,7 +56,7 @@ class Centered(Kernel):
         K = self.kernel.evaluate(X, Y)
         at_x = self._mean_at(_atoms(X))
         at_y = at_x if X is Y else self._mean_at(_atoms(Y))
-        gram.subtract_means(K, at_x, at_y, self.mean.norm() ** 2)
+        subtract_means(K, at_x, at_y, self.mean.norm() ** 2)
         return K
 
     def diagonal(self, X: Array) -> Array:
@@ -156,7 +156,7 @@ class ShrunkKernelCenterer(
         """
         check_is_fitted(self, "weights_")
         K = check_rows(K, estimator=self, reset=False, copy=True)
-        gram.subtract_means(K, K @ self.weights_, self._offsets, self._squared_norm)
+        subtract_means(K, K @ self.weights_, self._offsets, self._squared_norm)
         return K
 
     def __sklearn_tags__(self) -> Any:

@@ -14,7 +14,7 @@ from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.radial import Gaussian
 from muhat.linalg import gram
 from muhat.linalg.blocks import blocks
-from muhat.linalg.gram import center_gram
+from muhat.linalg.centered_gram import center_gram
 from muhat.linalg.resources import steady_blas
 from muhat.means.base import BaseKernelMean
 from muhat.means.recipes import RecipeHostMixin, check_recipe, check_unweighted, fitted_weights, mean_weights

@@ -12,6 +12,7 @@ from scipy.linalg import eigh, svd
 from muhat.elements import Element
 from muhat.kernels.base import Kernel
 from muhat.linalg import gram
+from muhat.linalg.centered_gram import subtract_means
 from muhat.measures import Atoms
 from muhat.types import Array
 from muhat.validation import check_count
@@ -189,7 +190,7 @@ def _centred_gram(points: Array, mean: Element) -> Array:
     """⟨φ(x) − μ, φ(y) − μ⟩ for all pairs of rows; two bases are five arrays of that size."""
     K = gram.dense(mean.kernel, points, arrays=5)
     values = mean.values(points)
-    gram.subtract_means(K, values, values, mean.norm() ** 2)
+    subtract_means(K, values, values, mean.norm() ** 2)
     return K
 
 
@@ -212,7 +213,7 @@ class _CentredTiles(Kernel):
 
     def evaluate(self, A: Array, B: Array) -> Array:
         K = self.mean.kernel.evaluate_fast(A[:, :-1], B[:, :-1])
-        gram.subtract_means(K, A[:, -1], B[:, -1], self._shared)
+        subtract_means(K, A[:, -1], B[:, -1], self._shared)
         return K
 
     def diagonal(self, A: Array) -> Array:

@@ -15,8 +15,7 @@ from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.foreign import Precomputed
 from muhat.kernels.radial import Gaussian
 from muhat.linalg import gram
-from muhat.linalg.components import principal_components
-from muhat.linalg.gram import center_gram
+from muhat.linalg.centered_gram import center_gram, principal_components
 from muhat.linalg.resources import FEWEST_NUMBERS_FOR_THREADS, steady_blas
 from muhat.means.base import BaseKernelMean
 from muhat.means.recipes import FittedWeights, RecipeHostMixin, check_recipe, check_unweighted, fitted_weights

@@ -1,4 +1,4 @@
-r"""Leave-one-out refits: what a mean would be without each row. Theorem 3 for simple shrinkage, and every filter.
+r"""Leave-one-out refits: what a mean would be without each row, for every filter.
 
 For the mean :math:`\mu^{(-i)}` estimated without row i, at the same λ, two averages hold everything that a
 leave-one-out score needs: cross, the mean of :math:`\langle\phi(x_i), \mu^{(-i)}\rangle`, and square, the mean of
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from scipy.linalg import eigh
@@ -59,19 +59,6 @@ def times(A: Array, C: Array) -> Array:
     if not np.iscomplexobj(C):
         return A @ C
     return (A @ np.ascontiguousarray(C).view(np.float64)).view(C.dtype)
-
-
-def simple_shrinkage(n: float, mean_diag: float, mean_gram: float) -> float:
-    """The α in [0, 1] with the lowest leave-one-out score of (1−α)·average (Theorem 3, clipped)."""
-    if not mean_diag > 0:
-        return 0.0
-    mean_offdiag = (n * mean_gram / mean_diag - 1.0) / (n - 1.0)
-    return float(np.clip((1.0 - mean_offdiag) / (1.0 + (n - 2.0) * mean_offdiag), 0.0, 1.0))
-
-
-def simple_score(n: float, mean_diag: float, mean_gram: float, alpha: Any) -> Any:
-    """Leave-one-out score of (1−α)·average, from the sums of the Gram matrix."""
-    return plain_refit_means(n, mean_diag, mean_gram).scores(mean_diag, 1.0 - alpha)
 
 
 def tikhonov_factors(eigenvalues: Array, lam: float) -> Array:

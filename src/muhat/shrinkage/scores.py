@@ -1,4 +1,4 @@
-"""Scores of shrinkage and the search for λ: leave-one-out by deletion, and the score of Theorem 4."""
+"""Scores of shrinkage: Theorem 3 for simple shrinkage, leave-one-out by deletion, Theorem 4; and the search for λ."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.polynomial import Chebyshev
 from scipy.optimize import minimize_scalar
 
 from muhat.linalg.spectrum import Spectrum, whole_spectrum
-from muhat.shrinkage.refits import RefitMeans, Refits, TikhonovRefits, plain_refit_means, simple_score
+from muhat.shrinkage.refits import RefitMeans, Refits, TikhonovRefits, plain_refit_means
 from muhat.types import Array
 from muhat.validation import check_number_or
 
@@ -93,6 +93,19 @@ def choose_shrinkage(
     if value is None:
         value, best, path = score.search()
     return Shrinkage(value, score.best_scale(value) if c is None else c, best, path)
+
+
+def simple_shrinkage(n: float, mean_diag: float, mean_gram: float) -> float:
+    """The α in [0, 1] with the lowest leave-one-out score of (1−α)·average (Theorem 3, clipped)."""
+    if not mean_diag > 0:
+        return 0.0
+    mean_offdiag = (n * mean_gram / mean_diag - 1.0) / (n - 1.0)
+    return float(np.clip((1.0 - mean_offdiag) / (1.0 + (n - 2.0) * mean_offdiag), 0.0, 1.0))
+
+
+def simple_score(n: float, mean_diag: float, mean_gram: float, alpha: Any) -> Any:
+    """Leave-one-out score of (1−α)·average, from the sums of the Gram matrix."""
+    return plain_refit_means(n, mean_diag, mean_gram).scores(mean_diag, 1.0 - alpha)
 
 
 def simple_scores(K: Any, alphas: Any) -> Array:

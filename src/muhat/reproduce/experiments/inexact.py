@@ -15,7 +15,7 @@ from muhat.reproduce.experiments.comparison import relative
 from muhat.reproduce.experiments.statistics import column, select
 from muhat.reproduce.experiments.synthetic import KERNELS, exact_loss, selected_weights
 from muhat.reproduce.experiments.theorem_checks import REFITS
-from muhat.shrinkage.refits import simple_shrinkage
+from muhat.shrinkage.scores import simple_shrinkage
 from muhat.types import Array
 
 _BAGS = 5

@@ -1,4 +1,4 @@
-"""Principal components of a centred Gram matrix, with weights on its rows."""
+"""The centred Gram matrix, and its principal components, with weights on its rows."""
 
 from __future__ import annotations
 
@@ -9,8 +9,38 @@ from scipy.linalg import eigh
 from scipy.linalg.blas import dsymv
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from muhat.linalg.gram import above_rounding, center_gram
+from muhat.linalg.gram import above_rounding
 from muhat.types import Array
+
+_STRIP = 256  # rows of a Gram matrix that stay in the cache
+
+
+def center_gram(K: Array, weights: Array | None = None) -> Array:
+    """Centre K, in place, about the mean with the given weights: K − 1βᵀK − Kβ1ᵀ + (βᵀKβ)11ᵀ; default equal weights."""
+    offsets = K.mean(axis=1) if weights is None else K @ weights
+    return subtract_means(K, offsets, offsets, float(offsets.mean() if weights is None else weights @ offsets))
+
+
+def subtract_means(K: Array, at_rows: Array, at_columns: Array, inner: float) -> Array:
+    """Centre k(x, y), in place, to ⟨φ(x) − μ, φ(y) − ν⟩ = k(x, y) − ν(x) − μ(y) + ⟨μ, ν⟩.
+
+    Parameters
+    ----------
+    K : array of shape (n, m)
+        Kernel values; overwritten.
+    at_rows : array of shape (n,)
+        ν(x) at the points of the rows.
+    at_columns : array of shape (m,)
+        μ(y) at the points of the columns.
+    inner : float
+        ⟨μ, ν⟩.
+    """
+    cuts = range(_STRIP, len(K), _STRIP)
+    for part, own in zip(np.split(K, cuts), np.split(at_rows, cuts), strict=True):
+        part -= np.add.outer(own, at_columns)
+        part += inner
+    return K
+
 
 PARTIAL_COMPONENTS = 50
 
