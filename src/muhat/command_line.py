@@ -120,6 +120,7 @@ def _add_watch(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     watch.add_argument("--raw", action="store_true", help="do not standardise the columns")
     watch.add_argument("--seed", type=_natural, default=0, metavar="S", help="seed of the calibration; default 0")
     watch.add_argument("--json", action="store_true", help="print a line of JSON for each event in place of text")
+    watch.add_argument("--html", metavar="FILE", help="at the end or at the alarm, write a page with pictures to FILE")
     watch.set_defaults(run=_watch, failed=MISUSED)
 
 
@@ -203,9 +204,9 @@ def _describe(options: argparse.Namespace) -> int:
 
 
 def _watch(options: argparse.Namespace) -> int:
-    from muhat.monitor.watch import Watching, watch
+    from muhat.files.watch import Watching, watch
 
-    names = ("run_length", "block_length", "columns", "delimiter", "raw", "seed")
+    names = ("run_length", "block_length", "columns", "delimiter", "raw", "seed", "html")
     how = Watching(as_json=options.json, **{name: getattr(options, name) for name in names})
     return watch(options.reference, options.stream, how)
 

@@ -1,1 +1,1 @@
-"""`muhat compare` and `muhat describe`."""
+"""The commands for files: `muhat compare`, `muhat describe` and `muhat watch`."""

@@ -49,27 +49,27 @@ def compare_files(
     seconds: float = 10.0,
 ) -> int:
     """Compare two files; 0 if no difference was found, 1 if one was. See ``muhat compare --help``."""
-    _check_target(output.html, paths)
+    _check_engine(output.html, paths)
     options: dict[str, Any] = {"resamples": resamples, "level": level, "raw": raw, "seconds": seconds}
     with _tables(paths, reading) as found:
         comparison = compare(found, reading, KERNELS[kernel], **options)
     if output.html is not None:
         from muhat.files.pages import comparison_page
 
-        _write(output.html, comparison_page(comparison))
+        write_page(output.html, comparison_page(comparison))
     print(_dumped(comparison_json(comparison)) if output.as_json else comparison_text(comparison))
     return DIFFERENT if comparison.differs else SAME
 
 
 def describe_file(path: str, reading: Reading, output: Output, *, kernel: str = "auto", raw: bool = False) -> int:
     """Describe a file; 0. See ``muhat describe --help``."""
-    _check_target(output.html, [path])
+    _check_engine(output.html, [path])
     with _tables([path], reading) as found:
         description = describe(found, reading, KERNELS[kernel] or Gaussian(), raw=raw)
     if output.html is not None:
         from muhat.files.pages import description_page
 
-        _write(output.html, description_page(description))
+        write_page(output.html, description_page(description))
     print(_dumped(description_json(description)) if output.as_json else description_text(description))
     return 0
 
@@ -95,9 +95,13 @@ def _dumped(found: dict[str, Any]) -> str:
     return json.dumps(found, indent=1, ensure_ascii=False, allow_nan=False)
 
 
-def _check_target(html: str | None, paths: Sequence[str]) -> None:
-    """What would fail after the work is said before it, and no table is written over."""
+def _check_engine(html: str | None, paths: Sequence[str]) -> None:
     import_module("duckdb")
+    check_page(html, paths)
+
+
+def check_page(html: str | None, paths: Sequence[str]) -> None:
+    """What would fail after the work is said before it, and no table is written over."""
     if html is None:
         return
     for package in ("jinja2", "matplotlib"):
@@ -109,7 +113,8 @@ def _check_target(html: str | None, paths: Sequence[str]) -> None:
         raise ValueError(f"--html {html} must be a file in a folder that exists, such as report.html")
 
 
-def _write(path: str, text: str) -> None:
+def write_page(path: str, text: str) -> None:
+    """Write a page whole, or say why not."""
     from muhat.report.page import write_whole
 
     try:

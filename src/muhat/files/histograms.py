@@ -58,6 +58,14 @@ def histogram(summary: Summary) -> Histogram:
     return _scaled(binned, _ends(summary, edges))
 
 
+def histogram_of_numbers(*tables: Array) -> Histogram:
+    """Of the values of each table, between the first and the last hundredth of all."""
+    low, high = np.quantile(np.concatenate(tables), [0.01, 0.99])
+    edges = np.linspace(low, high, BINS + 1) if high > low else np.linspace(low - 1.0, high + 1.0, BINS + 1)
+    counts = np.array([np.histogram(values.clip(low, high), edges)[0] / len(values) for values in tables])
+    return _scaled(counts, (f"{edges[0]:.4g}", f"{edges[-1]:.4g}"))
+
+
 def _scaled(shares: Array, ends: tuple[str, str]) -> Histogram:
     heights = HEIGHT * shares / (shares.max() or 1.0)
     return Histogram(tuple(tuple(float(h) for h in row.round(1)) for row in heights), ends)

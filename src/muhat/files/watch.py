@@ -13,8 +13,9 @@ from typing import Any, TextIO
 
 import numpy as np
 
+from muhat.files.command import check_page, write_page
+from muhat.files.lines import NumberedLines, batch_size, batches
 from muhat.monitor.drift_monitor import DriftMonitor
-from muhat.monitor.lines import NumberedLines, batch_size, batches
 from muhat.types import Array
 
 QUIET, DRIFTED, INTERRUPTED = 0, 1, 130
@@ -32,6 +33,7 @@ class Watching:
     raw: bool = False
     seed: int = 0
     as_json: bool = False
+    html: str | None = None
 
 
 def watch(reference: str, stream: str, how: Watching) -> int:
@@ -46,6 +48,7 @@ def watch(reference: str, stream: str, how: Watching) -> int:
     how : Watching
         The options of the command.
     """
+    check_page(how.html, [reference, stream])
     with _opened(reference) as text:
         names, rows = _reference_rows(NumberedLines(text, reference, how.delimiter), how.columns)
     centre, unit = _units(rows, how.raw)
@@ -60,11 +63,21 @@ def watch(reference: str, stream: str, how: Watching) -> int:
     _say(how, "ready", f"{stream}: watched with {len(rows):,} reference rows", sys.stderr, **facts)
     with _opened(stream) as text:
         try:
-            return _watch_rows(monitor, NumberedLines(text, stream, how.delimiter), batch_size(text), centre, unit, how)
+            code = _watch_rows(monitor, NumberedLines(text, stream, how.delimiter), batch_size(text), centre, unit, how)
         except KeyboardInterrupt:
             seen = monitor.rows_seen_
             _say(how, "stopped", f"stopped after {seen:,} rows without drift", sys.stderr, rows=seen)
-            return INTERRUPTED
+            code = INTERRUPTED
+    if how.html is not None:
+        from muhat.files.watch_page import watch_page
+
+        write_page(how.html, watch_page(monitor, (Path(reference).name, stream_name(stream)), centre, unit))
+    return code
+
+
+def stream_name(stream: str) -> str:
+    """The name of a stream for people."""
+    return "standard input" if stream == "-" else Path(stream).name
 
 
 @contextmanager

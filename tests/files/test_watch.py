@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from muhat import command_line
-from muhat.monitor.lines import NumberedLines
+from muhat.files.lines import NumberedLines
 
 OPTIONS = ["--run-length", "2000"]
 
@@ -53,6 +53,19 @@ def test_an_alarm(files, capsys):
 def test_the_end_without_an_alarm(files, capsys):
     assert watch(files["reference"], files["quiet"]) == 0
     assert capsys.readouterr().out == f"{files['quiet']}: no drift in 60 rows\n"
+
+
+def test_a_page_of_the_alarm_and_of_a_quiet_stream(files, capsys):
+    page = files["folder"] / "page.html"
+    assert watch(files["reference"], files["drifting"], "--html", str(page)) == 1
+    text = page.read_text(encoding="utf-8")
+    assert "drifting.csv drifted" in text
+    assert text.index(">b<") < text.index(">a<"), "the column that changed most comes first"
+    assert "<svg" in text
+    assert watch(files["reference"], files["quiet"], "--html", str(page)) == 0
+    assert "No drift was found in 60 rows" in page.read_text(encoding="utf-8")
+    assert watch(files["reference"], files["quiet"], "--html", files["quiet"]) == 2
+    assert "would write over the table" in capsys.readouterr().err
 
 
 def test_columns_are_known_by_name(files, capsys):
