@@ -95,7 +95,7 @@ def regression(draws: int, quick: bool, names: list[str]) -> None:
     tasks = [(proportions, name) for name in tables]
     tasks += [(windows, name) for name in tables if not name.startswith("hep")]
     n = 60 if quick else 200
-    methods = {"pooled": {"pool": True, "weight_by_size": False}, "pooled, weighted": {"pool": True}, "default": {}}
+    methods = {"pooled": {"weight_by_size": False}, "pooled, weighted": {}}
     for kind, sizes in {"uneven sizes, 3 to 300": uneven, "bags of 20": even}.items():
         print(f"regression, {kind}: RMSE over that of plain means, {n} training bags, {draws} draws")
         ratios: dict[str, dict[str, list[float]]] = {method: {} for method in methods}
@@ -113,7 +113,7 @@ def regression(draws: int, quick: bool, names: list[str]) -> None:
         for method, found in ratios.items():
             means = np.array([np.mean(values) for values in found.values()])
             print(f"  {method}: {with_error(means)}, better on {np.sum(means < 1)} of {len(means)}")
-        found = ratios["default"]
+        found = ratios["pooled, weighted"]
         means = np.array([np.mean(values) for values in found.values()])
         errors = np.array([np.std(values, ddof=1) / np.sqrt(draws) for values in found.values()]) if draws > 1 else 0.0
         if sizes is uneven:

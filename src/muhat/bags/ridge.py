@@ -71,8 +71,8 @@ class DistributionRidge(RegressorMixin, ValueParametersMixin, TakesBagsMixin, Ba
               \operatorname{Var} y_i = \sigma^2 + \langle\theta, V_i\theta\rangle .
 
     Small bags are shrunk more, count less in the fit, and get wider intervals. The variance is modelled as the function
-    :math:`\sigma^2(1 + c/(1 + n/n_0))` of the size. The bandwidth, the level-2 kernel, whether to shrink, λ, c and
-    :math:`n_0` are chosen by the likelihood of each bag when it is left out, which has a closed form.
+    :math:`\sigma^2(1 + c/(1 + n/n_0))` of the size. The bandwidth, the level-2 kernel, λ, c and :math:`n_0` are chosen
+    by the likelihood of each bag when it is left out, which has a closed form.
 
     Parameters
     ----------
@@ -84,8 +84,8 @@ class DistributionRidge(RegressorMixin, ValueParametersMixin, TakesBagsMixin, Ba
         Features of the embedding kernel. Default 200 Nyström landmarks.
     ridge : float > 0, default 0.05
         The ridge of the covariance within bags, in units of its mean eigenvalue.
-    pool : "loo" or bool, default "loo"
-        Whether to shrink the mean of each bag by the prior; False takes plain averages, and "loo" tries both.
+    pool : bool, default True
+        Whether to shrink the mean of each bag by the prior; False takes plain averages.
     weight_by_size : bool, default True
         Whether the variance may depend on the size; False gives all bags one.
     random_state : None, int, Generator, SeedSequence or RandomState
@@ -97,8 +97,6 @@ class DistributionRidge(RegressorMixin, ValueParametersMixin, TakesBagsMixin, Ba
         The kernel between rows that was chosen, with its bandwidth as a number.
     level2_ : "linear" or Kernel
         The kernel between means that was chosen.
-    pool_ : bool
-        Whether the means are shrunk.
     lam_ : array of shape (n_outputs,)
         The λ of each output.
     noise_ : list of SizeNoise
@@ -140,7 +138,7 @@ class DistributionRidge(RegressorMixin, ValueParametersMixin, TakesBagsMixin, Ba
         features: BaseFeatures | None = None,
         *,
         ridge: float = RIDGE,
-        pool: bool | Literal["loo"] = "loo",
+        pool: bool = True,
         weight_by_size: bool = True,
         random_state: RandomState = None,
     ) -> None:
@@ -191,7 +189,6 @@ class DistributionRidge(RegressorMixin, ValueParametersMixin, TakesBagsMixin, Ba
         self.loo_score_, self._vectors, self._ridges = -best[0], best[1], best[2]
         self._location, self._scale = location, scale
         self.kernel_, self.level2_ = self._vectors.features.kernel_, self._vectors.level2
-        self.pool_ = self._vectors.pooled
         self.lam_ = np.array([each.lam for each in self._ridges])
         self.noise_: list[SizeNoise] = [each.noise for each in self._ridges]
         return self
@@ -227,27 +224,25 @@ class DistributionRidge(RegressorMixin, ValueParametersMixin, TakesBagsMixin, Ba
         check_kernel("kernel", self.kernel)
         check_features(self.features)
         check_number("ridge", self.ridge, low=0, open_low=True)
-        if not (isinstance(self.pool, str) and self.pool == "loo") and not isinstance(self.pool, bool | np.bool_):
-            raise ValueError(f'pool={self.pool!r} must be "loo", True or False')
+        check_flag("pool", self.pool)
         check_flag("weight_by_size", self.weight_by_size)
         if not (isinstance(self.level2, str) and self.level2 == "loo"):
             check_level2(self.level2)
 
     def _candidates(self, data: Bags) -> Iterator[tuple[Vectors, Array]]:
-        """Every choice of the two kernels and of pooling, with the means of the bags in its features."""
+        """Every choice of the two kernels, with the means of the bags in its features."""
         rows = light_sample(data, check_rng(0 if self.random_state is None else self.random_state))
         for kernel in with_widths(self.kernel, rows, WIDTHS):
             features = light_features(self.features, kernel, rows)
             moments = check_noise(light_moments(features, data))
             pool = fit_pool(moments, data.sizes, self.ridge)
-            for pooled in (True, False) if self.pool == "loo" else (bool(self.pool),):
-                Z = centred(pool, moments.means, data.sizes, pooled)
-                for level2 in self._level2_candidates(Z):
-                    second = None
-                    if isinstance(level2, Kernel):
-                        second = Nystroem(level2, min(len(Z), LEVEL2_LANDMARKS), random_state=0).fit(Z)
-                        level2 = second.kernel_
-                    yield Vectors(features, pool, pooled, level2, second), moments.means
+            Z = centred(pool, moments.means, data.sizes, self.pool)
+            for level2 in self._level2_candidates(Z):
+                second = None
+                if isinstance(level2, Kernel):
+                    second = Nystroem(level2, min(len(Z), LEVEL2_LANDMARKS), random_state=0).fit(Z)
+                    level2 = second.kernel_
+                yield Vectors(features, pool, self.pool, level2, second), moments.means
 
     def _level2_candidates(self, Z: Array) -> list[Level2]:
         if not (isinstance(self.level2, str) and self.level2 == "loo"):

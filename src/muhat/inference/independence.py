@@ -12,7 +12,7 @@ from muhat.inference.dependences import FEATURES, MAX_EXACT_PAIRS, Families, Wit
 from muhat.inference.findings import JoinedResult, observed_and_null, ranked
 from muhat.inference.joining import Component, join
 from muhat.inference.resampling import EPS, permutation_pvalue, pooled_gram
-from muhat.inference.samples import check_scale, check_strata, column_names, in_units, sample_rows
+from muhat.inference.samples import check_scale, check_strata, coordinates, in_units, sample_rows
 from muhat.inference.two_sample import is_plain
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.radial import Gaussian
@@ -83,7 +83,7 @@ def hsic_test(
     Parameters
     ----------
     X : array of shape (n, p) or (n,), n >= 2
-        The rows, one observation each; a vector is one column.
+        The rows, one observation each; a vector is one column. Texts, categories and dates of data frames count too.
     Y : array of shape (n, q) or (n,)
         Row i belongs to row i of X.
     kernel_x, kernel_y : Kernel, default None
@@ -126,8 +126,8 @@ def hsic_test(
     >>> mh.hsic_test(np.cos(angle), np.sin(angle), mh.Gaussian(), mh.Gaussian(), random_state=0)
     HSICResult(statistic=0.0086..., pvalue=0.001, n_resamples=999)
     """
-    names = column_names(X), column_names(Y)
-    X, Y = sample_rows("X", X, 4 if unbiased else 2), sample_rows("Y", Y, 1)
+    x, y = coordinates(X), coordinates(Y)
+    X, Y = sample_rows("X", x.samples[0], 4 if unbiased else 2), sample_rows("Y", y.samples[0], 1)
     if len(X) != len(Y):
         raise ValueError(f"X has {len(X)} rows and Y has {len(Y)}; row i of X and row i of Y must be a pair")
     for name, kernel in (("kernel_x", kernel_x), ("kernel_y", kernel_y)):
@@ -139,7 +139,7 @@ def hsic_test(
     default = kernel_x is None and kernel_y is None and mean is None and not unbiased
     if not (scale is None or isinstance(scale, str)):
         raise ValueError(f'scale={scale!r} must be "auto", "columns" or None; divide the columns first for other units')
-    units = tuple(check_scale(scale, rows, default) for rows in (X, Y))
+    units = check_scale(scale, X, default, x.units), check_scale(scale, Y, default, y.units)
     strata = check_strata(strata, None, len(X))
     features = default and len(X) > MAX_EXACT_PAIRS
     check_memory(
@@ -152,7 +152,7 @@ def hsic_test(
     sides = [rows if unit is None else rows / unit for rows, unit in zip((X, Y), units, strict=True)]
     if default:
         sides = [(rows - np.median(rows, axis=0)) for rows in sides]
-        return _joined(default_dependences(sides[0], sides[1], pairings, rng), units, names, len(X))
+        return _joined(default_dependences(sides[0], sides[1], pairings, rng), units, (x.names, y.names), len(X))
     kernel_x, kernel_y = (kernel_x or Gaussian()).resolve(sides[0]), (kernel_y or Gaussian()).resolve(sides[1])
     return _single(sides[0], sides[1], kernel_x, kernel_y, pairings, recipe, unbiased, units)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
-from typing import Any
+from numbers import Real
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,6 +15,12 @@ from muhat.validation import check_rows, check_weights
 
 DOMINANT = 0.98
 """A column that makes up more of the squared distances than this is worth a warning."""
+
+MOST_CATEGORIES = 20
+"""Of one column; rarer ones are taken together."""
+
+LEAST_DIFFERING = 0.1
+"""The share of pairs of rows with different categories that a unit is made from is at least this."""
 
 
 def sample_rows(name: str, X: Any, min_rows: int) -> Array:
@@ -42,6 +49,82 @@ def column_names(X: Any) -> list[str] | None:
     """The names of the columns of a data frame, None for anything else."""
     columns = getattr(X, "columns", None)
     return None if columns is None else [str(column) for column in columns]
+
+
+class Coordinates(NamedTuple):
+    """Samples as numbers, the names of their coordinates, and the units of those that stand for a category.
+
+    ``units`` has NaN for columns of numbers; it is None where all columns are numbers.
+    """
+
+    samples: list[Any]
+    names: list[str] | None
+    units: Array | None
+
+
+def coordinates(*samples: Any) -> Coordinates:
+    """Data frames with the same columns, their categories and dates as numbers; anything else stays as it is.
+
+    A category is a coordinate, 1 where a row has it, and a gap among categories is one too. In its unit two rows differ
+    by 2 in the mean square, as numbers of variance 1 do. Dates are days.
+    """
+    names = column_names(samples[0])
+    frames = all(hasattr(sample, "to_numpy") and column_names(sample) is not None for sample in samples)
+    if names is None or not frames or len(set(names)) < len(names):
+        return Coordinates(list(samples), names, None)
+    parts: list[tuple[str, Any, float]] = []
+    for column in samples[0].columns:
+        values = [_plain_values(sample[column]) for sample in samples]
+        if any(part.dtype == object for part in values):
+            parts += _categories(str(column), np.concatenate([part.astype(object) for part in values]))
+        else:
+            parts.append((str(column), np.concatenate(values), np.nan))
+    units = np.array([unit for _, _, unit in parts])
+    if np.isnan(units).all() and not any(_has_dates(sample) for sample in samples):
+        return Coordinates(list(samples), names, None)
+    rows = np.column_stack([values for _, values, _ in parts])
+    pieces = np.split(rows, np.cumsum([len(sample) for sample in samples])[:-1])
+    return Coordinates(pieces, [name for name, _, _ in parts], None if np.isnan(units).all() else units)
+
+
+def _has_dates(sample: Any) -> bool:
+    return any(sample[column].to_numpy().dtype.kind in "mM" for column in sample.columns)
+
+
+def _plain_values(series: Any) -> Any:
+    """Numbers as floats, dates as days, and anything else as texts, with None for gaps."""
+    values = np.asarray(series.to_numpy())
+    if values.dtype.kind in "mM":
+        days = values.astype(f"{values.dtype.kind}8[us]")
+        return np.where(np.isnat(days), np.nan, days.astype(np.int64) / 86_400e6)
+    if values.dtype.kind in "biuf" and str(series.dtype) != "category":
+        return values.astype(np.float64)
+    gaps = np.asarray(series.isna() if hasattr(series, "isna") else series.is_null(), dtype=bool)
+    known = values[~gaps]
+    if str(series.dtype) != "category" and all(isinstance(value, Real | bool | np.bool_) for value in known):
+        numbers = np.full(len(values), np.nan)
+        numbers[~gaps] = known.astype(np.float64)
+        return numbers
+    texts = np.full(len(values), None, dtype=object)
+    texts[~gaps] = [str(value) for value in known]
+    return texts
+
+
+def _categories(name: str, values: Any) -> list[tuple[str, Any, float]]:
+    """A coordinate for each of the commonest categories, one for all others, and the unit of all."""
+    shown = np.array(["(missing)" if value is None else str(value) for value in values])
+    found, codes, counts = np.unique(shown, return_inverse=True, return_counts=True)
+    order = np.argsort(-counts, kind="stable")
+    rank = np.empty(len(found), dtype=np.intp)
+    rank[order] = np.arange(len(found))
+    codes = np.minimum(rank[codes], MOST_CATEGORIES - 1)
+    labels = [str(found[k]) for k in order[:MOST_CATEGORIES]]
+    if len(found) > MOST_CATEGORIES:
+        labels[-1] = "(others)"
+    indicators = np.eye(len(labels))[codes]
+    shares = indicators.mean(axis=0)
+    unit = float(np.sqrt(max(1.0 - float(shares @ shares), LEAST_DIFFERING)))
+    return [(f"{name} = {label}", column, unit) for label, column in zip(labels, indicators.T, strict=True)]
 
 
 def same_columns(X: Any, Y: Any) -> Any:
@@ -120,11 +203,12 @@ def in_units(kernel: Kernel, units: Array | None) -> Kernel:
     return kernel if units is None else InUnits(kernel, tuple(map(float, units)))
 
 
-def check_scale(scale: Any, pooled: Array, default: bool) -> Array | None:
+def check_scale(scale: Any, pooled: Array, default: bool, of_categories: Array | None = None) -> Array | None:
     """A unit for each column, or None for the units that the columns have.
 
     "columns" is the mean absolute deviation from the median of the pooled sample; a constant column keeps its unit.
     "auto" is "columns" in the ``default`` test, and no scale elsewhere, with a warning where one column dominates.
+    ``of_categories`` has the units of coordinates that stand for a category, and NaN for others.
     """
     if scale is None or (isinstance(scale, str) and scale == "auto" and not default):
         if scale is not None:
@@ -134,7 +218,8 @@ def check_scale(scale: Any, pooled: Array, default: bool) -> Array | None:
         if scale not in ("auto", "columns"):
             raise ValueError(f'scale={scale!r} must be "auto", "columns", None, or one positive number a column')
         deviations = np.abs(pooled / 2 - np.median(pooled / 2, axis=0)).mean(axis=0) * 2
-        return np.where(deviations > 0, deviations, 1.0)
+        units = np.where(deviations > 0, deviations, 1.0)
+        return units if of_categories is None else np.where(np.isnan(of_categories), units, of_categories)
     units = check_weights("scale", scale, pooled.shape[1])
     if (units <= 0).any():
         raise ValueError(f"scale has the entry {units.min():g}; pass one positive number a column")

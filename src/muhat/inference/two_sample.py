@@ -15,7 +15,7 @@ from muhat.inference.fisher import spectral_components, spectral_weights
 from muhat.inference.joining import Component, join
 from muhat.inference.large_samples import MAX_EXACT_ROWS, binned_components
 from muhat.inference.resampling import EPS, permutation_pvalue, pooled_gram, random_splits, ticking
-from muhat.inference.samples import check_scale, check_strata, column_names, in_units, two_samples
+from muhat.inference.samples import check_scale, check_strata, coordinates, in_units, same_columns, two_samples
 from muhat.inference.squared_mmd import unbiased_squared_mmd
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.radial import Gaussian
@@ -93,8 +93,9 @@ def mmd_test(
         The rows, one observation each; a vector is one column. With kernel="precomputed" the Gram matrix of all n + m
         rows.
     Y : array of shape (m, d) or (m,), m >= 2
-        The rows of the second sample. The columns of data frames are matched by name. With kernel="precomputed" an
-        array of n + m truth values, True for the rows of the second sample.
+        The rows of the second sample. The columns of data frames are matched by name. Their texts and categories are
+        compared too, each category a coordinate, and dates count as days. With kernel="precomputed" an array of n + m
+        truth values, True for the rows of the second sample.
     kernel : None, Kernel, list of Kernels or "precomputed", default None
         None joins all components. A kernel asks for its MMD alone, and a list for the unbiased MMDs of its kernels,
         joined. A bandwidth "median" is found once, on the pooled sample.
@@ -163,10 +164,10 @@ def mmd_test(
         )
         return question.spectral(None, K) if statistic == "spectral" else question.single(None, K, mean, unbiased)
     kernels = _kernels(kernel, one_statistic)
-    names = column_names(X)
+    (X, Y), names, of_categories = coordinates(X, same_columns(X, Y))
     X, Y = two_samples(X, Y)
     pooled, observed = np.concatenate([X, Y]), np.repeat([1.0, 0.0], [len(X), len(Y)])
-    units = check_scale(scale, pooled, default=kernels is None)
+    units = check_scale(scale, pooled, kernels is None, of_categories)
     question = _Question(pooled, observed, units, names, n_resamples, rng, strata, memory_limit, verbose)
     if kernels is None:
         return question.default()
@@ -300,6 +301,9 @@ class _Question:
         witness = None if kernel is None else Element(kernel, Atoms.trusted(self.pooled, self._difference()))
         return MMDResult(*observed_and_null(joined), found, method, kernel, witness, (self.n, self.m))
 
+    def _is_indicator(self, column: int) -> bool:
+        return bool(np.isin(self.pooled[:, column], (0.0, 1.0)).all())
+
     def _difference(self) -> Array:
         """Weights of the pooled rows in f − g."""
         return self.observed / self.n - (1.0 - self.observed) / self.m
@@ -312,6 +316,9 @@ class _Question:
             return in_units(kernel, self.units), None, f"{wider} {what}"
         if part.group == "columns":
             column, kind, larger = part.value
+            if self.names is not None and " = " in self.names[column] and self._is_indicator(column):
+                more = "X" if self._difference() @ self.pooled[:, column] > 0 else "Y"
+                return None, self.names[column], f"{self.names[column]!r} is more frequent in {more}"
             name = f"column {column}" if self.names is None else f"column {self.names[column]!r}"
             what = "is more spread out" if kind == "scale" else "is higher"
             return None, str(column) if self.names is None else self.names[column], f"{name} {what} in {larger}"

@@ -26,14 +26,15 @@ _CHUNK = 200  # rows of all streams that are simulated at a time
 _PILOT = 400  # rows of each stream, after the longest window is full, that make the scale
 _STARTS = 8  # beginnings of each stream
 _LONGEST_SIMULATED = 20_000  # run lengths beyond are extrapolated
-_KNOWN_ROWS = 20  # rows of the reference above the last quantile of single rows that counts as known
+_KNOWN_ROWS = 8  # rows of the reference above the last quantile of single rows that counts as known
 _CLUSTER_LEVEL = 5.0  # score at which clusters are counted
 _BEYOND = 50  # simulated alarms from which a threshold is read off
 _LARGEST_TABLE = 8 * POPULATION
 
-HANDICAPS = {1: float(np.log(30.0)), 3: float(np.log(2.0))}
-"""What is taken off the scores of short windows, whose tails beyond the reference nobody knows: single rows get a
-thirtieth of the false alarms of other windows, so that the promise does not hang on the extrapolation of a tail."""
+HANDICAPS = {1: float(np.log(3.0)), 3: float(np.log(2.0))}
+"""What is taken off the scores of short windows, whose tails beyond the reference nobody knows, so that the promise
+does not hang on the extrapolation of a tail. With 1,000 reference rows and as many rows promised, single rows then
+cause at most three in a hundred false alarms, on normal, mixed and heavy-tailed rows alike."""
 
 
 @dataclass(frozen=True, eq=False)
