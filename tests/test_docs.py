@@ -17,6 +17,7 @@ import pytest
 import rooms
 
 import muhat as mh
+from muhat.reproduce.summary import summary_lines
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -167,6 +168,13 @@ def test_the_readme_counts_the_verdicts_of_the_report(report):
     said = f"Of {len(report['claims'])} claims, {count['holds']} hold, {count['holds in part']} hold in part and "
     assert f"{said}{count['does not hold']} do not hold" in (ROOT / "README.md").read_text(encoding="utf-8")
     assert count["cannot be checked"] == 0
+
+
+def test_the_readme_has_the_seven_lines_of_the_report(report):
+    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
+    lines = [f"- **{line.subject}** {line.words}" for line in summary_lines(report["experiments"])]
+    assert len(lines) == 7
+    assert [line for line in lines if line not in readme] == []
 
 
 @pytest.mark.parametrize("verdict", ["holds", "holds in part", "does not hold"])

@@ -52,7 +52,7 @@ def results(sections):
     table2 = {
         "title": "Table 2: learning on distributions",
         "protocol": ["Ten folds.", "Paired."],
-        "summary": [],
+        "summary": [CASE],
         "repetitions": 10,
     }
     figure1 = {
@@ -71,22 +71,41 @@ def page(results, sections, tmp_path_factory):
     return write_report(tmp_path_factory.mktemp("report"), results, sections)
 
 
-def test_findings_come_first_and_claims_last(page, sections, results):
+CASE = {
+    "machine": "SMM",
+    "level2": "linear",
+    "S": {"gain": 0.03, "error": 0.01},
+    "F_theorem4": {"gain": -0.03, "error": 0.01},
+    "F_deletion": {"gain": 0.01, "error": None},
+}
+
+
+def test_the_summary_comes_first_and_claims_last(page, results, sections):
     text = page.read_text(encoding="utf-8")
-    summary = text.index('<ul class="summary">')
-    assert text.index('class="tally"') < summary < text.index('<section id="figure1"') < text.index('id="claims"')
-    assert text.index('<section id="table2"') < text.index('class="claims"')
-    assert text[summary : text.index("</ul>", summary)].count("<li>") == len(sections)
+    places = ['id="summary"', 'class="tally"', '<section id="figure1"', '<section id="table2"', 'id="claims"']
+    assert sorted(places, key=text.index) == places
+    assert "Shrinkage beats KME in 1 of 3 comparisons and loses in 1." in text
     assert "These are the counts of a quick run; a full run has other counts" in text
     full = render({**results, "meta": {**results["meta"], "quick": False}}, sections)
     assert "These are the counts of a full run; a quick run has other counts" in full
 
 
+def test_the_summary_says_nothing_of_what_was_not_run(results, sections):
+    alone = {"figure1": results["experiments"]["figure1"]}
+    assert 'id="summary"' not in render({**results, "experiments": alone}, {"figure1": sections["figure1"]})
+
+
 def test_wide_tables_are_folded(results, sections):
-    wide = Table("Wide", [f"c{j}" for j in range(9)], [list(range(9))])
+    wide = Table("Wide", [f"c{j}" for j in range(7)], [list(range(7))])
     text = render(results, {**sections, "table2": Section([], [], [wide], [])})
     assert text.count('<details class="wide"><summary') == 1
     assert '<details class="wide">' not in render(results, sections)
+
+
+def test_claims_are_folded_by_the_section_that_judges_them(page):
+    text = page.read_text(encoding="utf-8")
+    folds = re.findall(r'<details class="fold">\s*<summary>(.*?) <span.*?</details>', text, flags=re.S)
+    assert folds == [EXPERIMENT.title, "Table 2: learning on distributions", "Not run"]
 
 
 class Tags(HTMLParser):
@@ -165,7 +184,7 @@ def test_ids_are_unique_and_every_link_has_its_target(page, tags):
 
 def test_headings_are_in_order_and_landmarks_are_there(tags):
     names = [tag for tag, _ in tags]
-    assert [name for name in names if re.fullmatch("h[1-6]", name)] == ["h1", *["h2"] * 8]
+    assert [name for name in names if re.fullmatch("h[1-6]", name)] == ["h1", *["h2"] * 9]
     for landmark in ("header", "nav", "main", "footer"):
         assert names.count(landmark) == 1
 
@@ -250,15 +269,18 @@ def test_tables_are_sorted_from_the_keyboard(browser, page, number, ascending):
 
 def test_claims_are_filtered_by_verdict_and_found_again_by_link(browser, page):
     browser.open(page)
-    visible = "[...document.querySelectorAll('.claims tbody tr')].filter(row => row.offsetHeight).map(row => row.id)"
-    everything = browser.evaluate(visible)
-    assert everything == [f"claim-{name}" for name, *_ in CLAIMS]
+    visible = (
+        "[...document.querySelectorAll('.claims tbody tr')].filter(row => row.checkVisibility()).map(row => row.id)"
+    )
+    assert browser.evaluate(visible) == []
     browser.evaluate("document.querySelector('.filter [data-verdict=does-not-hold]').click()")
     assert browser.evaluate(visible) == ["claim-table2-order"]
     assert browser.evaluate("document.querySelector('.shown').textContent") == "1 of 4 shown"
     followed = "new Promise(done => addEventListener('hashchange', () => setTimeout(done)))"
     browser.evaluate(f"location.hash = 'claim-table1-uci'; {followed}")
-    assert browser.evaluate(visible) == everything
+    assert browser.evaluate(visible)[-1] == "claim-table1-uci"
+    browser.evaluate("document.querySelectorAll('details.fold').forEach(fold => { fold.open = true })")
+    assert browser.evaluate(visible) == [f"claim-{name}" for name, *_ in CLAIMS]
 
 
 def test_the_first_key_offers_to_skip_to_the_content(browser, page):

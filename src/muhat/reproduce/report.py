@@ -12,6 +12,7 @@ from muhat.report.page import page_template, write_whole
 from muhat.reproduce.claims.base import Verdict
 from muhat.reproduce.experiment import Section
 from muhat.reproduce.store import StoreError
+from muhat.reproduce.summary import summary_lines
 
 Results = dict[str, Any]
 """``{"claims": […], "experiments": {name: …}, "meta": {…}}``, as JSON has it."""
@@ -51,9 +52,12 @@ def write_report(folder: Path, results: Results, sections: dict[str, Section]) -
 
 def render(results: Results, sections: dict[str, Section]) -> str:
     """The page as text."""
-    claims, experiments, meta = results["claims"], results["experiments"], results["meta"]
+    experiments, meta = results["experiments"], results["meta"]
+    claims = [{**claim, "link": _link(claim, experiments)} for claim in results["claims"]]
     return page_template("report.html", "muhat.reproduce").render(
-        claims=[{**claim, "link": _link(claim, experiments)} for claim in claims],
+        lines=summary_lines(experiments),
+        claims=claims,
+        folded=_folded(claims, experiments),
         counts=[(verdict, sum(claim["verdict"] == verdict for claim in claims)) for verdict in VERDICTS],
         symbols=SYMBOLS,
         slugs={verdict: verdict.replace(" ", "-") for verdict in VERDICTS},
@@ -132,6 +136,13 @@ def _write(path: Path, text: str) -> None:
 def _link(claim: dict[str, Any], experiments: dict[str, Any]) -> str | None:
     """Name of the first section that the verdict rests on; None where none of them was run."""
     return next((name for name in claim["experiments"] if name in experiments), None)
+
+
+def _folded(claims: list[dict[str, Any]], experiments: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
+    """Claims by the title of the section that judges them, in the order of the page; those without one come last."""
+    titles = {name: experiment["title"] for name, experiment in experiments.items()} | {None: "Not run"}
+    found = {title: [claim for claim in claims if claim["link"] == name] for name, title in titles.items()}
+    return {title: judged for title, judged in found.items() if judged}
 
 
 def _command(meta: dict[str, Any]) -> str:
