@@ -78,6 +78,7 @@ READING_ORDER = [
     "robust_mean",
     "error_bars",
     "two_samples",
+    "awkward_tables",
     "failing_sensor",
     "changing_shares",
     "bags",
