@@ -3,8 +3,8 @@
 
 The orders of two shops lie in two files, as tables do: a column that counts the rows, a date, a colour, an age that is
 often missing, numbers. The shops differ in three things: the second sells more in white, it asks fewer customers for
-their age, and its prices do not go with the weight. ``muhat compare`` finds all three and names them. In Python, the
-same tables take one step before :func:`~muhat.mmd_test`.
+their age, and its prices do not go with the weight. ``muhat compare`` finds all three and names them. In Python,
+:func:`~muhat.mmd_test` takes the same tables once their gaps are filled.
 """
 
 import json
@@ -16,9 +16,6 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-from sklearn.compose import make_column_transformer
-from sklearn.impute import SimpleImputer
-from sklearn.preprocessing import OneHotEncoder
 
 import muhat as mh
 from muhat import command_line
@@ -85,17 +82,16 @@ plt.show()
 # %%
 # In Python
 # ---------
-# :func:`~muhat.mmd_test` takes numbers, so scikit-learn turns categories into zeros and ones, and each gap into the
-# median and a column that tells gaps from values. Data frames keep the names of columns, and the answer uses them.
+# :func:`~muhat.mmd_test` takes data frames with categories and dates, and matches columns by name. Gaps have to be
+# filled, and a column of its own keeps where they were.
 
-encode = make_column_transformer(
-    (OneHotEncoder(sparse_output=False), ["colour"]),
-    (SimpleImputer(strategy="median", add_indicator=True), ["age"]),
-    ("passthrough", ["weight", "price"]),
-    verbose_feature_names_out=False,
-).set_output(transform="pandas")
-encode.fit(pd.concat([north, south]))
-result = mh.mmd_test(encode.transform(north), encode.transform(south), random_state=0)
+
+def filled(table):
+    """Without the column that counts the rows, and without gaps."""
+    return table.drop(columns="number").assign(age=table.age.fillna(45.0), no_age=table.age.isna())
+
+
+result = mh.mmd_test(filled(north), filled(south), random_state=0)
 print(f"p = {result.pvalue}: {result.summary}")
 for component in result.components[:3]:
     print(f"{component.group:<16} alone: p = {component.pvalue:.2g}")
