@@ -14,7 +14,7 @@ $(VENV)/.%: $(BIN)/python pyproject.toml
 	@touch $@
 
 test: $(VENV)/.test
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist loadfile
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
 
 # Laws, golden cases and messages, for people who edit: no process is started.
 quick: $(VENV)/.test

@@ -65,7 +65,7 @@ def chi_squared(n: int, per_cent: int, rng: np.random.Generator) -> tuple[list[n
 
 def toy(draws: int, quick: bool, names: list[str]) -> None:
     """MSE, NLL, coverage and time on the toy."""
-    n = 200 if quick else 2000
+    n = 60 if quick else 2000
     for per_cent, (mse_goal, nll_goal) in LAW.items():
         figures = []
         for seed in range(draws):
@@ -94,7 +94,7 @@ def regression(draws: int, quick: bool, names: list[str]) -> None:
     tables = [name for name in names if name not in IMAGES and name != "correlation"]
     tasks = [(proportions, name) for name in tables]
     tasks += [(windows, name) for name in tables if not name.startswith("hep")]
-    n = 60 if quick else 200
+    n = 30 if quick else 200
     methods = {"pooled": {"weight_by_size": False}, "pooled, weighted": {}}
     for kind, sizes in {"uneven sizes, 3 to 300": uneven, "bags of 20": even}.items():
         print(f"regression, {kind}: RMSE over that of plain means, {n} training bags, {draws} draws")
@@ -128,7 +128,7 @@ def regression(draws: int, quick: bool, names: list[str]) -> None:
 
 def anomalies(draws: int, quick: bool, names: list[str]) -> None:
     """False alarms by size, hits and the area under the curve, against the one-class machine."""
-    n, n_test = (60, 100) if quick else (150, 400)
+    n, n_test = (40, 50) if quick else (150, 400)
     alarms: dict[str, list[list[float]]] = {"one-class machine": [], "detector": []}
     gains: dict[str, list[float]] = {}
     for name in names:

@@ -85,8 +85,8 @@ def run_lengths(options: argparse.Namespace) -> None:
     print("realised run length, 1,000 reference rows: mean over references ± standard error; quartiles of references;")
     print("p of Kolmogorov and Smirnov's test that the runs of each reference, over their mean, are exponential")
     for run_length in [50] if options.quick else options.run_length:
-        references = 3 if options.quick else options.references or 40
-        for name in options.null or NULLS:
+        references = 2 if options.quick else options.references or 40
+        for name in options.null or (list(NULLS)[:1] if options.quick else NULLS):
             found = realised(name, 100 if options.quick else 1000, run_length, references, 20)
             means = mean_runs(found)
             relative = np.concatenate([np.array(lengths) / m for (lengths, _), m in zip(found, means, strict=True)])
@@ -313,7 +313,7 @@ def delays(options: argparse.Namespace) -> None:
     for run_length in [50] if options.quick else options.run_length:
         print(f"mean delay in rows ± standard error at run length {run_length:,}; rivals at their true run length")
         references, streams = (2, 8) if options.quick else (4, 100)
-        for name in options.change or CHANGES:
+        for name in options.change or (list(CHANGES)[:1] if options.quick else CHANGES):
             cells = [f"muhat {shown(our_delays(CHANGES[name], run_length, references, streams))}"]
             for rival in RIVALS if not options.quick else ["Scan-B"]:
                 cells.append(f"{rival} {shown(rival_delays(rival, CHANGES[name], run_length, references, streams))}")
@@ -333,7 +333,7 @@ def choice(options: argparse.Namespace) -> None:
     }
     run_length, references, streams = (50, 1, 4) if options.quick else (1000, 4, 160)
     for name in list(CHOICES)[:1] if options.quick else CHOICES:
-        for label, params in settings.items():
+        for label, params in list(settings.items())[: 2 if options.quick else None]:
             found = our_delays(CHOICES[name], run_length, references, streams, **params)
             print(f"{name:<30} {label:<26} {shown(found)}", flush=True)
 
@@ -388,9 +388,9 @@ def references(options: argparse.Namespace) -> None:
     """How much the realised run length depends on the reference, by its rows."""
     run_length = 100 if options.quick else 1000
     print(f"realised run length at {run_length:,} promised, N(0, I) in 5 columns: mean of references, deciles")
-    for n in (50, 200, 1000):
+    for n in (50, 200) if options.quick else (50, 200, 1000):
         found = []
-        for k in range(4 if options.quick else options.references or 60):
+        for k in range(2 if options.quick else options.references or 60):
             rng = np.random.default_rng([3, k, n])
             monitor = mh.DriftMonitor(run_length, random_state=k).fit(rng.normal(size=(n, 5)))
             found.append(runs(monitor, lambda m, rng=rng: rng.normal(size=(m, 5)), 15 * run_length))
@@ -416,15 +416,15 @@ def autoregressive(rng: np.random.Generator, memory: float) -> Draw:
 
 def autocorrelation(options: argparse.Namespace) -> None:
     """Realised run lengths of streams whose rows depend on each other, with and without ``block_length``."""
-    run_length = 100 if options.quick else 1000
-    print(f"realised run length at {run_length:,} promised, autoregressive columns, 1,000 reference rows")
-    for memory in (0.0, 0.5, 0.9):
+    run_length, n = (100, 200) if options.quick else (1000, 1000)
+    print(f"realised run length at {run_length:,} promised, autoregressive columns, {n:,} reference rows")
+    for memory in (0.9,) if options.quick else (0.0, 0.5, 0.9):
         cells = []
-        for block_length in (1, 10, 50):
+        for block_length in (1, 10) if options.quick else (1, 10, 50):
             found = []
             for k in range(2 if options.quick else 8):
                 draw = autoregressive(np.random.default_rng([4, k]), memory)
-                monitor = mh.DriftMonitor(run_length, block_length=block_length, random_state=k).fit(draw(1000))
+                monitor = mh.DriftMonitor(run_length, block_length=block_length, random_state=k).fit(draw(n))
                 found.append(runs(monitor, draw, 10 * run_length))
             cells.append(f"block_length={block_length}: {mean_runs(found).mean():6,.0f}")
         print(f"correlation of neighbours {memory}:  {'   '.join(cells)}", flush=True)

@@ -4,7 +4,7 @@
 Six sensors of a machine are read once a minute. From minute 300 on the third one loses its grip: its readings follow
 the machine less and less, and noise takes their place. Its mean and its spread stay as they were, so that limits on
 single sensors see nothing. :class:`~muhat.DriftMonitor` compares all sensors together with a day without faults, and
-promises a false alarm every 5,000 rows on average.
+promises a false alarm every 2,000 rows on average.
 """
 
 import matplotlib.pyplot as plt
@@ -28,11 +28,11 @@ def readings(n, rng, grip=1.0):
 # %%
 # A reference, and a promise
 # --------------------------
-# ``fit`` simulates streams like the reference, and finds the threshold at which they run for 5,000 rows on average.
+# ``fit`` simulates streams like the reference, and finds the threshold at which they run for 2,000 rows on average.
 
 rng = np.random.default_rng(4)
 reference = readings(1440, rng)
-monitor = mh.DriftMonitor(run_length=5000, random_state=0).fit(reference)
+monitor = mh.DriftMonitor(run_length=2000, random_state=0).fit(reference)
 print(f"windows of {', '.join(map(str, monitor.windows_))} rows; threshold of the score {monitor.threshold_:.1f}")
 
 # %%

@@ -16,6 +16,8 @@ SLOW = {
     "test_examples.py": "each example of the gallery runs",
 }
 """Rooms and files that `make quick` leaves out, and why; the marker ``slow`` does it for single tests."""
+LONG = ("test_docs.py", "test_benchmarks.py", "test_examples.py")
+"""Files with the longest tests: they come first, so that no worker is left with one of them at the end."""
 MARK = "MUHAT_TEST_SESSION"
 STARTS = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.system"}
 
@@ -30,6 +32,7 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if SLOW.keys() & set(item.path.parts[-2:]) or "test_scikit_learn_checks" in item.name:
             item.add_marker("slow")
+    items.sort(key=lambda item: item.path.name not in LONG)
 
 
 # ---------------------------------------------------------------- quick tests start no process

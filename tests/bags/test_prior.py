@@ -1,16 +1,11 @@
 """The prior over bags: against its formulas written out, for bags of the training set and for new ones."""
 
-import pickle
-
 import numpy as np
-import pandas as pd
 import pytest
 from bag_samples import random_bags
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import multivariate_normal
-from sklearn.base import clone
 from sklearn.cluster import AgglomerativeClustering
-from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
@@ -134,20 +129,6 @@ def test_bags_that_do_not_differ():
     assert all(f.distance(mh.embed(f.kernel, bag)) < 1e-7 for f in prior.means([bag, NEW[0]]))
 
 
-def test_rules_of_estimators():
-    prior = mh.BagPrior(mh.Gaussian(2.0), random_state=0)
-    with pytest.raises(NotFittedError):
-        prior.transform(NEW)
-    copy = clone(prior).set_params(kernel__bandwidth=1.0)
-    assert prior.kernel == mh.Gaussian(2.0)
-    frames = [pd.DataFrame(bag, columns=list("abc")) for bag in random_bags()]
-    assert list(copy.fit(frames).feature_names_in_) == ["a", "b", "c"]
-    restored = pickle.loads(pickle.dumps(copy))
-    assert_array_equal(restored.transform(frames), copy.transform(frames))
-    assert_array_equal(copy.fit(random_bags()).transform(NEW), clone(copy).fit(random_bags()).transform(NEW))
-    assert mh.BagPrior(features=mh.Fourier(n_components=30, random_state=0)).fit(random_bags()).transform(NEW).any()
-
-
 BAD = {
     "one bag": ([np.ones((3, 2))], {}, "needs two or more"),
     "single rows": (random_bags((1, 1, 1)), {}, "all bags have one row"),
@@ -169,11 +150,10 @@ def test_bad_input_is_named(case):
 
 def test_bad_new_bags_are_named():
     prior = mh.BagPrior().fit(random_bags())
-    with pytest.raises(ValueError, match=r"bags\[1\] has 2 columns and the bags of fit have 3"):
-        prior.transform([NEW[0], NEW[1][:, :2]])
     with pytest.raises(ValueError, match=r"bags\[17\].*NaN"):
         prior.log_odds([NEW[0]] * 17 + [np.full((2, 3), np.nan)])
-    fourier = mh.BagPrior(features=mh.Fourier(random_state=0)).fit(random_bags())
+    fourier = mh.BagPrior(features=mh.Fourier(n_components=20, random_state=0)).fit(random_bags())
+    assert fourier.transform(NEW).any()
     with pytest.raises(ValueError, match="not elements of the space"):
         fourier.means(NEW)
 

@@ -117,11 +117,14 @@ def counted_search(grid, kernel, memory=None, **options):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("options", [{}, {"mean": mh.ShrunkKernelMean()}, {"whiten": True}, {"pool": True}], ids=str)
-@pytest.mark.parametrize("bandwidth", ["median", 2.0])
+@pytest.mark.parametrize(
+    ("bandwidth", "options"),
+    [("median", {}), (2.0, {"mean": mh.ShrunkKernelMean()}), (2.0, {"whiten": True}), ("median", {"pool": True})],
+    ids=str,
+)
 def test_a_search_with_memory_computes_each_gram_matrix_once(bandwidth, options, tmp_path):
     once, _ = counted_search({"C": [1.0]}, Counting(bandwidth), tmp_path / "once", **options)
-    many, _ = counted_search({"C": [0.1, 1.0, 10.0, 100.0]}, Counting(bandwidth), tmp_path / "many", **options)
+    many, _ = counted_search({"C": [0.1, 1.0, 10.0]}, Counting(bandwidth), tmp_path / "many", **options)
     assert many == once > 0
     level2 = {"level2": ["linear", mh.Gaussian(), mh.Gaussian(0.2)], "C": [1.0, 10.0]}
     assert (

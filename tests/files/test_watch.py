@@ -15,7 +15,7 @@ import pytest
 from muhat import command_line
 from muhat.files.lines import NumberedLines
 
-OPTIONS = ["--run-length", "2000"]
+OPTIONS = ["--run-length", "300"]
 
 
 def table(path, rows, names="a,b,c", delimiter=","):
@@ -26,8 +26,8 @@ def table(path, rows, names="a,b,c", delimiter=","):
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
     folder, rng = tmp_path_factory.mktemp("watch"), np.random.default_rng(0)
-    quiet, drifting = rng.normal(size=(60, 3)), rng.normal(size=(200, 3))
-    drifting[100:, 1] += 3
+    quiet, drifting = rng.normal(size=(60, 3)), rng.normal(size=(60, 3))
+    drifting[20:, 1] += 3
     return {
         "folder": folder,
         "reference": table(folder / "reference.csv", 100 * rng.normal(size=(200, 3)) * [1, 100, 1]),
@@ -46,7 +46,7 @@ def test_an_alarm(files, capsys):
     assert watch(files["reference"], files["drifting"]) == 1
     out = capsys.readouterr().out
     assert out.count("\n") == 1
-    assert "drift at row 1" in out
+    assert "drift at row 2" in out
     assert "columns that changed most: b (" in out
 
 

@@ -26,7 +26,7 @@ DATA, AWKWARD = data_sets(), awkward_rows()
 CURVED = [name for name in CLOSED_FORM if name not in ("linear", "polynomial1")]
 every_curved_kernel = pytest.mark.parametrize("name", CURVED)
 every_data_set = pytest.mark.parametrize("data", DATA)
-LAMS = np.array([1e-3, 0.05, 1.0, 20.0])
+LAMS = np.array([1e-3, 0.3, 20.0])
 
 
 # ---------------------------------------------------------------- brute force
@@ -67,7 +67,7 @@ def quadratic(pieces, a, b):
     return a * a * Q + 2 * a * b * mixed + b * b * T - 2 * (a * p + b * t)
 
 
-@pytest.mark.parametrize("name", ["gaussian", "gaussian_narrow", "polynomial2", "polynomial3"])
+@pytest.mark.parametrize("name", ["gaussian", "gaussian_narrow", "polynomial3"])
 @every_data_set
 def test_the_quadratics_are_those_of_brute_force(name, data):
     kernel, X = KERNELS[name], DATA[data]
@@ -156,7 +156,7 @@ RIVALS = [
 
 
 @pytest.mark.slow
-@every_curved_kernel
+@pytest.mark.parametrize("name", ["gaussian", "polynomial2", "polynomial3", "scaled_sum"])
 @every_data_set
 def test_the_risk_is_never_above_those_of_special_cases(name, data):
     X, kernel = DATA[data], KERNELS[name]

@@ -190,7 +190,7 @@ def test_awkward_data(case, data):
         # A ridge of the size of the spectrum: one far below it asks an iterative filter for too many steps.
         unit = np.trace(KERNELS[kernel](rows)) / 8
         assert_finite(case.with_kernel(KERNELS[kernel], unit).fit(rows), rows)
-        assert_finite(case.with_kernel(KERNELS[kernel], unit).fit(rows.astype(np.float32)), rows)
+    assert_finite(case.with_kernel(GAUSSIAN, len(rows) / 8).fit(rows.astype(np.float32)), rows)  # ties are near ties
 
 
 @every_mean

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import matplotlib as mpl
+import matplotlib.pyplot as plt
 import numpy as np
-import pytest
 from bag_samples import labelled_bags
 from numpy.testing import assert_allclose
 from sklearn.decomposition import KernelPCA
@@ -12,15 +11,6 @@ from sklearn.decomposition import KernelPCA
 import muhat as mh
 from muhat.bags.kernel import DistributionKernel
 from muhat.plotting.bags import WhitenedBagsDisplay
-
-mpl.use("Agg")
-plt = pytest.importorskip("matplotlib.pyplot")
-
-
-@pytest.fixture(autouse=True)
-def _close_figures():
-    yield
-    plt.close("all")
 
 
 def test_positions_are_those_of_kernel_pca():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import matplotlib as mpl
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,17 +14,8 @@ from muhat.inference.error_bars import mean_bands
 from muhat.means.adaptive import AdaptiveKernelMean
 from muhat.plotting.means import BandsDisplay, SharesDisplay
 
-mpl.use("Agg")
-plt = pytest.importorskip("matplotlib.pyplot")
-
 X = np.random.default_rng(0).normal(size=(15, 3)) * [1.0, 2.0, 3.0] + [0.0, 5.0, 0.0]
 KERNEL = mh.Gaussian(2.0)
-
-
-@pytest.fixture(autouse=True)
-def _close_figures():
-    yield
-    plt.close("all")
 
 
 def texts(ax):

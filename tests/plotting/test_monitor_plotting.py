@@ -1,13 +1,10 @@
 """Pictures of a monitor."""
 
-import matplotlib as mpl
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
 import muhat as mh
-
-mpl.use("Agg")
 
 X = np.random.default_rng(0).normal(size=(120, 3))
 
@@ -27,7 +24,6 @@ def test_scores_and_thresholds_over_time(monitor):
     assert display.alarm == monitor.result_.row == display.rows[-1]
     assert display.scores[-1] > display.thresholds[-1]
     assert (display.scores[:-1] <= display.thresholds[:-1]).all()
-    mpl.pyplot.close("all")
 
 
 def test_the_witness_along_a_column(monitor):
@@ -40,4 +36,3 @@ def test_the_witness_along_a_column(monitor):
     assert at[0] > 0 > at[1]
     with pytest.raises(ValueError, match="column='z' must be one of"):
         mh.plotting.ColumnWitnessDisplay.from_monitor(monitor, "z")
-    mpl.pyplot.close("all")

@@ -4,22 +4,13 @@ from __future__ import annotations
 
 import sys
 
-import matplotlib as mpl
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import muhat as mh
 from muhat import plotting
-
-mpl.use("Agg")
-plt = pytest.importorskip("matplotlib.pyplot")
-
-
-@pytest.fixture(autouse=True)
-def _close_figures():
-    yield
-    plt.close("all")
 
 
 @pytest.fixture

@@ -1,18 +1,11 @@
 """Displays of tests hold what the result holds, and draw it."""
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from tables import sample
 
 import muhat as mh
 from muhat.plotting import ComponentsDisplay, ResultWitnessDisplay
-
-
-@pytest.fixture(autouse=True)
-def closed_figures():
-    yield
-    plt.close("all")
 
 
 def test_components_are_bars():

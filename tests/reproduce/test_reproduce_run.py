@@ -164,7 +164,7 @@ def test_killed_at_random_moments_the_run_goes_on_to_the_same_report(whole, tmp_
         )
         store = tmp_path / "cells.jsonl"
         start = store.stat().st_size if store.exists() else 0
-        growth = int(rng.integers(1, 60_000)) if kills < 4 else 10**9
+        growth = int(rng.integers(1, 60_000)) if kills < 2 else 10**9
         while run.poll() is None and not (store.exists() and store.stat().st_size > start + growth):
             sleep(0.002)
         finished = run.poll() == 0
