@@ -23,7 +23,8 @@ class Fourier(BaseFeatures):
 
     The frequencies w are drawn from the spectral measure of the kernel (Rahimi and Recht, 2007): Gaussian: normal;
     Laplace: Cauchy in each coordinate; Matérn of smoothness ν: Student's t with 2ν degrees of freedom. Pairs of cosine
-    and sine make ‖z(x)‖² = k(x, x) = 1; the error of one kernel value is of the order of f^(−½) in any dimension.
+    and sine make :math:`\|z(x)\|^2 = k(x, x) = 1`. The error of one kernel value is of the order of :math:`f^{-1/2}` in
+    any dimension.
 
     Parameters
     ----------

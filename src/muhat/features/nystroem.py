@@ -19,10 +19,10 @@ from muhat.validation import check_count, check_overflow, check_rng, check_rows
 
 
 def pivoted_cholesky(kernel: Kernel, X: Array, rank: int, tol: float = 0.0) -> tuple[NDArray[np.intp], Array, float]:
-    """Incomplete Cholesky decomposition K ~ LLᵀ of k(X, X): each step takes the row with the largest residual k(x, x).
+    r"""Incomplete Cholesky decomposition :math:`K \approx LL^\top`: each step takes the row with the largest residual.
 
-    O(n·rank²) time, O(n·rank) memory and kernel values. The trace of K − LLᵀ, which is positive semi-definite, bounds
-    its norm: the certificate of the approximation.
+    O(n·rank²) time, O(n·rank) memory and kernel values. The trace of :math:`K - LL^\top`, which is positive
+    semi-definite, bounds its norm: the certificate of the approximation.
 
     Parameters
     ----------
@@ -67,11 +67,13 @@ def pivoted_cholesky(kernel: Kernel, X: Array, rank: int, tol: float = 0.0) -> t
 
 
 class Nystroem(BaseFeatures):
-    r"""Nyström features: rows are compared with m landmarks, :math:`z(x) = K_{xm} V g^{-1/2}`, K_mm = V diag(g) Vᵀ.
+    r"""Nyström features: rows are compared with m landmarks.
 
-    z(x) is the orthogonal projection of φ(x) on the span of the landmarks (Williams and Seeger, 2001), so ZZᵀ never
-    exceeds K, and equals it where all rows are landmarks. Directions of K_mm below rounding are left out, so that equal
-    landmarks do no harm.
+    .. math:: z(x) = K_{xm} V g^{-1/2}, \qquad K_{mm} = V\, \mathrm{diag}(g)\, V^\top
+
+    z(x) is the orthogonal projection of φ(x) on the span of the landmarks (Williams and Seeger, 2001). So
+    :math:`ZZ^\top` never exceeds K, and equals it where all rows are landmarks. Directions of :math:`K_{mm}` below
+    rounding are left out, so that equal landmarks do no harm.
 
     Parameters
     ----------

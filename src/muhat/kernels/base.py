@@ -20,7 +20,7 @@ Measure = Atoms | Gaussians
 
 
 class Kernel(Value, ABC):
-    r"""A positive definite kernel, k(x, y) = ⟨φ(x), φ(y)⟩: the base class of all kernels.
+    r"""A positive definite kernel :math:`k(x, y) = \langle\phi(x), \phi(y)\rangle`: the base class of all kernels.
 
     Users call ``k(X, Y)``, ``k.diag(X)``, ``k.resolve(X)`` and ``k.expect(P, Q)``, and add and multiply kernels.
     Kernels are values: two with equal parameters are equal, and none ever changes.

@@ -17,7 +17,7 @@ from muhat.validation import check_count, check_number
 
 
 class InnerProduct(Kernel):
-    r"""A kernel of the inner product, k(x, y) = profile(xᵀy).
+    r"""A kernel of the inner product: :math:`k(x, y) = \mathrm{profile}(x^\top y)`.
 
     To write your own, derive a frozen dataclass and define :meth:`profile`. The matrix, its diagonal and the kernel
     between mean elements of bags follow.
@@ -67,7 +67,9 @@ class InnerProduct(Kernel):
 
 @dataclass(frozen=True)
 class Polynomial(InnerProduct):
-    r"""k(x, y) = (xᵀy + ``constant``)^``degree``.
+    r"""The polynomial kernel of degree p = ``degree`` with c = ``constant``: it sees moments up to p.
+
+    .. math:: k(x, y) = (x^\top y + c)^p
 
     Parameters
     ----------
@@ -166,7 +168,7 @@ def _roots_of_multiplicities(width: int, degree: int) -> Array:
 
 @dataclass(frozen=True)
 class Linear(InnerProduct):
-    """k(x, y) = xᵀy: the kernel mean is the ordinary mean.
+    r"""The linear kernel :math:`k(x, y) = x^\top y`: the kernel mean is the ordinary mean.
 
     Examples
     --------

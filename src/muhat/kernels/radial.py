@@ -33,7 +33,7 @@ _REMEDIES["gamma"] = "for k(x, y) = exp(−γ‖x − y‖²) pass Gaussian(band
 
 
 class Radial(Kernel):
-    r"""A kernel of a distance, k(x, y) = profile(‖x − y‖ / s), with s = ``bandwidth``.
+    r"""A kernel of a distance: :math:`k(x, y) = \mathrm{profile}(\|x - y\| / s)` with s = ``bandwidth``.
 
     To write your own, derive a frozen dataclass with a field ``bandwidth`` and define :meth:`profile`. The matrix, its
     diagonal and bound, the bandwidth "median", sampled targets and kernels between bags follow. Define
@@ -170,7 +170,9 @@ class Radial(Kernel):
 
 @dataclass(frozen=True)
 class Gaussian(Radial):
-    r"""k(x, y) = exp(−‖x − y‖² / 2s²), with s = ``bandwidth``.
+    r"""The Gaussian kernel: smooth bumps of width s = ``bandwidth``.
+
+    .. math:: k(x, y) = \exp\left(-\frac{\|x - y\|^2}{2s^2}\right)
 
     Parameters
     ----------
@@ -229,7 +231,9 @@ class Gaussian(Radial):
 
 @dataclass(frozen=True)
 class Laplace(Radial):
-    r"""k(x, y) = exp(−‖x − y‖₁ / s), with s = ``bandwidth``.
+    r"""The Laplace kernel of the L1 distance: pointed bumps of width s = ``bandwidth``.
+
+    .. math:: k(x, y) = \exp\left(-\frac{\|x - y\|_1}{s}\right)
 
     Parameters
     ----------
@@ -257,9 +261,11 @@ class Laplace(Radial):
 
 @dataclass(frozen=True)
 class Matern(Radial):
-    r"""The Matérn kernel of smoothness ``nu``, with r = √(2ν)·‖x − y‖ / ``bandwidth``.
+    r"""The Matérn kernel of smoothness ν = ``nu`` and width s = ``bandwidth``.
 
-    ν = ½: e^(−r);  ν = 3/2: (1 + r) e^(−r);  ν = 5/2: (1 + r + r²/3) e^(−r).
+    .. math:: k(x, y) = \begin{cases} e^{-r} & \nu = 1/2 \\ (1 + r)\, e^{-r} & \nu = 3/2 \\
+              (1 + r + r^2/3)\, e^{-r} & \nu = 5/2 \end{cases}
+              \qquad r = \sqrt{2\nu}\, \|x - y\| / s
 
     Parameters
     ----------

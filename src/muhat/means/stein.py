@@ -24,8 +24,12 @@ class OracleShrinkage(NamedTuple):
 def oracle_shrinkage(kernel: Kernel, P: Measure, n: int, target: Element | None = None) -> OracleShrinkage:
     r"""The best shrinkage of the average of n draws from P toward a target (Theorem 1).
 
-    With Δ = (E k(x, x) − ‖μ‖²)/n the risk of the plain average, α* = Δ / (Δ + ‖f* − μ‖²), and its risk is
-    Δ − Δ²/(Δ + ‖f* − μ‖²) = (1 − α*)Δ. It needs P, so it is a yardstick and no estimator.
+    With Δ the risk of the plain average,
+
+    .. math:: \Delta = \frac{\mathrm{E}\, k(x, x) - \|\mu\|^2}{n}, \qquad
+              \alpha_* = \frac{\Delta}{\Delta + \|f^* - \mu\|^2},
+
+    the shrunken average has the risk :math:`(1 - \alpha_*)\Delta`. It needs P, so it is a yardstick, not an estimator.
 
     Parameters
     ----------
@@ -69,7 +73,9 @@ def oracle_shrinkage(kernel: Kernel, P: Measure, n: int, target: Element | None 
 def james_stein(X: Any, variance: float, target: Any = 0.0, positive_part: bool = True) -> Array:
     r"""The James–Stein estimate of the mean θ of N(θ, v·I) from rows of X, in three dimensions or more.
 
-    f* + (1 − (d−2)v / (n‖x̄ − f*‖²)) (x̄ − f*), which has lower risk than x̄ whatever θ is.
+    It has a lower risk than the average :math:`\bar x`, whatever θ is:
+
+    .. math:: f^* + \left(1 - \frac{(d - 2)\, v}{n\, \|\bar x - f^*\|^2}\right) (\bar x - f^*)
 
     Parameters
     ----------
@@ -110,10 +116,13 @@ def james_stein(X: Any, variance: float, target: Any = 0.0, positive_part: bool 
 
 
 def james_stein_risk(theta: Any, variance: float, n: int) -> float:
-    r"""Exact risk E‖δ − θ‖² of the James–Stein estimate toward 0 without the positive part.
+    r"""Exact risk of the James–Stein estimate δ toward 0 without the positive part.
 
-    V[d − (d−2)² E 1/(d−2+2N)], V = v/n, N Poisson with mean r = ‖θ‖²/2V; the expectation is M(1, d/2, −r)/(d−2) with
-    Kummer's function M.
+    .. math:: \mathrm{E}\|\delta - \theta\|^2 = V \left(d - (d-2)^2\, \mathrm{E} \frac{1}{d - 2 + 2N}\right),
+              \qquad V = v/n
+
+    N is Poisson with mean :math:`r = \|\theta\|^2 / 2V`, and the expectation on the right is
+    :math:`M(1, d/2, -r)/(d-2)` with Kummer's function M.
 
     Examples
     --------

@@ -22,7 +22,9 @@ from muhat.validation import check_gram, check_rows
 
 @dataclass(frozen=True)
 class Centered(Kernel):
-    r"""k̃(x, y) = ⟨φ(x) − μ, φ(y) − μ⟩: a kernel about a mean element, whatever estimator it came from.
+    r"""A kernel about a mean element μ, whatever estimator it came from.
+
+    .. math:: \tilde k(x, y) = \langle \phi(x) - \mu, \phi(y) - \mu \rangle
 
     Parameters
     ----------
@@ -86,7 +88,9 @@ class ShrunkKernelCenterer(
     r"""Centre a precomputed Gram matrix about any estimate of the mean.
 
     With ``mean=None`` this is scikit-learn's ``KernelCenterer``; with a shrinkage estimator the rows are centred
-    about the shrunken mean, K − 1βᵀK − Kβ1ᵀ + (βᵀKβ)11ᵀ.
+    about the shrunken mean,
+
+    .. math:: \tilde K = K - 1\beta^\top K - K\beta 1^\top + (\beta^\top K \beta)\, 11^\top .
 
     Parameters
     ----------

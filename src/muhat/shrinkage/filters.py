@@ -44,7 +44,9 @@ class Filter(Value, ABC):
 
 @dataclass(frozen=True)
 class Tikhonov(Filter):
-    """h(g) = g / (g + λ): the paper's F-KMSE. One leave-one-out score costs O(n²).
+    r"""Tikhonov's filter, the paper's F-KMSE. One leave-one-out score costs O(n²).
+
+    .. math:: h(g) = \frac{g}{g + \lambda}
 
     Examples
     --------
@@ -65,7 +67,9 @@ class Tikhonov(Filter):
 
 @dataclass(frozen=True)
 class IteratedTikhonov(Filter):
-    """h(g) = 1 − (λ / (g + λ))^``n_iter``. One leave-one-out score costs O(n_iter · n³).
+    r"""Tikhonov's filter applied t = ``n_iter`` times. One leave-one-out score costs O(t n³).
+
+    .. math:: h(g) = 1 - \left(\frac{\lambda}{g + \lambda}\right)^t
 
     Parameters
     ----------
@@ -94,7 +98,9 @@ class IteratedTikhonov(Filter):
 
 @dataclass(frozen=True)
 class TruncatedSVD(Filter):
-    """h(g) = 1 where g ≥ λ, else 0. Leave-one-out decomposes n matrices, O(n⁴): for a few hundred rows.
+    r"""Keep the directions with :math:`g \ge \lambda`, drop the others: h(g) is 1 or 0.
+
+    Leave-one-out decomposes n matrices, O(n⁴): for a few hundred rows.
 
     Examples
     --------
@@ -122,7 +128,9 @@ def _checked_steps(steps: float, lam: float, max_iter: int) -> int:
 
 @dataclass(frozen=True)
 class Landweber(Filter):
-    """h(g) = 1 − (1 − g/g_max)^t with t = round(g_max/λ) steps of gradient descent.
+    r"""Gradient descent, stopped after t steps, the nearest integer to :math:`g_{\max}/\lambda`.
+
+    .. math:: h(g) = 1 - (1 - g/g_{\max})^t
 
     Leave-one-out runs all refits at once, O(n³) a step, ``max_iter`` steps.
 
@@ -158,9 +166,11 @@ class Landweber(Filter):
 
 @dataclass(frozen=True)
 class NuMethod(Filter):
-    """The accelerated ν-method, with t = round(√(g_max/λ)) steps on K/g_max.
+    r"""The accelerated ν-method, stopped after t steps, the nearest integer to :math:`\sqrt{g_{\max}/\lambda}`.
 
-    1 − h is the Jacobi polynomial P_t^(2ν−½, −½)(1 − 2g/g_max), divided by its value at g = 0.
+    .. math:: 1 - h(g) = P_t(1 - 2g/g_{\max}) / P_t(1)
+
+    with the Jacobi polynomial :math:`P_t` of the parameters :math:`2\nu - 1/2` and :math:`-1/2`.
     Leave-one-out runs all refits at once, O(n³) a step, ``max_iter`` steps.
 
     Parameters
