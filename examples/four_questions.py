@@ -67,9 +67,9 @@ monitor.update(stream)
 print(monitor.result_)
 
 mh.plotting.DriftDisplay.from_monitor(monitor, ax=drift)
-drift.axvline(100, ymin=0.4, color="#444444", linewidth=0.8)
+drift.axvline(100, ymin=0.35, color="#444444", linewidth=0.8)
 drift.text(99, 0.92, "change", ha="right", transform=drift.get_xaxis_transform())
-drift.set(title="Has my stream drifted?")
+drift.set(title="Has my stream drifted?", ylim=(-5, None))
 
 # %%
 # What is the mean of few rows?

@@ -101,6 +101,12 @@ def test_files_that_pages_name_exist(page):
     assert [path for path in paths if not (ROOT / path).exists()] == []
 
 
+def test_every_benchmark_that_a_page_cites_is_in_the_table_of_figures():
+    table = (DOCS / "notes" / "figures.md").read_text(encoding="utf-8")
+    cited = {path for page in READ for path in re.findall(r"\bbenchmarks/[\w/]+\.py", page.read_text(encoding="utf-8"))}
+    assert {path for path in cited if path not in table} == set()
+
+
 def toctrees():
     """Documents named in any toctree."""
     yield from (str(page.relative_to(DOCS).with_suffix("")) for page in DOCS.glob("notes/*.md"))

@@ -71,7 +71,7 @@ class DriftDisplay(Display):
             ax.axvspan(self.since, self.alarm, color="#d55e00", alpha=0.2, linewidth=0)
             ax.plot(self.alarm, self.scores[-1], "o", color="#d55e00", label=f"alarm at row {self.alarm:,}")
         ax.set(xlabel="row", ylabel="score")
-        ax.legend(frameon=False, loc="lower right")  # scores start low, and thresholds are high
+        ax.legend(edgecolor="none", framealpha=0.85)
 
 
 @dataclass
@@ -150,7 +150,7 @@ class ColumnWitnessDisplay(Display):
         ):
             ax.plot(rows, np.full(len(rows), height), "|", color=colour, markersize=10, alpha=0.6, label=label)
         ax.set(xlabel=self.name, ylabel="witness")
-        ax.legend(frameon=False)
+        ax.legend(edgecolor="none", framealpha=0.85)
 
 
 _VALUES = POINTS // 2
