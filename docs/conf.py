@@ -160,8 +160,11 @@ def write_math(translator, node, as_block=False):
 
     # An index of an accented letter would go below it; behind empty braces it stays an index.
     source = re.sub(r"(\\(?:hat|bar)\s?\\?\w+?)(?=[_^])", r"\1{}", node.astext().translate(LATEX))
-    # A bar with an exponent stays as high as its partner, which stretches otherwise.
-    formula = re.sub(r"<mo[^>]*>[∥‖]</mo>", '<mo stretchy="false">‖</mo>', tex2mathml(source, as_block=as_block))
+    # Bars and angle brackets stay as high as their partners, and do not stretch over hats and exponents.
+    formula = tex2mathml(source, as_block=as_block)
+    formula = re.sub(
+        r"<mo[^>]*>([∥‖⟨⟩])</mo>", lambda bar: f'<mo stretchy="false">{bar[1].replace("∥", "‖")}</mo>', formula
+    )
     translator.body.append(f'<div class="formula">{formula}</div>' if as_block else formula)
     raise nodes.SkipNode
 
