@@ -51,7 +51,7 @@ html_css_files = ["site.css"]
 html_favicon = "_static/logo.svg"
 html_show_sourcelink = False
 html_copy_source = False
-html_sidebars = {"index": [], "start": [], "changelog": [], "citation": [], "gallery/*": []}
+html_sidebars = dict.fromkeys(["index", "start", "command_line", "changelog", "citation", "gallery/*"], [])
 html_theme_options = {
     "logo": {"image_light": "_static/logo.svg", "image_dark": "_static/logo.svg", "text": "muhat"},
     "header_links_before_dropdown": 6,
@@ -159,7 +159,7 @@ def write_math(translator, node, as_block=False):
     from docutils.utils.math.latex2mathml import tex2mathml
 
     # An index of an accented letter would go below it; behind empty braces it stays an index.
-    source = re.sub(r"(\\(?:hat|bar)\s?\\?\w+?)(?=[_^])", r"\1{}", node.astext().translate(LATEX))
+    source = re.sub(r"(\\(?:hat|bar|tilde)\s?\\?\w+?)(?=[_^])", r"\1{}", node.astext().translate(LATEX))
     # Bars and angle brackets stay as high as their partners, and do not stretch over hats and exponents.
     formula = tex2mathml(source, as_block=as_block)
     formula = re.sub(
