@@ -45,7 +45,7 @@ class Fourier(BaseFeatures):
     frequencies_ : array of shape (d, f)
         For rows divided by the bandwidth.
     approximation_error_ : float
-        Root mean square of (K − ZZᵀ)_ij over the pairs of at most 64 training rows, drawn at random.
+        Root mean square of :math:`(K - ZZ^\top)_{ij}` over the pairs of at most 64 training rows, drawn at random.
     fingerprint_ : str
 
     Examples

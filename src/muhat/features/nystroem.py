@@ -93,8 +93,8 @@ class Nystroem(BaseFeatures):
         With the bandwidth as a number.
     landmarks_ : array of shape (m, d)
     approximation_error_ : float
-        Mean of k(x, x) − ‖z(x)‖² ≥ 0 over the training rows: what the features miss of a row, squared. It bounds the
-        square of the distance of the two means, exact and approximate.
+        Mean of :math:`k(x, x) - \|z(x)\|^2 \ge 0` over the training rows: what the features miss of a row, squared. It
+        bounds the square of the distance of the two means, exact and approximate.
     fingerprint_ : str
 
     Examples

@@ -169,14 +169,15 @@ def confidence_ball(
 ) -> ConfidenceBall:
     r"""A ball around an estimated mean that holds the true one.
 
-    "bernstein" holds at every n for rows drawn independently and a kernel fixed beforehand. With L = log(4/δ) and
-    δ = 1 − ``level``, D a bound of ‖φ(x) − φ(x')‖, and V = ϱ − m the variance in the sample,
+    "bernstein" holds at every n for rows drawn independently and a kernel fixed beforehand. With
+    :math:`L = \log(4/\delta)` and δ = 1 − ``level``, D a bound of :math:`\|\phi(x) - \phi(x')\|`, and V = ϱ − m the
+    variance in the sample,
 
     .. math:: \|\hat\mu - \mu\| \le \frac{DL}{3n} + \sqrt{\frac{D^2L^2}{9n^2} + \frac{2\sigma_+^2L}{n}}, \qquad
               \sigma_+ = \sqrt{V + \frac{D^2 \log(2/\delta)}n} + D\sqrt{\frac{\log(2/\delta)}n}.
 
     It is never larger than D. "bootstrap" takes the quantile of the distance between the average and its resamples,
-    times √(n/(n−1)): close to the level for large n, and too small for few rows or heavy tails.
+    times :math:`\sqrt{n/(n-1)}`: close to the level for large n, and too small for few rows or heavy tails.
 
     Parameters
     ----------

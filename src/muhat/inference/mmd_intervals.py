@@ -100,7 +100,7 @@ def mmd_difference_interval(
     n_resamples: int = 999,
     random_state: RandomState = None,
 ) -> MMDDifferenceInterval:
-    """An interval for MMD²(X, Y) − MMD²(X, Z): which of Y and Z is nearer to X?
+    r"""An interval for :math:`\mathrm{MMD}^2(X, Y) - \mathrm{MMD}^2(X, Z)`: which of Y and Z is nearer to X?
 
     It is positive where Z is nearer. ``pvalue`` tests that Y is at least as near as Z (the relative test).
 

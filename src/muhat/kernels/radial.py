@@ -177,7 +177,8 @@ class Gaussian(Radial):
     Parameters
     ----------
     bandwidth : float or "median", default "median"
-        "median" is s² = median of ‖xᵢ − xⱼ‖² over the pairs i < j, found by ``resolve(X)`` or ``fit``.
+        "median" sets :math:`s^2` to the median of :math:`\|x_i - x_j\|^2` over the pairs i < j, found by ``resolve(X)``
+        or ``fit``.
 
     Examples
     --------
@@ -238,7 +239,7 @@ class Laplace(Radial):
     Parameters
     ----------
     bandwidth : float or "median", default "median"
-        "median" is the median of the L1 distances ‖xᵢ − xⱼ‖₁ over the pairs i < j.
+        "median" is the median of the L1 distances :math:`\|x_i - x_j\|_1` over the pairs i < j.
 
     Examples
     --------
@@ -272,7 +273,7 @@ class Matern(Radial):
     nu : {0.5, 1.5, 2.5}, default 1.5
         Smoothness: the larger, the smoother.
     bandwidth : float or "median", default "median"
-        "median" is s² = median of ‖xᵢ − xⱼ‖² over the pairs i < j.
+        "median" sets :math:`s^2` to the median of :math:`\|x_i - x_j\|^2` over the pairs i < j.
 
     Examples
     --------

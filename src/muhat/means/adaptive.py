@@ -32,13 +32,14 @@ class AdaptiveKernelMean(BaseKernelMean):
     r"""The mean :math:`\hat\mu = a F(\lambda) + b f^*`, all three numbers by leave-one-out.
 
     F(λ) is flexible shrinkage with Tikhonov's filter, and f* the embedding of a Gaussian :math:`N(\bar x, \Sigma)` with
-    the OAS covariance Σ of the rows. λ lies in [0, inf] and (a, b) in [0, 1]². The plain average (λ = 0, a = 1, b = 0),
-    simple shrinkage (λ = 0, b = 0), flexible shrinkage (a = 1, b = 0) and the two combined (b = 0) are special cases.
+    the OAS covariance Σ of the rows. λ lies in [0, inf], and a and b in [0, 1]. The plain average (λ = 0, a = 1, b =
+    0), simple shrinkage (λ = 0, b = 0), flexible shrinkage (a = 1, b = 0) and the two combined (b = 0) are special
+    cases.
 
-    They minimise an estimate of the loss, :math:`\|f\|^2 - 2\,\mathrm{mean}_i f_{-i}(x_i)`. Here ‖f‖² is known. The
-    inner product is estimated by leaving out row i, from the data, the span and the fit of the target. If the target
-    were held fixed, leave-one-out would trust it too much. For each λ this is a quadratic in (a, b), and its minimum on
-    the square is exact.
+    They minimise an estimate of the loss, :math:`\|f\|^2 - 2\,\mathrm{mean}_i f_{-i}(x_i)`. Here :math:`\|f\|^2` is
+    known. The inner product is estimated by leaving out row i, from the data, the span and the fit of the target. If
+    the target were held fixed, leave-one-out would trust it too much. For each λ this is a quadratic in (a, b), and its
+    minimum on the square is exact.
 
     Parameters
     ----------

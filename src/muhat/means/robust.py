@@ -242,8 +242,9 @@ class RobustKernelMean(_WeightedKernelMean):
     objective_path_ : array of shape (n_iter_ + 1,)
         The mean of ρ over the rows, at the start and after each step.
     loo_score_ : float
-        Weighted average of ‖φ(xᵢ) − (1−α)μ⁽ⁱ⁾‖², with μ⁽ⁱ⁾ the mean without row i, the other weights in proportion:
-        it chooses α. The weights have seen every row: it does not compare with the score of another estimator.
+        Weighted average of :math:`\|\phi(x_i) - (1 - \alpha)\mu^{(i)}\|^2`, with :math:`\mu^{(i)}` the mean without row
+        i, the other weights in proportion: it chooses α. The weights have seen every row: it does not compare with the
+        score of another estimator.
 
     References
     ----------

@@ -74,9 +74,9 @@ class PairKernel(Kernel):
 class CovarianceOperator:
     r"""The operator :math:`\Sigma_{YX} = \sum_i \beta_i\, (\varphi(y_i) - \mu_Y) \otimes (\phi(x_i) - \mu_X)`.
 
-    ``operator(f)`` is an element of the space of Y, ``operator.covariance(f, g)`` the number ⟨g, Σf⟩, and inner
-    products, norms and distances are Hilbert–Schmidt's; operators of different samples meet if their kernels are
-    equal, however each was centred.
+    ``operator(f)`` is an element of the space of Y, ``operator.covariance(f, g)`` the number
+    :math:`\langle g, \Sigma f \rangle`, and inner products, norms and distances are Hilbert–Schmidt's; operators of
+    different samples meet if their kernels are equal, however each was centred.
 
     Parameters
     ----------

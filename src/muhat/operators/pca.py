@@ -34,8 +34,9 @@ class KernelPCA(
     in the space, with :math:`\tilde\phi(x) = \phi(x) - \mu`. ``mean`` chooses μ (shrinkage centring), ``covariance``
     the weights β (COSE). With both left out this is scikit-learn's ``KernelPCA``.
 
-    Differs from the paper: negative weights are handled by the symmetric form LᵀBL with K^c = LLᵀ. Simple shrinkage
-    of the covariance (S-COSE) only rescales the eigenvalues: directions and errors are those of plain kernel PCA.
+    Differs from the paper: negative weights are handled by the symmetric form :math:`L^\top B L` with
+    :math:`K^c = LL^\top`. Simple shrinkage of the covariance (S-COSE) only rescales the eigenvalues: directions and
+    errors are those of plain kernel PCA.
 
     Parameters
     ----------

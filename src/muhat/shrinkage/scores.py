@@ -159,10 +159,10 @@ def deletion_scores(K: Any, lams: Any) -> Array:
 
 
 def theorem4_scores(K: Any, lams: Any) -> Array:
-    """The paper's scores of flexible shrinkage (Theorem 4), without an inverse of K.
+    r"""The paper's scores of flexible shrinkage (Theorem 4), without an inverse of K.
 
-    Differs from the paper: valid for singular K. The score drops the loss of row i but leaves φ(xᵢ) in the span,
-    so it is not a leave-one-out score, and it over-shrinks; see :func:`deletion_scores`.
+    Differs from the paper: valid for singular K. The score drops the loss of row i but leaves :math:`\phi(x_i)` in the
+    span, so it is not a leave-one-out score, and it over-shrinks; see :func:`deletion_scores`.
 
     Parameters
     ----------
