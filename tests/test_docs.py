@@ -150,27 +150,18 @@ def test_the_gallery_has_a_dozen_examples():
 @pytest.mark.slow
 @pytest.mark.skipif(find_spec("sphinx_gallery") is None, reason='Sphinx is missing: pip install "muhat[docs]"')
 def test_the_site_builds_without_warnings(tmp_path):
-    """Every page is read and its references resolved; a page of each kind is written. Another test runs examples."""
+    """Pages and reference; examples are read and not run, as another test runs them."""
     leave_out = shutil.ignore_patterns("gallery", "generated", "report", "__pycache__")
     for name in ("docs", "examples"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=leave_out)
     shutil.copy(ROOT / "CHANGELOG.md", tmp_path)
-    sphinx = [sys.executable, "-m", "sphinx", "--keep-going", "-q", "-D", "plot_gallery=0", "-d", "trees"]
-    resolve = [*sphinx, "-W", "-b", "dummy", "docs", "nothing"]
-    done = subprocess.run(resolve, cwd=tmp_path, capture_output=True, text=True, check=False)
+    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-D", "plot_gallery=0", "docs", "site"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    names = ["index.md", "adaptive.md", "reference.md", "generated/muhat.KernelMean.rst", "gallery/stream.rst"]
-    write = [*sphinx, "-b", "html", "docs", "site", *(f"docs/{name}" for name in names)]
-    subprocess.run(write, cwd=tmp_path, capture_output=True, check=True)
-    pages = [(tmp_path / "site" / name).with_suffix(".html").read_text(encoding="utf-8") for name in names]
+    pages = [page.read_text(encoding="utf-8") for page in (tmp_path / "site").rglob("*.html")]
+    assert len(pages) > len(mh.__all__)
     loaded = re.findall(r'<(?:script|link|img)[^>]+(?:src|href)="(https?://[^"]+)', "".join(pages))
     assert loaded == [], "the site loads from elsewhere"
-
-
-@pytest.mark.parametrize("page", [page for page in PAGES if page.name != "README.md"], **names_of)
-def test_pages_load_nothing_from_elsewhere(page):
-    text = page.read_text(encoding="utf-8")
-    assert re.findall(r'!\[[^\]]*\]\(https?:.*|<(?:script|link|img)[^>]+(?:src|href)="https?:.*', text) == []
 
 
 @pytest.fixture(scope="module")

@@ -186,56 +186,6 @@ def test_output_names():
     assert frame.shape == (2, len(SIZES))
 
 
-def test_data_frames_have_the_same_columns():
-    frames = [pd.DataFrame(bag, columns=list("abc")) for bag in random_bags()]
-    with pytest.raises(ValueError, match=r"bags\[2\].*feature names"):
-        DistributionKernel().fit([*frames[:2], frames[2][list("bac")]])
-
-
-BAD = {
-    "one matrix": (np.zeros((5, 2)), r"list of matrices.*not one matrix of shape \(5, 2\)"),
-    "one frame": (pd.DataFrame(np.zeros((5, 2))), r"list of matrices.*bags_from_groups"),
-    "none": (None, "must be a list of matrices"),
-    "number": (3.0, "must be a list of matrices"),
-    "text": ("bags", "must be a list of matrices"),
-    "mapping": ({0: np.zeros((3, 2))}, "must be a list of matrices"),
-    "no bags": ([], "bags is empty"),
-    "empty bag": ([np.ones((2, 3)), np.ones((0, 3))], r"bags\[1\].*0 sample"),
-    "no columns": ([np.ones((2, 0))], r"bags\[0\].*0 feature"),
-    "nan": ([np.ones((2, 3)), np.ones((2, 3)), np.full((2, 3), np.nan)], r"bags\[2\].*NaN"),
-    "infinite": ([np.ones((2, 3)), np.full((2, 3), np.inf)], r"bags\[1\].*infinity"),
-    "widths": ([np.ones((2, 3)), np.ones((2, 3)), np.ones((2, 4))], r"bags\[2\] has 4 columns and bags\[0\] has 3"),
-    "rows and groups": ((np.ones((3, 2)), [0, 1, 0]), r"bags\[1\].*2D"),
-    "numbers": ([[1.0, 2.0], [3.0]], r"bags\[0\].*2D"),
-    "an empty vector": ([np.ones(3), np.ones(0)], r"bags\[1\].*2D"),
-    "strings": ([np.array([["a", "b"]])], r"bags\[0\].*not numbers"),
-    "ragged": ([[[1.0, 2.0], [3.0]]], r"bags\[0\]"),
-    "complex": ([np.ones((2, 2)) * 1j], r"bags\[0\].*[Cc]omplex"),
-}
-
-
-@pytest.mark.parametrize("case", BAD)
-def test_bad_bags_are_named(case):
-    bags, message = BAD[case]
-    with pytest.raises(ValueError, match=message):
-        DistributionKernel(mh.Gaussian(1.0)).fit(bags)
-    fitted = DistributionKernel(mh.Gaussian(1.0)).fit(random_bags())
-    if case != "widths":
-        with pytest.raises(ValueError, match=message):
-            fitted.transform(bags)
-
-
-@pytest.mark.parametrize("kernel", ["precomputed", None, mh.Gaussian])
-def test_the_kernel_must_be_one(kernel):
-    with pytest.raises(ValueError, match=r"kernel=.* must be a kernel object"):
-        DistributionKernel(kernel).fit(random_bags())
-
-
-def test_the_mean_must_be_a_recipe():
-    with pytest.raises(ValueError, match=r"mean=.* must be None"):
-        DistributionKernel(mean="shrunk").fit(random_bags())
-
-
 # ---------------------------------------------------------------- groups
 
 
@@ -248,11 +198,6 @@ def test_bags_from_groups():
     frame = pd.DataFrame(X)
     for again, bag in zip(bags_from_groups(frame, pd.Series([7, 3, 9, 7, 3, 7]))[0], bags, strict=True):
         assert_array_equal(again, bag)
-
-
-def test_bags_from_groups_needs_a_label_a_row():
-    with pytest.raises(ValueError, match="groups has 2 labels and X has 3 rows"):
-        bags_from_groups(np.ones((3, 2)), [0, 1])
 
 
 # ---------------------------------------------------------------- what is recalled

@@ -237,22 +237,3 @@ def test_elements_meet_others_of_the_space():
 def test_fewer_landmarks_on_request():
     pooled = pooled_means(random_bags(), features=mh.Nystroem(n_components=10, random_state=0))
     assert len(pooled[0].measures[0]) == 10
-
-
-def test_what_cannot_be():
-    with pytest.raises(ValueError, match="all bags have one row"):
-        pooled_means(random_bags((1, 1, 1)))
-    with pytest.raises(ValueError, match=r"features=.* not elements of the space"):
-        pooled_means(random_bags(), features=mh.Fourier())
-    with pytest.raises(ValueError, match=r"ridge=0 must be a number in \(0, inf\)"):
-        pooled_means(random_bags(), ridge=0)
-    with pytest.raises(ValueError, match=r'blend=2 must be a number in \[0, 1\] or be "cv"'):
-        pooled_means(random_bags(), blend=2)
-    with pytest.raises(ValueError, match=r"population=5 must be larger than .* bag 2 has 9 rows"):
-        pooled_means(random_bags(), population=5)
-    with pytest.raises(ValueError, match=r"population=nan must be larger than"):
-        pooled_means(random_bags(), population=np.nan)
-    with pytest.raises(ValueError, match=r"population=\[40, 50\] must be a number of rows, or one for each of 8 bags"):
-        pooled_means(random_bags(), population=[40, 50])
-    with pytest.raises(ValueError, match="kernel='precomputed' must be a kernel object"):
-        pooled_means(random_bags(), "precomputed")

@@ -1,7 +1,6 @@
 """The prior over bags: against its formulas written out, for bags of the training set and for new ones."""
 
 import numpy as np
-import pytest
 from bag_samples import random_bags
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import multivariate_normal
@@ -127,35 +126,6 @@ def test_bags_that_do_not_differ():
     assert_array_equal(prior.transform([bag]), [[0.0]])
     assert_allclose(prior.log_odds([bag, NEW[0]]), 0.0)
     assert all(f.distance(mh.embed(f.kernel, bag)) < 1e-7 for f in prior.means([bag, NEW[0]]))
-
-
-BAD = {
-    "one bag": ([np.ones((3, 2))], {}, "needs two or more"),
-    "single rows": (random_bags((1, 1, 1)), {}, "all bags have one row"),
-    "no noise": ([np.ones((3, 2)), np.zeros((2, 2))], {}, "no bag has two rows that differ"),
-    "an empty bag": ([np.ones((3, 2)), np.ones((0, 2))], {}, r"bags\[1\].*0 sample"),
-    "ridge": (NEW, {"ridge": 0}, r"ridge=0 must be a number in \(0, inf\)"),
-    "blend": (NEW, {"blend": "loo"}, r'blend=\'loo\' must be a number in \[0, 1\] or be "cv"'),
-    "features": (NEW, {"features": 50}, "features=50 must be None, or features"),
-    "kernel": (NEW, {"kernel": "rbf"}, "kernel='rbf' must be a kernel object"),
-}
-
-
-@pytest.mark.parametrize("case", BAD)
-def test_bad_input_is_named(case):
-    bags, options, message = BAD[case]
-    with pytest.raises(ValueError, match=message):
-        mh.BagPrior(**options).fit(bags)
-
-
-def test_bad_new_bags_are_named():
-    prior = mh.BagPrior().fit(random_bags())
-    with pytest.raises(ValueError, match=r"bags\[17\].*NaN"):
-        prior.log_odds([NEW[0]] * 17 + [np.full((2, 3), np.nan)])
-    fourier = mh.BagPrior(features=mh.Fourier(n_components=20, random_state=0)).fit(random_bags())
-    assert fourier.transform(NEW).any()
-    with pytest.raises(ValueError, match="not elements of the space"):
-        fourier.means(NEW)
 
 
 def test_what_landmarks_miss_against_loops():

@@ -179,25 +179,3 @@ def test_in_a_search():
     assert cross_val_score(machine, bags, y, cv=3).mean() > 0.5
     search = GridSearchCV(machine, {"pool": [True, False], "kernel__bandwidth": [1.0, "median"]}, cv=2).fit(bags, y)
     assert np.isfinite(search.best_score_)
-
-
-BAD = {
-    "length of y": (random_bags(), np.ones(3), {}, "y has 3 entries for 8 bags"),
-    "constant y": (random_bags(), np.ones(8), {}, "y is 1 for every bag .* pass targets that differ"),
-    "no y": (random_bags(), None, {}, "requires y"),
-    "nan in y": (random_bags(), [np.nan] * 8, {}, "NaN"),
-    "one bag": (random_bags((4,)), [1.0], {}, "1 bags are too few"),
-    "level2": (random_bags(), np.arange(8), {"level2": "cubic"}, "level2='cubic' must be"),
-    "pool": (random_bags(), np.arange(8), {"pool": "yes"}, "pool='yes' must be True or False"),
-    "weights": (random_bags(), np.arange(8), {"sample_weight": -np.ones(8)}, "sample_weight must not be negative"),
-    "single rows": (random_bags((1,) * 8), np.arange(8), {}, "all bags have one row"),
-    "nan in bag 5": ([*random_bags()[:5], np.full((2, 3), np.nan)], np.arange(6), {}, r"bags\[5\].*NaN"),
-}
-
-
-@pytest.mark.parametrize("case", BAD)
-def test_bad_input_is_named(case):
-    bags, y, options, message = BAD[case]
-    weights = options.pop("sample_weight", None) if (options := dict(options)) else None
-    with pytest.raises(ValueError, match=message):
-        mh.DistributionRidge(**options).fit(bags, y, sample_weight=weights)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from bag_samples import SIZES, Counting, labelled_bags, random_bags
+from bag_samples import Counting, labelled_bags, random_bags
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
@@ -213,23 +213,3 @@ def test_features_without_a_seed_are_drawn_anew():
     bags = random_bags()
     estimator = DistributionKernel(features=mh.Nystroem(n_components=5))
     assert not np.array_equal(estimator.fit_transform(bags), estimator.fit_transform(bags))
-
-
-@pytest.mark.parametrize("ridge", [0.0, -1.0, np.inf, np.nan, "yes", None, True])
-def test_a_bad_ridge_is_named(ridge):
-    with pytest.raises(ValueError, match=r"ridge=.* must be a number in \(0, inf\)"):
-        DistributionKernel(whiten=True, ridge=ridge).fit(random_bags())
-
-
-@pytest.mark.parametrize("name", ["whiten", "pool"])
-@pytest.mark.parametrize("value", [0.05, "yes", None])
-def test_switches_are_true_or_false(name, value):
-    with pytest.raises(ValueError, match=rf"{name}=.* must be True or False"):
-        DistributionKernel(**{name: value}).fit(random_bags())
-
-
-def test_bad_features_are_named():
-    with pytest.raises(ValueError, match=r"features=500 must be None, or features such as Nystroem"):
-        DistributionKernel(features=500).fit(random_bags())
-    with pytest.raises(ValueError, match=f"n_components=500 must be at most.*{sum(SIZES)}"):
-        DistributionKernel(features=mh.Nystroem(n_components=500)).fit(random_bags())

@@ -18,7 +18,7 @@ from tables import KERNELS, MEANS, MeanCase, data_sets, sample
 import muhat as mh
 from muhat.means.recipes import mean_element, mean_weights
 
-few = settings(max_examples=5, deadline=None, derandomize=True, phases=[Phase.generate])
+few = settings(max_examples=3, deadline=None, derandomize=True, phases=[Phase.generate])
 seeds = st.integers(0, 10**6)
 LINEAR, GAUSSIAN = mh.Linear(), mh.Gaussian(1.5)
 X, FOLDS = sample(20, 3, seed=1), KFold(4)
@@ -200,31 +200,28 @@ def test_shapes(case, shape):
     assert_finite(clone(case.estimator).fit(rows), rows)
 
 
-@pytest.mark.parametrize("exponent", [-150, -75, 75, 150])
 @pytest.mark.parametrize(
     "kernel", [mh.Linear(), mh.Polynomial(2, 0.0), mh.Gaussian(), mh.Laplace(), mh.Matern()], ids=str
 )
 @every_mean
-def test_any_scale_is_finite_or_a_clear_error(case, kernel, exponent):
-    estimator, refusal, rows = case.with_kernel(kernel), None, 10.0**exponent * draw(1)
-    if (
-        hasattr(estimator, "threshold")
-        and estimator.threshold != "auto"
-        and kernel in (mh.Linear(), mh.Polynomial(2, 0.0))
-    ):
-        estimator.set_params(threshold=0.5 * 10.0 ** (exponent * getattr(kernel, "degree", 1)))
-    try:
-        estimator.fit(rows)
-    except ValueError as error:
-        refusal = str(error)
-    if refusal is None:
-        assert_finite(estimator, rows)
-        assert np.isfinite(estimator.score(10.0**exponent * draw(2)))
-    else:
-        assert "overflows" in refusal or (
-            hasattr(getattr(estimator, "filter", None), "max_iter") and "max_iter" in refusal
-        )
-        assert exponent > 0
+def test_any_scale_is_finite_or_a_clear_error(case, kernel):
+    degree = {mh.Linear(): 1, mh.Polynomial(2, 0.0): 2}.get(kernel, 0)
+    for exponent in (-150, -75, 75, 150):
+        scale, refusal = 10.0**exponent, None
+        estimator = case.with_kernel(kernel)
+        if degree and getattr(estimator, "threshold", "auto") != "auto":
+            estimator.set_params(threshold=0.5 * 10.0 ** (exponent * degree))
+        try:
+            estimator.fit(scale * draw(1))
+        except ValueError as error:
+            refusal = str(error)
+        if refusal is None:
+            assert_finite(estimator, scale * draw(1))
+            assert np.isfinite(estimator.score(scale * draw(2)))
+        else:
+            too_many = hasattr(getattr(estimator, "filter", None), "max_iter") and "max_iter" in refusal
+            assert "overflows" in refusal or too_many
+            assert exponent > 0
 
 
 @every_mean
