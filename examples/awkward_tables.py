@@ -48,7 +48,7 @@ folder = tempfile.TemporaryDirectory()
 files = [Path(folder.name) / "north.csv", Path(folder.name) / "south.csv"]
 for table, file in zip((north, south), files, strict=True):
     table.to_csv(file, index=False)
-command_line.main(["compare", *map(str, files)])
+print("exit code", command_line.main(["compare", *map(str, files)]))
 
 # %%
 # In a program

@@ -13,7 +13,6 @@ import pandas as pd
 import muhat as mh
 
 rng = np.random.default_rng(0)
-figure, ((two, groups), (drift, few)) = plt.subplots(2, 2, figsize=(9.6, 5.6), layout="constrained")
 
 # %%
 # Do these two samples differ, and in what?
@@ -25,11 +24,6 @@ january = pd.DataFrame(rng.normal([20, 100], [5, 5], (100, 2)), columns=names)
 february = pd.DataFrame(rng.normal([20, 100], [5, 10], (100, 2)), columns=names)
 result = mh.mmd_test(january, february, random_state=0)
 print(f"p = {result.pvalue}: {result.summary}")
-
-two.hist([january.pressure, february.pressure], 20, label=["January", "February"], color=["#8c8c8c", "#0072b2"])
-two.set(title="Do these two samples differ, and in what?", xlabel="pressure: the test names this column", ylabel="rows")
-two.text(0.03, 0.9, f"p = {result.pvalue}", transform=two.transAxes)
-two.legend(frameon=False)
 
 # %%
 # What does a group tell, given its size?
@@ -46,13 +40,6 @@ mean, std = machine.predict([new[:n] for n in sizes], return_std=True)
 for n, value, error in zip(sizes, mean, std, strict=True):
     print(f"{n:3} rows: {value:.1f} ± {error:.1f}")
 
-groups.errorbar(sizes, mean, 1.96 * std, fmt="o", color="#0072b2", capsize=3)
-groups.axhline(2.0, color="#444444", linestyle="--", linewidth=1, label="truth")
-groups.set(xscale="log", title="What does a group tell, given its size?", xlabel="rows", ylabel="predicted number")
-groups.set_xticks(sizes, sizes)
-groups.minorticks_off()
-groups.legend(frameon=False)
-
 # %%
 # Has my stream drifted?
 # ----------------------
@@ -66,11 +53,6 @@ monitor = mh.DriftMonitor(run_length=1000, random_state=0).fit(reference)
 monitor.update(stream)
 print(monitor.result_)
 
-mh.plotting.DriftDisplay.from_monitor(monitor, ax=drift)
-drift.axvline(100, ymin=0.35, color="#444444", linewidth=0.8)
-drift.text(99, 0.92, "change", ha="right", transform=drift.get_xaxis_transform())
-drift.set(title="Has my stream drifted?", ylim=(-5, None))
-
 # %%
 # What is the mean of few rows?
 # -----------------------------
@@ -81,13 +63,39 @@ P = mh.paper_mixture(n_features=30, random_state=0)
 kernel = mh.Gaussian(bandwidth=20.0)
 truth = mh.embed(kernel, P)
 rows = [5, 10, 20, 50, 100]
-for mean, colour in ((mh.KernelMean(kernel), "#8c8c8c"), (mh.AdaptiveKernelMean(kernel), "#0072b2")):
-    samples = [[P.sample(n, random_state=seed) for seed in range(100)] for n in rows]
-    losses = [np.mean([mean.fit(X).mean_.distance(truth) ** 2 for X in same]) for same in samples]
-    name = type(mean).__name__
-    print(f"{name:<18}", *(f"n = {n}: {loss:.3f}" for n, loss in zip(rows, losses, strict=True)), sep="  ")
-    few.plot(rows, losses, "o-", color=colour, label=name)
+samples = [[P.sample(n, random_state=seed) for seed in range(100)] for n in rows]
+losses = {}
+for estimator in (mh.KernelMean(kernel), mh.AdaptiveKernelMean(kernel)):
+    errors = [np.mean([estimator.fit(X).mean_.distance(truth) ** 2 for X in same]) for same in samples]
+    losses[type(estimator).__name__] = errors
+    print(
+        f"{type(estimator).__name__:<18}", *(f"{n} rows: {e:.3f}" for n, e in zip(rows, errors, strict=True)), sep="  "
+    )
 
+# %%
+# The answers in one picture
+# --------------------------
+
+figure, ((two, groups), (drift, few)) = plt.subplots(2, 2, figsize=(9.6, 5.6), layout="constrained")
+two.hist([january.pressure, february.pressure], 20, label=["January", "February"], color=["#8c8c8c", "#0072b2"])
+two.set(title="Do these two samples differ, and in what?", xlabel="pressure: the test names this column", ylabel="rows")
+two.text(0.03, 0.9, f"p = {result.pvalue}", transform=two.transAxes)
+two.legend(frameon=False)
+
+groups.errorbar(sizes, mean, 1.96 * std, fmt="o", color="#0072b2", capsize=3)
+groups.axhline(2.0, color="#444444", linestyle="--", linewidth=1, label="truth")
+groups.set(xscale="log", title="What does a group tell, given its size?", xlabel="rows", ylabel="predicted number")
+groups.set_xticks(sizes, sizes)
+groups.minorticks_off()
+groups.legend(frameon=False)
+
+mh.plotting.DriftDisplay.from_monitor(monitor, ax=drift)
+drift.axvline(100, ymin=0.35, color="#444444", linewidth=0.8)
+drift.text(99, 0.92, "change", ha="right", transform=drift.get_xaxis_transform())
+drift.set(title="Has my stream drifted?", ylim=(-5, None))
+
+for (name, errors), colour in zip(losses.items(), ("#8c8c8c", "#0072b2"), strict=True):
+    few.plot(rows, errors, "o-", color=colour, label=name)
 few.set(xscale="log", yscale="log", title="What is the mean of few rows?", xlabel="rows", ylabel="mean squared error")
 few.set_xticks(rows, rows)
 few.minorticks_off()

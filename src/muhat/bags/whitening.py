@@ -37,7 +37,7 @@ LIGHT_ROWS = 20_000
 
 
 LIGHT_ROWS_WITHIN = 100_000
-"""Rows from which the covariance within bags comes there; its error is that of so many rows."""
+"""Rows from which the covariance within bags comes there; its error is that of this many rows."""
 
 
 _ROWS = 1024

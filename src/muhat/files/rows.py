@@ -66,7 +66,7 @@ def shown_date(seconds: float) -> str:
 
 
 def rows_within(seconds: float, columns: int) -> int:
-    """How many rows of each of two tables a test compares in about so many seconds on two cores.
+    """How many rows of each of two tables a test compares in about this many seconds on two cores.
 
     The number depends on nothing else, so that the same command gives the same answer on every machine.
     """
