@@ -93,6 +93,8 @@ def test_the_summary_comes_first_and_claims_last(page, results, sections):
 def test_the_summary_says_nothing_of_what_was_not_run(results, sections):
     alone = {"figure1": results["experiments"]["figure1"]}
     assert 'id="summary"' not in render({**results, "experiments": alone}, {"figure1": sections["figure1"]})
+    once = {**results["meta"], "repetitions": 1}  # nothing exceeds two standard errors that are not known
+    assert 'id="summary"' not in render({**results, "meta": once}, sections)
 
 
 def test_wide_tables_are_folded(results, sections):

@@ -55,7 +55,7 @@ def render(results: Results, sections: dict[str, Section]) -> str:
     experiments, meta = results["experiments"], results["meta"]
     claims = [{**claim, "link": _link(claim, experiments)} for claim in results["claims"]]
     return page_template("report.html", "muhat.reproduce").render(
-        lines=summary_lines(experiments),
+        lines=[] if meta["repetitions"] == 1 else summary_lines(experiments),  # one has no standard error to count by
         claims=claims,
         folded=_folded(claims, experiments),
         counts=[(verdict, sum(claim["verdict"] == verdict for claim in claims)) for verdict in VERDICTS],

@@ -174,6 +174,7 @@ def _picture(summary: list[Row]) -> Picture:
             ax.set(xscale="log", xlabel="rows of a bag", title=f"{machine}, {level2}")
             ax.set_xticks([row["size"] for row in chosen], [str(row["size"]) for row in chosen], minor=False)
             ax.minorticks_off()
+            ax.yaxis.set_major_formatter("{x:.3g}")
         axes[0, 0].set_ylabel("accuracy or area, less KME's")
         drawn.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
         text = svg(drawn)
