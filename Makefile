@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: oldest reproduce test quick mutants lint docs clean
+.PHONY: oldest reproduce test quick coverage mutants lint docs clean
 
 # The environment is made without ensurepip, which Debian's own Python may lack.
 $(BIN)/python:
@@ -19,6 +19,10 @@ test: $(VENV)/.test
 # Laws, golden cases and messages, for people who edit: no process is started.
 quick: $(VENV)/.test
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal -m "not slow" tests
+
+# Branches that no test takes; What runs in other processes is not counted.
+coverage: $(VENV)/.test
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal --cov=muhat --cov-report=term-missing:skip-covered
 
 # A random sample of small changes of the code, and whether the tests notice them. Takes long: name rooms by ROOMS=...
 mutants: $(VENV)/.test

@@ -61,6 +61,15 @@ TABLE = [
     ("widths", fit(KERNEL, [*EIGHT[:2], np.ones((2, 4))]), r"bags\[2\] has 4 columns and bags\[0\] has 3"),
     ("names of columns", fit(KERNEL, [*FRAMES[:2], FRAMES[2][list("bac")]]), r"bags\[2\].*feature names"),
     ("labels of groups", lambda: bags_from_groups(np.ones((3, 2)), [0, 1]), "groups has 2 labels and X has 3 rows"),
+    ("no labels of groups", lambda: bags_from_groups(np.ones((3, 2)), None), "groups=None must be the labels"),
+    *(
+        (
+            f"overflow {settings}",
+            fit(KERNEL, [1e200 * bag for bag in EIGHT], kernel=mh.Linear(), **settings),
+            "[Rr]escale",
+        )
+        for settings in ({}, {"whiten": True}, {"pool": True})
+    ),
     # parameters of the kernel between bags
     *(
         (f"kernel {kernel}", fit(KERNEL, kernel=kernel), r"kernel=.* must be a kernel object")

@@ -167,6 +167,14 @@ def test_downdate_undoes_update(name):
     assert not sketch._sums.moment.any()
 
 
+def test_the_second_moment_is_kept_on_request():
+    features = next(iter(FEATURES.values()))
+    Z = features.transform(X)
+    assert_allclose(MeanSketch(features, second_moment=True).update(X).moment_, Z.T @ Z, rtol=1e-12, atol=1e-12)
+    with pytest.raises(AttributeError, match="make it with second_moment=True"):
+        _ = MeanSketch(features).update(X).moment_
+
+
 def test_a_reservoir_stays_a_sample_after_downdates():
     """Those of the remaining rows whose keys are below the limit; rows that left do not come back."""
     sketch = MeanSketch(FEATURES["fourier"], reservoir_size=50).update(X).downdate(X[:150])

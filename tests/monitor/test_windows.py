@@ -85,16 +85,17 @@ def test_units_do_not_matter(scale):
 CUTS = {"single rows": range(1, 25), "one and the rest": [1], "uneven": [2, 3, 11, 12, 23], "the middle": [12]}
 
 
-def every_reference():
+def reference_by_name(name):
+    if name != "features":
+        return RowReference(X, [KERNELS[name]])
     sketch = MeanSketch(mh.Nystroem(mh.Gaussian(1.5), 15, random_state=0).fit(X), reservoir_size=40).update(X)
-    kernels = {name: RowReference(X, [KERNELS[name]]) for name in ("gaussian", "laplace", "matern", "linear")}
-    return kernels | {"features": FeatureReference(sketch, X)}
+    return FeatureReference(sketch, X)
 
 
 @pytest.mark.parametrize("cuts", CUTS)
-@pytest.mark.parametrize("name", every_reference())
+@pytest.mark.parametrize("name", ["gaussian", "laplace", "matern", "linear", "features"])
 def test_cuts_change_no_bit(name, cuts):
-    reference = every_reference()[name]
+    reference = reference_by_name(name)
     assert_array_equal(statistics(reference, Y, list(CUTS[cuts])), statistics(reference, Y))
 
 
