@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cached_property, lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
+from numpy.typing import NDArray
 from scipy import stats
 from scipy.spatial.distance import cdist, pdist, squareform
 from scipy.special import logsumexp
@@ -183,8 +184,18 @@ def permuted(n: int, m: int, rng: np.random.Generator) -> tuple[np.ndarray, diff
     return np.column_stack([observed, *drawn]), differences.centred_splits(observed, drawn, None)
 
 
+class GivenMatrix(differences.Family):
+    """A Gram matrix as it is."""
+
+    def __init__(self, K: NDArray) -> None:
+        self.K = K
+
+    def strip(self, rows: slice, rest: slice) -> Iterator[NDArray]:
+        yield self.K[rows, rest].copy()
+
+
 def contrasts(matrices: list[np.ndarray], splits: differences.Splits) -> list[differences.Contrast]:
-    families: list[differences.Family] = [differences.GivenMatrix(K) for K in matrices]
+    families: list[differences.Family] = [GivenMatrix(K) for K in matrices]
     return [differences.contrast(sums, splits) for sums in differences.quadratic_forms(families, splits)]
 
 

@@ -168,11 +168,21 @@ def altered(rng, rows, how):
     return rows
 
 
-@pytest.mark.parametrize("how", ["category", "missing", "dependence", "nothing"])
+MIXED = {
+    "category": r"1 of 3 columns differs by itself: colour \(",
+    "missing": r"y is missing in [\d.]+ % and [\d.]+ % of the rows\..* missing ",
+    "dependence": r"The dependence of 2 pairs of columns changed: .* Pairs of columns whose dependence changed ",
+    "nothing": "No difference found between ",
+}
+
+
+@pytest.mark.parametrize("how", MIXED)
 def test_mixed_tables(how, tmp_path, capsys):
     rng = np.random.default_rng(5)
     A, B = mixed_rows(rng, 300), altered(rng, mixed_rows(rng, 300), how)
-    found = found_in(capsys, *[write(tmp_path / f"{n}.csv", X, ("x", "y", "colour")) for n, X in (("a", A), ("b", B))])
+    paths = [write(tmp_path / f"{n}.csv", X, ("x", "y", "colour")) for n, X in (("a", A), ("b", B))]
+    found = found_in(capsys, *paths)
+    assert re.search(MIXED[how], " ".join(run(capsys, "compare", *paths)[1].split()))
     gaps = {column["name"] for column in found["columns"] if "missing" in column and column["missing"]["differs"]}
     pairs = {tuple(name.split(" = ")[0] for name in pair["names"]) for pair in found["pairs"] if pair["differs"]}
     assert found["differs"] == (how != "nothing")

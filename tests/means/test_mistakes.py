@@ -8,6 +8,7 @@ from sklearn.exceptions import NotFittedError
 from tables import MEANS, sample
 
 import muhat as mh
+from muhat.elements import Element
 from muhat.means.stein import james_stein_risk
 from muhat.shrinkage.scores import deletion_scores
 
@@ -109,6 +110,15 @@ CASES = [
     ("Gram, NaN", fit(spoiled(K, np.nan), kernel="precomputed"), ValueError, "contains NaN"),
     ("rows of a Gram", lambda: GRAM.mean_(X), ValueError, "3 columns; .* with the 8 training rows"),
     ("score of a Gram", lambda: GRAM.score(X), ValueError, "3 features.* expecting 8"),
+    ("scores, NaN", lambda: deletion_scores(spoiled(K, np.nan), [1.0]), ValueError, "K must be finite"),
+    ("scores, lam < 0", lambda: deletion_scores(K, [-1.0]), ValueError, r"lams=\[-1.\] must lie in \[0, inf\]"),
+    ("an empty element", lambda: Element(mh.Gaussian(1.0)), ValueError, "needs at least one measure; see muhat.embed"),
+    ("two widths", lambda: Element(F.kernel, P, mh.Atoms(X[:, :2])), ValueError, r"\[2, 3\] dimensions"),
+    ("an infinite element", lambda: np.inf * F, ValueError, "multiplied by a finite number"),
+    ("an element over 0", lambda: F / 0, ValueError, "cannot be divided by zero"),
+    ("values of other rows", lambda: GRAM.kernel_(K[:2]), ValueError, "no kernel values between two rows outside"),
+    ("k(x, x) of other rows", lambda: GRAM.kernel_.diag(K[:2]), ValueError, r"no k\(x, x\) for a row outside"),
+    ("too few kernel values", lambda: GRAM.mean_(K[:, :3]), ValueError, "X has 3 columns.* with the 8 training rows"),
     ("scores, not square", lambda: deletion_scores(K[:3], [1.0]), ValueError, r"K has shape \(3, 8\)"),
     # elements
     ("two spaces", lambda: F.inner(mh.embed(mh.Laplace(1.0), X)), ValueError, r"Gaussian.* and Laplace.*pooled"),

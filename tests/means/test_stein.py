@@ -5,7 +5,7 @@ import oracles
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from tables import CLOSED_FORM, KERNELS, sample
 
 import muhat as mh
@@ -33,6 +33,10 @@ def test_james_stein_is_its_formula(target):
     factor = 1 - (4 - 2) * v / (6 * sum(offset**2))
     got = mh.james_stein(X, variance=v, target=target)
     assert_allclose(got, target + max(factor, 0.0) * offset, rtol=1e-10)
+
+
+def test_rows_at_the_target_stay_there():
+    assert_array_equal(mh.james_stein(np.ones((4, 3)), 1.0, target=1.0), np.ones(3))
 
 
 def test_positive_part():

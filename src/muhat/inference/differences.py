@@ -233,16 +233,6 @@ class GivenKernel(Family):
         yield self.kernel.evaluate(self.rows[rows], self.rows[rest]) / self.unit
 
 
-class GivenMatrix(Family):
-    """A Gram matrix of the user's."""
-
-    def __init__(self, K: Array) -> None:
-        self.K = K
-
-    def strip(self, rows: slice, rest: slice) -> Iterator[Floats]:
-        yield self.K[rows, rest].copy()
-
-
 # ---------------------------------------------------------------- what the pooled rows say about scales
 
 
