@@ -299,8 +299,7 @@ def load_bags(name: str, *, data: str | os.PathLike[str] | None = None) -> Bunch
             f"the bags {name!r} were not found: pass data= (or set the environment variable {DATA_VARIABLE}) to a "
             f"folder that holds groups/{name}.npz; `muhat prepare --help` says how to make it"
         )
-    with np.load(path, allow_pickle=False) as file:
-        arrays = {key: file[key] for key in file.files}
+    arrays = _arrays(path)
     _check_groups(path, arrays, checked)
     original = _checksum(*(arrays[key] for key in checked)) == checksum
     bunch = _bunch_of_bags(name, arrays) if "bag" in checked else _bunch_of_events(name, checked[0], arrays)
@@ -308,10 +307,20 @@ def load_bags(name: str, *, data: str | os.PathLike[str] | None = None) -> Bunch
     return bunch
 
 
+def _arrays(path: Path) -> dict[str, NDArray[Any]]:
+    try:
+        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
+            return {key: file[key] for key in file.files}
+    except Exception as error:  # a damaged file can fail in any way
+        reason = str(error) or type(error).__name__
+        raise ValueError(f"{path} is damaged ({reason}); make it again by `muhat prepare`, or copy it again") from error
+
+
 def _check_groups(path: Path, arrays: dict[str, NDArray[Any]], checked: tuple[str, ...]) -> None:
     """Raise a ValueError unless the file holds what bags, or events, need."""
     wanted = f"{path.name} must hold {checked}; make it by `muhat prepare` (docs/datasets.md names the public sources)"
-    missing = [key for key in checked if key not in arrays]
+    needed = (*checked, "class_names") if "bag" in checked else checked
+    missing = [key for key in needed if key not in arrays]
     if missing:
         raise ValueError(f"{wanted}: {missing[0]} is missing.")
     rows = arrays[checked[0]]

@@ -77,9 +77,10 @@ def check_rows(
     options = {"dtype": np.float64, "ensure_min_samples": min_rows, "order": "C", "copy": copy}
     _check_kind(name, X)
     try:
-        if estimator is None:
-            return check_array(X, input_name=name, **options)
-        return validate_data(estimator, X, reset=reset, **options)
+        with np.errstate(invalid="ignore"):  # scikit-learn adds up all entries, of which some may be very large
+            if estimator is None:
+                return check_array(X, input_name=name, **options)
+            return validate_data(estimator, X, reset=reset, **options)
     except (ValueError, TypeError) as error:
         reason = str(error).partition("\n")[0].removesuffix(".")
         message = next((message for sign, message in _MESSAGES.items() if sign in reason), None)

@@ -96,3 +96,11 @@ def test_a_column_that_makes_up_the_distance_is_named():
         mmd_test(X, X + 1, mh.Gaussian(), 9)
     for settings in ({}, {"kernel": mh.Gaussian(), "scale": None}, {"kernel": mh.Gaussian(), "scale": "columns"}):
         mmd_test(X, X + 1, n_resamples=9, **settings)
+
+
+def test_the_warning_of_a_dominant_column_points_to_the_caller():
+    X = np.random.default_rng(0).normal(size=(12, 2)) * [1.0, 1e6]
+    for call in (lambda: mh.mmd_test(X, X, mh.Gaussian(), 9), lambda: mh.hsic_test(X, X, mh.Gaussian(), n_resamples=9)):
+        with pytest.warns(UserWarning, match="makes up") as caught:
+            call()
+        assert caught[0].filename == __file__

@@ -258,3 +258,12 @@ def test_a_function_that_is_not_a_kernel_is_refused():
                 estimator(mh.as_kernel(function)).fit(X)
     with pytest.raises(ValueError, match="is not positive semi-definite"):
         mh.KernelPCA(kernel="precomputed").fit(distance(X, X))
+
+
+@pytest.mark.parametrize("kernel", [mh.Linear(), mh.Polynomial(2, constant=0.0), 3.0 * mh.Linear()])
+def test_values_that_vanish_are_refused_with_a_remedy(kernel):
+    X = 1e-170 * sample(6, 2, seed=0)
+    with pytest.raises(ValueError, match=r"underflows on X.*Multiply X by a constant, or divide each column"):
+        mh.KernelMean(kernel).fit(X)
+    mh.KernelMean(kernel).fit(np.zeros((3, 2)))  # zeros are not too small, they are zero
+    mh.KernelMean(mh.Polynomial(2, constant=1.0)).fit(X)

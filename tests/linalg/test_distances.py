@@ -195,3 +195,23 @@ def test_the_median_of_ordinary_rows_with_a_row_far_away(metric):
     A = np.vstack([np.full((1, 3), 1e300), X])
     assert_allclose(median_distance(A, metric), np.median(pdist(X, metric)), rtol=0.1)
     assert_allclose(mh.KernelMean(mh.Gaussian(1.0)).fit(A).mean_(X), mh.Gaussian(1.0)(X).sum(axis=1) / 31, rtol=1e-12)
+
+
+@pytest.mark.parametrize("width", [2, 7])
+def test_rows_at_both_ends_of_the_numbers(width):
+    """Sums and differences of the rows overflow; those near each other are near all the same."""
+    X = np.full((5, width), 1.7e308)
+    X[3:] *= -1
+    X[4, 0] *= 1 - 2.0**-30
+    distances = squared_distances(X, X, scale=1e300)
+    assert_array_equal(distances[:3, :3], 0.0)
+    assert_allclose(distances[3, 4], (1.7e8 * 2.0**-30) ** 2, rtol=1e-6)
+    assert_allclose(distances[0, 3], width * 3.4e8**2, rtol=1e-12)
+    with pytest.raises(ValueError, match="Rescale X first"):
+        median_distance(X, "euclidean")
+
+
+def test_a_width_that_is_nothing_beside_the_rows():
+    """0 stays 0, and all else is infinitely far."""
+    X = np.array([[1e308, 0.0], [1e308, 0.0], [-1e308, 0.0]])
+    assert_array_equal(squared_distances(X, X, scale=1e-10), np.where(np.equal.outer(X[:, 0], X[:, 0]), 0.0, np.inf))

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 from time import sleep
+from zlib import crc32
 
 import numpy as np
 import pytest
@@ -223,9 +224,46 @@ def test_version_and_claims(whole, tmp_path, capsys):
     assert "cannot be checked" in capsys.readouterr().out
     assert main(["claims", "--out", str(tmp_path / "nothing")]) == 1
     assert "muhat reproduce --out" in capsys.readouterr().err
-    (tmp_path / "results.json").write_bytes(whole[0][:100])
-    assert main(["claims", "--out", str(tmp_path)]) == 1
-    assert "is damaged" in capsys.readouterr().err
+    for damaged in (whole[0][:100], b"[]", b'{"claims": 3}', b'{"claims": [[]]}', b"\xff"):
+        (tmp_path / "results.json").write_bytes(damaged)
+        assert main(["claims", "--out", str(tmp_path)]) == 1
+        assert "is damaged" in capsys.readouterr().err
+
+
+def test_lines_with_a_right_checksum_and_wrong_content_are_dropped(tmp_path):
+    good = {"experiment": "figure1", "setting": {"seed": 0}, "rows": [{"x": 1.0}], "seconds": 0.1, "version": "0"}
+    wrong = [
+        [],
+        {},
+        3,
+        None,
+        *(
+            {**good, name: value}
+            for name, value in [
+                ("rows", None),
+                ("rows", [1]),
+                ("setting", []),
+                ("seconds", "1"),
+                ("version", 0),
+                ("experiment", 1),
+            ]
+        ),
+    ]
+    texts = [json.dumps(content).encode() for content in [*wrong, good]] + [b"{", b"[" * 100_000]
+    (tmp_path / "cells.jsonl").write_bytes(b"".join(b"%08x %s\n" % (crc32(text), text) for text in texts))
+    with Store(tmp_path, "0") as store:
+        assert store.dropped == len(wrong) + 2
+        assert store.rows("figure1", {"seed": 0}) == [{"x": 1.0}]
+
+
+def test_cells_that_no_report_can_be_made_of(tmp_path, capsys):
+    subprocess.run(command(tmp_path, "--jobs", "1"), check=True, capture_output=True)
+    lines = (tmp_path / "cells.jsonl").read_bytes().splitlines()
+    contents = [json.loads(line.partition(b" ")[2]) for line in lines]
+    texts = [json.dumps({**content, "rows": [{"other": 1}]}).encode() for content in contents]
+    (tmp_path / "cells.jsonl").write_bytes(b"".join(b"%08x %s\n" % (crc32(text), text) for text in texts))
+    assert main(command(tmp_path)[3:]) == 1
+    assert "cells.jsonl holds cells that cannot be read" in capsys.readouterr().err
 
 
 def test_every_experiment_has_cells_of_both_forms_and_unique_keys():

@@ -155,6 +155,7 @@ class MatchedGaussianMixture(RecipeHostMixin, ValueParametersMixin, DensityMixin
         kernel = self.kernel.resolve(X)
         check_matchable(kernel)
         check_overflow(kernel, kernel.diagonal(X))
+        _check_squares(kernel)
         self.kernel_ = kernel
         self.mean_ = mean_element(self.mean, self.kernel_, X, self._sample_weights(metadata)["mean"])
         objective, settings = matching_objective(self.mean_), self._settings(_scale(X))
@@ -325,6 +326,16 @@ def _check_size(X: Array, m: int) -> None:
         raise ValueError(f"n_components={m} must not exceed the number of rows of X, n_samples = {len(X)}")
     if np.abs(X).max() > 1e150:
         raise ValueError(f"X reaches {np.abs(X).max():.3g}, where variances overflow; rescale X first")
+
+
+def _check_squares(kernel: Kernel) -> None:
+    """Raise a ValueError where variances in units of the bandwidth, or their derivatives, are not numbers."""
+    for length in kernel.length_scales:
+        if not 1e-150 < length < 1e150:
+            raise ValueError(
+                f"{kernel!r} has a bandwidth whose square over- or underflows. Multiply X by a constant so that its "
+                f"columns are of an ordinary size"
+            )
 
 
 def _scale(X: Array) -> float:

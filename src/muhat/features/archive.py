@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 import numpy as np
 
@@ -15,6 +17,23 @@ Restored = TypeVar("Restored")
 Header = dict[str, Any]
 
 Arrays = dict[str, Any]
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[BinaryIO]:
+    """A file to write to, beside the path and moved over it at the end: a reader sees the old content or the new."""
+    if path.exists() and not path.is_file():  # a pipe, or a terminal
+        with path.open("wb") as file:
+            yield file
+        return
+    path = path.resolve()
+    temporary = path.with_name(f".{path.name}.part")
+    try:
+        with temporary.open("wb") as file:
+            yield file
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def write_archive(path: str | Path, kind: str, header: Header, arrays: Arrays) -> None:
@@ -31,7 +50,7 @@ def write_archive(path: str | Path, kind: str, header: Header, arrays: Arrays) -
     """
     header = {"format": kind} | header
     header["checksum"] = _checksum(header, arrays)
-    with Path(path).open("wb") as file:
+    with whole_file(Path(path)) as file:
         np.savez(file, header=np.array(json.dumps(header)), **arrays)
 
 

@@ -217,8 +217,10 @@ def check_scale(scale: Any, pooled: Array, default: bool, of_categories: Array |
     if isinstance(scale, str):
         if scale not in ("auto", "columns"):
             raise ValueError(f'scale={scale!r} must be "auto", "columns", None, or one positive number a column')
-        deviations = np.abs(pooled / 2 - np.median(pooled / 2, axis=0)).mean(axis=0) * 2
-        units = np.where(deviations > 0, deviations, 1.0)
+        halves = np.abs(pooled / 2 - np.median(pooled / 2, axis=0))
+        powers = np.ldexp(1.0, np.frexp(halves.max(axis=0))[1].clip(-1000, 1000))
+        deviations = (halves / powers).mean(axis=0) * powers  # of numbers whose sum may overflow
+        units = np.where(deviations > 0, np.minimum(deviations, np.finfo(np.float64).max / 2) * 2, 1.0)
         return units if of_categories is None else np.where(np.isnan(of_categories), units, of_categories)
     units = check_weights("scale", scale, pooled.shape[1])
     if (units <= 0).any():
@@ -229,8 +231,9 @@ def check_scale(scale: Any, pooled: Array, default: bool, of_categories: Array |
 def _warn_of_dominant_columns(pooled: Array) -> None:
     if pooled.shape[1] < 2:
         return
-    deviations = np.abs(pooled / 2 - pooled[0] / 2).max(axis=0)
-    deviations = deviations * (pooled / np.where(deviations > 0, deviations, 1.0)).std(axis=0)
+    halves = pooled / 2 - pooled[0] / 2
+    tops = np.abs(halves).max(axis=0)
+    deviations = tops * (halves / np.where(tops > 0, tops, 1.0)).std(axis=0)
     largest = float(deviations.max())
     if not (np.isfinite(largest) and largest > 0):
         return
@@ -241,5 +244,5 @@ def _warn_of_dominant_columns(pooled: Array) -> None:
             f"column {int(shares.argmax())} makes up {shares.max():.1%} of the squared distances, so that the kernel "
             f'hardly sees the other {pooled.shape[1] - 1}; pass scale="columns", or scale=None to keep the units',
             UserWarning,
-            stacklevel=4,
+            stacklevel=5,  # of the caller, outside of what holds BLAS to one thread
         )

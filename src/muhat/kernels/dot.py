@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import combinations_with_replacement, pairwise
 from math import comb, factorial
+from typing import Any
 
 import numpy as np
 
@@ -65,6 +66,16 @@ class InnerProduct(Kernel):
         return self.profile(inner.copy())
 
 
+def _check_powers(kernel: Kernel, X: Any, power: int) -> None:
+    """Raise a ValueError where the values k(x, x), about this power of the data, underflow to 0."""
+    largest = np.abs(np.asarray(X)).max(initial=0.0)
+    if largest > 0 and power * np.log2(largest) < np.finfo(np.float64).minexp:
+        raise ValueError(
+            f"{kernel!r} underflows on X, whose largest entry is {largest:.3g}: all values would be 0. Multiply X by a "
+            f"constant, or divide each column by its standard deviation"
+        )
+
+
 @dataclass(frozen=True)
 class Polynomial(InnerProduct):
     r"""The polynomial kernel of degree p = ``degree`` with c = ``constant``: it sees moments up to p.
@@ -91,6 +102,11 @@ class Polynomial(InnerProduct):
     def __post_init__(self) -> None:
         check_count("degree", self.degree)
         check_number("constant", self.constant, low=0)
+
+    def resolve(self, X: Any, sample_weight: Array | None = None) -> Polynomial:
+        if self.constant == 0:
+            _check_powers(self, X, 2 * self.degree)
+        return self
 
     def profile(self, t: Array) -> Array:
         t += self.constant
@@ -176,6 +192,10 @@ class Linear(InnerProduct):
     >>> mh.Linear()([[1.0, 2.0]], [[3.0, 4.0]])
     array([[11.]])
     """
+
+    def resolve(self, X: Any, sample_weight: Array | None = None) -> Linear:
+        _check_powers(self, X, 2)
+        return self
 
     def profile(self, t: Array) -> Array:
         return t

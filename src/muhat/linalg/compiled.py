@@ -7,6 +7,7 @@ The loops are plain Python; ``gaussian_sums`` imports numba and compiles them at
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from math import factorial, log, sqrt
 from typing import Any
@@ -211,7 +212,10 @@ def compile_loop(function: Callable[..., Any], signature: Any) -> Any:
 
     try:
         return compiled(keep=True)
-    except (RuntimeError, OSError):  # no such folder, or it is full
+    except Exception:  # no folder, or a full one; or a damaged file in it, which may fail in any way
+        with suppress(Exception):
+            cache_of: Any = numba.core.caching.FunctionCache
+            cache_of(function).flush()  # later processes find no damaged file
         return compiled(keep=False)
 
 

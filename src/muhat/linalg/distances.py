@@ -26,6 +26,14 @@ _FAR = 1e140
 """Rows farther apart than this, in units of the scale, do not share a unit in which all squares are numbers."""
 
 
+_SMALLER = 2.0**-40
+"""Times this, sums of rows do not overflow, and a length scale does not vanish."""
+
+
+_LARGEST = 1e300
+"""Sums and differences of smaller numbers are numbers."""
+
+
 _DIRECT_WIDTH = 4
 
 
@@ -54,10 +62,14 @@ def squared_distances(X: Array, Y: Array, scale: float = 1.0) -> Array:
     """
     given = X, Y
     same = X is Y
-    centre = X.mean(axis=0)
-    A = X - centre
-    B = A if same else Y - centre
-    spread = max(np.abs(A).max(initial=0.0), np.abs(B).max(initial=0.0))
+    with np.errstate(over="ignore", invalid="ignore"):
+        centre = X.mean(axis=0)
+        A = X - centre
+        B = A if same else Y - centre
+        spread = max(np.abs(A).max(initial=0.0), np.abs(B).max(initial=0.0))
+    if not np.isfinite(spread):  # sums or differences of the rows overflow
+        X = X * _SMALLER
+        return squared_distances(X, X if same else Y * _SMALLER, scale * _SMALLER)
     unit = power_of_two_near(max(scale, float(spread)))
     X = X / unit
     Y = X if same else Y / unit
@@ -67,8 +79,9 @@ def squared_distances(X: Array, Y: Array, scale: float = 1.0) -> Array:
         A /= unit
         distances = _expanded(X, Y, A, A if same else B / unit)
     with np.errstate(over="ignore"):
-        distances *= unit / scale
-        distances *= unit / scale  # not by the square, which may be infinite where a distance is 0
+        factor = min(unit / scale, np.finfo(np.float64).max)
+        distances *= factor
+        distances *= factor  # not by the square, which may be infinite where a distance is 0
     if spread > _FAR * scale:
         _measure_near_rows_again(distances, *given, scale)
     return distances
@@ -121,16 +134,16 @@ def element_squared_distances(inner: Array, left: Array, right: Array) -> Array:
 
 def negative_half_squares(X: Array, Y: Array, scale: float) -> Array | None:
     """−‖x − y‖² / 2scale² by one matrix product, or None where that would lose more than 1e-13."""
-    centre = X.mean(axis=0)
     A, B = np.empty((len(X), X.shape[1] + 2)), np.empty((len(Y), Y.shape[1] + 2))
     a, b = A[:, :-2], B[:, :-2]
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
+        centre = X.mean(axis=0)
         for rows, part in ((X, a), (Y, b)):
             np.subtract(rows, centre, out=part)
             part /= scale
         A[:, -2], A[:, -1] = -0.5 * np.einsum("ij,ij->i", a, a), 1.0
         B[:, -2], B[:, -1] = 1.0, -0.5 * np.einsum("ij,ij->i", b, b)
-    if min(A[:, -2].min(), B[:, -1].min()) < -EXPANDABLE:
+    if not min(A[:, -2].min(), B[:, -1].min()) >= -EXPANDABLE:  # or they are not numbers
         return None
     return A @ B.T
 
@@ -142,12 +155,18 @@ def median_distance(X: Array, metric: Metric, sample_weight: Array | None = None
     step one row is taken at a place that a fixed seed chose: the order of the rows does not matter.
     ``sample_weight`` counts repetitions of rows.
     """
+    if np.abs(X).max() > _LARGEST:
+        median = median_distance(X * _SMALLER, metric, sample_weight) / _SMALLER
+        if np.isinf(median):
+            raise ValueError('bandwidth="median" overflows: the rows of X are too far apart. Rescale X first')
+        return median
     X, weights = _thinned(X, sample_weight)
     unit, kind = power_of_two_near(float(np.abs(X - X[0]).max())), "sqeuclidean" if metric == "euclidean" else metric
     distances = pdist(X / unit, kind)
     if np.median(distances) == 0:
         unit = _ordinary_unit(X, unit)
-        distances = pdist(X / unit, kind)
+        with np.errstate(over="ignore"):
+            distances = np.nan_to_num(pdist(X / unit, kind), nan=np.inf, posinf=np.inf)  # rows that are infinitely far
     multiplicity = None
     if weights is not None:
         i, j = np.triu_indices(len(X), 1)

@@ -14,6 +14,7 @@ from muhat.linalg import gram
 from muhat.linalg.resources import check_memory, memory_budget
 from muhat.linalg.spectrum import Spectrum, dense_spectrum, low_rank_spectrum
 from muhat.types import Array
+from muhat.validation import check_overflow
 
 MAX_ROWS_FOR_WHOLE_SPECTRUM = 3000
 """Up to this many rows ``solver="auto"`` decomposes the whole Gram matrix."""
@@ -101,6 +102,8 @@ class FeatureSolver:
     name: ClassVar[str] = "low-rank"
 
     def decompositions(self, kernel: Kernel, rows: Array, counts: Array | None) -> Iterator[Decomposition]:
+        with np.errstate(over="ignore"):
+            check_overflow(kernel, kernel.diagonal(rows))
         _check_low_rank_memory(len(rows), int(kernel.exact_feature_count(rows.shape[1])), self.memory_limit)
         yield exact(low_rank_spectrum(kernel.exact_features(rows), counts))
 

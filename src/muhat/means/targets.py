@@ -317,6 +317,7 @@ class _Downdates(NamedTuple):
         squares = inverse @ (Z**2).T + 2 / (n - 1) * inner + (own / (n - 1) ** 2)[:, None]
         along = inner + (own / (n - 1))[:, None]
         squares += (self.ratio * self.subtracted / share)[:, None] * along**2
+        squares = squares.clip(0)  # what is negative is rounding
         return np.exp(-0.5 * self.ratio * squares - half_log[:, None]), share
 
     def decomposed(self, times: float) -> tuple[Array, Array, Array, Array]:

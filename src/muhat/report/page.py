@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from muhat.features.archive import whole_file
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -63,14 +64,9 @@ def page_template(name: str, package: str) -> Template:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Write beside the file and move over it, so that whoever reads it sees the old content or the new."""
-    temporary = path.with_name(f".{path.name}.part")
-    try:
-        temporary.write_bytes(text.encode())
-        os.replace(temporary, path)
-    finally:
-        if temporary.is_file():
-            temporary.unlink()
+    """Write all of the text, or nothing."""
+    with whole_file(path) as file:
+        file.write(text.encode())
 
 
 def inline_svg(svg: str, prefix: str) -> Markup:

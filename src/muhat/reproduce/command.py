@@ -19,7 +19,7 @@ from muhat.reproduce.progress import duration, progress
 from muhat.reproduce.registry import CLAIMS, EXPERIMENTS
 from muhat.reproduce.report import claims_table, write_report
 from muhat.reproduce.runner import all_jobs, collected_rows, expected_seconds, missing_jobs, run
-from muhat.reproduce.store import Store
+from muhat.reproduce.store import Store, StoreError
 
 _PACKAGES = ("muhat", "numpy", "scipy", "scikit-learn")
 
@@ -53,8 +53,15 @@ def write_all(plan: Plan, store: Store, folder: Path, prepared: Sequence[str] = 
     """The report on every experiment of which all cells are there; it names the data that are not those of our run."""
     rows = {name: collected_rows(experiment, plan, store) for name, experiment in EXPERIMENTS.items()}
     complete = {name: found for name, found in rows.items() if found is not None}
-    sections = {name: _noted(EXPERIMENTS[name], plan, found, prepared) for name, found in complete.items()}
-    return write_report(folder, _results(plan, complete, sections), sections)
+    try:
+        sections = {name: _noted(EXPERIMENTS[name], plan, found, prepared) for name, found in complete.items()}
+        results = _results(plan, complete, sections)
+    except (LookupError, TypeError, AttributeError, ValueError) as error:
+        raise StoreError(
+            f"{store.path} holds cells that cannot be read ({type(error).__name__}: {error}); delete this file, and "
+            "run the same command"
+        ) from error
+    return write_report(folder, results, sections)
 
 
 def show_claims(out: str) -> int:
@@ -62,11 +69,13 @@ def show_claims(out: str) -> int:
     path = Path(out) / "results.json"
     try:
         results = json.loads(path.read_text(encoding="utf-8"))
+        table = claims_table(results)
     except FileNotFoundError as error:
         raise ValueError(f"{path} does not exist; make it by `muhat reproduce --out {out}`") from error
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{path} is damaged ({error}); `muhat reproduce --out {out}` writes it again") from error
-    print(claims_table(results))
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise ValueError(f"{path} is damaged ({reason}); `muhat reproduce --out {out}` writes it again") from error
+    print(table)
     return 0
 
 

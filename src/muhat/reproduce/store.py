@@ -129,5 +129,16 @@ def _parsed(line: bytes) -> dict[str, Any] | None:
     checksum, _, text = line.partition(b" ")
     if not text or checksum != b"%08x" % crc32(text):
         return None
-    content: dict[str, Any] = json.loads(text)
-    return content
+    try:
+        content = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return content if _is_cell(content) else None
+
+
+def _is_cell(content: Any) -> bool:
+    """Whether a line has all that ``Store.add`` writes: its checksum may be right and its content not ours."""
+    kinds = {"experiment": str, "setting": dict, "rows": list, "seconds": int | float, "version": str}
+    if not isinstance(content, dict) or not all(isinstance(content.get(name), kind) for name, kind in kinds.items()):
+        return False
+    return all(isinstance(row, dict) for row in content["rows"])

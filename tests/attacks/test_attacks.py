@@ -1,0 +1,46 @@
+"""The attacks in small: a few seconds of each. The commands beside this file run as many as one likes."""
+
+import runpy
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+HERE = Path(__file__).parent
+
+
+@pytest.mark.slow
+def test_awkward_data_gives_numbers_or_a_word():
+    tool = runpy.run_path(str(HERE / "awkward.py"))
+    subjects = tool["subjects"]()
+    for name, data, X in tool["attacks"](list(subjects), 300, np.random.default_rng(0)):
+        assert tool["judged"](subjects[name].call, X).fault is None, f"{name} on {data}"
+
+
+def test_every_public_estimator_is_attacked():
+    """A new one has to be added to the table."""
+    text = (HERE / "awkward.py").read_text(encoding="utf-8")
+    import muhat as mh
+
+    classes = [
+        name for name in mh.__all__ if hasattr(getattr(mh, name), "fit") and name not in ("Fourier", "BagScaler")
+    ]
+    missing = [name for name in [*classes, "mmd_test", "hsic_test", "mmd_interval"] if f"mh.{name}" not in text]
+    assert missing == ["ShrunkKernelCenterer"]  # it sees Gram matrices only
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["csv", "npy", "parquet", "sketch", "monitor", "bags", "cells", "results"])
+def test_damaged_files_are_refused_by_name(kind, tmp_path):
+    pytest.importorskip("duckdb")
+    pytest.importorskip("polars")
+    _, faults = runpy.run_path(str(HERE / "fuzz_files.py"))["fuzz"](kind, 15, 0, tmp_path)
+    assert not faults
+
+
+@pytest.mark.slow
+def test_a_monitor_that_is_killed_goes_on_to_the_same_bytes():
+    """Runs of the paper have a test of their own in ``tests/reproduce``."""
+    kills, same = runpy.run_path(str(HERE / "kill_resume.py"))["attack"]("monitor", 3, 0)
+    assert same
+    assert kills
