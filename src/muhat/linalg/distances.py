@@ -30,6 +30,10 @@ _SMALLER = 2.0**-40
 """Times this, sums of rows do not overflow, and a length scale does not vanish."""
 
 
+_TINY_SHARE = 2.0**-1000
+"""Rows over this share of their size are numbers."""
+
+
 _LARGEST = 1e300
 """Sums and differences of smaller numbers are numbers."""
 
@@ -70,7 +74,7 @@ def squared_distances(X: Array, Y: Array, scale: float = 1.0) -> Array:
     if not np.isfinite(spread):  # sums or differences of the rows overflow
         X = X * _SMALLER
         return squared_distances(X, X if same else Y * _SMALLER, scale * _SMALLER)
-    unit = power_of_two_near(max(scale, float(spread)))
+    unit = power_of_two_near(max(scale, float(spread), _TINY_SHARE * float(np.abs(centre).max(initial=0.0))))
     X = X / unit
     Y = X if same else Y / unit
     if X.shape[1] <= _DIRECT_WIDTH:
