@@ -1,6 +1,6 @@
-"""Shapes of data that estimators find hard, as ratios of one run: tiny fits, and many columns with few rows.
+"""Shapes of data that estimators find hard, as ratios of one run: tiny fits, many columns with few rows, many rows.
 
-python benchmarks/shapes.py              # tiny fits, many columns, memory
+python benchmarks/shapes.py              # tiny fits, many columns, memory, many rows
 python benchmarks/shapes.py --sampled    # also the kernels whose target is a sample, which take seconds
 """
 
@@ -41,6 +41,15 @@ def wide(kernel: mh.kernels.Kernel, n: int = 50, d: int = 5000, repeats: int = 3
     return fit / rival
 
 
+def many_rows(n: int = 6000, d: int = 5) -> float:
+    """Time of AdaptiveKernelMean over that of SpectralKernelMean, both by a low rank."""
+    X = mh.paper_mixture(d, random_state=0).sample(n, random_state=0)
+    adaptive, spectral = mh.AdaptiveKernelMean(), mh.SpectralKernelMean()
+    fit, rival = best_times(lambda: adaptive.fit(X), lambda: spectral.fit(X), repeats=1)
+    assert adaptive.solver_ == spectral.solver_ == "low-rank"
+    return fit / rival
+
+
 def memory(n: int = 50, d: int = 20_000) -> float:
     """Peak memory of a fit, an evaluation and a norm over that of the rows."""
     X = np.random.default_rng(0).normal(size=(n, d))
@@ -65,6 +74,8 @@ def main() -> int:
         for name, kernel in {**WIDE, **(SAMPLED if sampled else {})}.items():
             ratio = wide(kernel, repeats=1 if name in SAMPLED else 3)
             met &= report(f"AdaptiveKernelMean({name}) / SpectralKernelMean, 50 x 5000", ratio, "<= 4", ratio <= 4)
+        ratio = many_rows()
+        met &= report("AdaptiveKernelMean() / SpectralKernelMean(), 6000 x 5", ratio, "<= 4", ratio <= 4)
         ratio = memory()
         met &= report("AdaptiveKernelMean, 50 x 20000: peak memory / rows", ratio, "<= 15", ratio <= 15)
     return 0 if met else 1

@@ -24,6 +24,7 @@ WORKS = {
     "KernelMean": "mh.KernelMean().fit(X).mean_.norm()",
     "ShrunkKernelMean": "mh.ShrunkKernelMean().fit(X)",
     "SpectralKernelMean": "mh.SpectralKernelMean(mh.Gaussian(20.0), lam=1.0, tol=1e-2).fit(X)",
+    "AdaptiveKernelMean": "mh.AdaptiveKernelMean(mh.Gaussian(20.0), tol=1e-2).fit(X)",
     "SpectralKernelMean, few features": "mh.SpectralKernelMean(mh.Polynomial(2)).fit(X)",
     "SpectralKernelMean, features": "mh.SpectralKernelMean(features=mh.Nystroem()).fit(X)",
     "KernelPCA, features": "mh.KernelPCA(2, features=mh.Nystroem()).fit(X)",
@@ -37,7 +38,7 @@ WORKS = {
 }
 REFUSES = {
     "SpectralKernelMean, dense": "mh.SpectralKernelMean(solver='dense').fit(X)",
-    "AdaptiveKernelMean": "mh.AdaptiveKernelMean().fit(X)",
+    "AdaptiveKernelMean, dense": "mh.AdaptiveKernelMean(solver='dense').fit(X)",
     "RobustKernelMean": "mh.RobustKernelMean().fit(X)",
     "ConstrainedKernelMean": "mh.ConstrainedKernelMean().fit(X)",
     "KernelPCA": "mh.KernelPCA(2).fit(X)",

@@ -14,8 +14,8 @@ from tables import CLOSED_FORM, KERNELS, awkward_rows, data_sets, sample
 import muhat as mh
 from muhat.kernels.foreign import Precomputed
 from muhat.linalg.resources import one_blas_thread
-from muhat.linalg.spectrum import whole_spectrum
-from muhat.means import targets
+from muhat.linalg.spectrum import low_rank_spectrum, whole_spectrum
+from muhat.means import solvers, targets
 from muhat.means.adaptive import AdaptiveKernelMean, AdaptiveScore, _Quadratic
 from muhat.means.recipes import mean_element, mean_weights
 from muhat.means.targets import fitted_gaussian, gaussian_target
@@ -354,6 +354,39 @@ def test_wide_refits_of_a_polynomial_are_those_of_the_matrix(kernel):
     assert_allclose(refits.squared_norm, refits.target.norm() ** 2, rtol=1e-10)
 
 
+POLYNOMIALS = [
+    mh.Polynomial(2),
+    mh.Polynomial(3, constant=0.5),
+    0.3 * mh.Polynomial(3) + mh.Polynomial(2, 0.0) + mh.Linear(),
+]
+
+
+@pytest.mark.parametrize("kernel", POLYNOMIALS, ids=repr)
+@pytest.mark.parametrize(("n", "d", "shift"), [(9, 3, 0.5), (7, 1, 0.0), (6, 30, 0.5), (8, 4, 1e4)])
+def test_refits_of_polynomials_by_moments_are_those_of_the_measures(kernel, n, d, shift):
+    """Slowly: a Gaussian is fitted without each row, and embedded."""
+    X = sample(n, d, seed=n) * np.linspace(0.5, 3.0, d) + shift
+    values, norms, inexact = targets.moment_refits(kernel, X)
+    assert not inexact.any()
+    for i in range(n + 1):
+        f = mh.Element(kernel, fitted_gaussian(np.delete(X, i, axis=0) if i < n else X))
+        assert_allclose(values[i], f.values(X), rtol=1e-12, atol=1e-12 * np.abs(values).max())
+        assert_allclose(norms[i], f.norm() ** 2, rtol=1e-12)
+
+
+@pytest.mark.parametrize("distance", [1e3, 1e6])
+def test_refits_of_polynomials_without_an_outlier(distance):
+    """What is left of the variances without it are the last digits: that refit is made again from the rows."""
+    X = sample(9, 3, seed=1)
+    X[4] += distance
+    _, _, inexact = targets.moment_refits(mh.Polynomial(3), X)
+    assert_array_equal(np.flatnonzero(inexact), [4])
+    found = gaussian_target(mh.Polynomial(3), X)
+    f = mh.Element(mh.Polynomial(3), fitted_gaussian(np.delete(X, 4, axis=0)))
+    assert_allclose(found.values[4], f.values(X), rtol=1e-10)
+    assert_allclose(found.squared_norms[4], f.norm() ** 2, rtol=1e-10)
+
+
 def test_many_columns_take_little_memory():
     X = sample(20, 20_000, seed=37)
     tracemalloc.start()
@@ -416,3 +449,63 @@ def _losses(rng):
     truth = mh.embed(kernel, P)
     means = [clone(mean).set_params(kernel=kernel) for mean in (*RIVALS[:3], AdaptiveKernelMean())]
     return [mean.fit(X).mean_.distance(truth) ** 2 for mean in means]
+
+
+@pytest.mark.parametrize("kernel", [mh.Polynomial(2), mh.Polynomial(3, constant=0.5)], ids=repr)
+def test_the_score_of_few_features_is_that_of_the_whole_spectrum(kernel):
+    """Eigenvectors with the eigenvalue 0 are left out there."""
+    X = sample(25, 2, seed=3)
+    refits = gaussian_target(kernel, X)
+    whole = AdaptiveScore(whole_spectrum(kernel(X)), refits)
+    few = AdaptiveScore(low_rank_spectrum(kernel.exact_features(X)), refits)
+    assert not few.spectrum.complete
+    lams = np.geomspace(1e-3, 1e2, 7)
+    assert_allclose(few.deletion_scores(lams), whole.deletion_scores(lams), rtol=1e-9)
+    for name in ("cross", "square"):
+        at = lams / whole.spectrum.unit
+        found, expected = few._deletion(at), whole._deletion(at)
+        assert_allclose(found.mixed, expected.mixed, rtol=1e-9)
+        assert_allclose(getattr(found.base, name), getattr(expected.base, name), rtol=1e-9)
+
+
+@pytest.mark.parametrize("kernel", [mh.Gaussian(), mh.Gaussian(1.0), mh.Matern(2.5), mh.Polynomial(2)], ids=repr)
+def test_a_low_rank_is_known_to_be_close(kernel, monkeypatch):
+    monkeypatch.setattr(solvers, "FIRST_RANK", 4)
+    X = sample(120, 2, seed=5)
+    dense = AdaptiveKernelMean(kernel, solver="dense").fit(X)
+    assert (dense.solver_, dense.spectrum_error_) == ("dense", 0.0)
+    ranks = []
+    for tol in (1e-2, 1e-4):
+        low = AdaptiveKernelMean(kernel, solver="low-rank", tol=tol).fit(X)
+        assert low.solver_ == "low-rank"
+        assert low.spectrum_error_ <= tol
+        assert low.mean_.distance(dense.mean_) <= 10 * tol * dense.mean_.norm()  # λ and the shares move a little too
+        ranks.append(low.rank_)
+    assert ranks[0] <= ranks[1] < len(X)
+
+
+def test_the_certificate_holds_at_the_same_shrinkage(monkeypatch):
+    """The error of the base alone, at its own λ, is within the bound; what the rank misses of its norm is exact."""
+    monkeypatch.setattr(solvers, "FIRST_RANK", 8)
+    kernel, X = mh.Gaussian(1.0), sample(50, 2, seed=1)
+    low = AdaptiveKernelMean(kernel, target=None, solver="low-rank", tol=0.5).fit(X)
+    assert 0 < low.lam_ < np.inf
+    base = mh.embed(kernel, X, low.weights_ / low.shares_[0])
+    exact = mh.SpectralKernelMean(kernel, lam=low.lam_, solver="dense").fit(X).mean_
+    assert 0 < base.distance(exact) <= low.spectrum_error_ * base.norm()
+
+
+def test_beyond_some_thousand_rows_the_rank_is_low(monkeypatch):
+    monkeypatch.setattr(solvers, "FIRST_RANK", 8)
+    monkeypatch.setattr("muhat.means.adaptive.MAX_ROWS_FOR_WHOLE_SPECTRUM", 40)
+    monkeypatch.setattr(targets, "MAX_ROWS_FOR_GAUSSIAN_REFITS", 40)
+    monkeypatch.setattr(targets, "MAX_ROWS_FOR_EXACT_REFITS", 40)
+    X = sample(60, 2, seed=7)
+    many = AdaptiveKernelMean(mh.Gaussian(2.0)).fit(X)
+    assert many.solver_ == "low-rank"
+    narrow = AdaptiveKernelMean(mh.Gaussian(0.01)).fit(X)  # no low rank will do
+    assert narrow.solver_ == "dense"
+    with pytest.raises(ValueError, match=r"tol=0.0001 cannot be met.*Raise tol, widen the kernel"):
+        AdaptiveKernelMean(mh.Gaussian(0.01), solver="low-rank").fit(X)
+    with pytest.raises(ValueError, match="solver='fast' must be"):
+        AdaptiveKernelMean(solver="fast").fit(X)

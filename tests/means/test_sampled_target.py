@@ -166,3 +166,23 @@ def test_it_beats_shrinkage_alone(kernel):
             losses.append([mean.fit(X).mean_.distance(truth) ** 2 for mean in means])
     plain, nested, sampled = np.mean(losses, axis=0)
     assert sampled < 0.9 * min(plain, nested)
+
+
+@pytest.mark.parametrize("kernel", [mh.Matern(), 2.0 * mh.Matern(0.5) * mh.Gaussian(9.0) + mh.Matern(2.5)], ids=repr)
+def test_many_columns_are_rotated_into_few(kernel, monkeypatch):
+    """No distance changes, so that the refits are those in all columns."""
+    X = sample(7, 290, seed=0) * np.linspace(0.2, 3.0, 290)
+    kernel = kernel.resolve(X)
+    assert kernel.is_isotropic
+    few = sampled_target(kernel, X)
+    monkeypatch.setattr(targets, "_FEWEST_TO_ROTATE", np.inf)
+    all_columns = sampled_target(kernel, X)
+    for name in ("at_rows", "squared_norm", "values", "squared_norms"):
+        assert_allclose(getattr(few, name), getattr(all_columns, name), rtol=1e-12)
+    assert_allclose(few.at_rows, few.target.values(X), rtol=1e-12)
+    assert_allclose(few.squared_norm, few.target.norm() ** 2, rtol=1e-12)
+
+
+def test_sums_of_distances_along_axes_are_not_rotated():
+    assert not mh.Laplace().is_isotropic
+    assert not (mh.Laplace() + mh.Gaussian()).is_isotropic

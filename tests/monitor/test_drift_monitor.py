@@ -15,6 +15,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import muhat as mh
 from muhat.features.sketch import MeanSketch
 from muhat.linalg.resources import one_blas_thread
+from muhat.monitor.changed_columns import changed_columns
 
 rng = np.random.default_rng(0)
 REFERENCE = rng.normal(size=(300, 3))
@@ -244,3 +245,11 @@ def test_it_is_cloned_with_its_parameters():
 @parametrize_with_checks([mh.DriftMonitor(10, n_simulations=100, random_state=0)])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
+
+
+@pytest.mark.parametrize(("n", "m"), [(40, 10), (10, 40)])
+def test_the_number_of_a_column_is_about_one_by_chance(n, m):
+    """Whichever of the two samples is the small one."""
+    rng = np.random.default_rng(0)
+    numbers = [changed_columns(rng.normal(size=(n, 1)), rng.normal(size=(m, 1)), ["a"])[0][1] for _ in range(300)]
+    assert np.mean(numbers) == pytest.approx(1.0, abs=0.15)

@@ -1,6 +1,7 @@
 """Scores: minus the logarithm of a tail, the same for few rows and for many."""
 
 import numpy as np
+import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from muhat.monitor.tail_scale import TailScale
@@ -49,3 +50,12 @@ def test_equal_statistics():
     scores, _ = scale(np.array([[1.0], [2.0], [2.1]]))
     assert np.isfinite(scores).all()
     assert scores[0] <= scores[1] < 10 < scores[2]
+
+
+@pytest.mark.parametrize("distinct", [1, 2, 5])
+def test_few_statistics_that_differ_have_a_scale_too(distinct):
+    """The lowest knot is then the one from which the last slope is measured."""
+    statistics = np.random.default_rng(0).normal(size=(200, 1))
+    scale = TailScale.of(statistics, np.array([distinct]))
+    assert np.isfinite(scale.slopes).all()
+    assert (scale.slopes > 0).all()

@@ -41,6 +41,7 @@ class Kernel(Value, ABC):
     :attr:`upper_bound`                                          confidence balls without ``bound=``
     :meth:`sample_frequencies`                                   random Fourier features
     :attr:`is_stationary`, :attr:`length_scales`                 sampled targets of ``AdaptiveKernelMean``
+    :attr:`is_isotropic`                                         the same with far more columns than rows, fast
     :attr:`has_level2`, :meth:`evaluate_level2`                  kernels between mean elements of bags
     ============================================================ ==========================================
 
@@ -221,6 +222,11 @@ class Kernel(Value, ABC):
         return False
 
     @property
+    def is_isotropic(self) -> bool:
+        """Whether k(x, y) is a function of the distance ‖x − y‖, which no rotation of the rows changes."""
+        return False
+
+    @property
     def length_scales(self) -> tuple[float, ...]:
         """The numbers that rows are divided by."""
         return ()
@@ -361,6 +367,10 @@ class _Pair(Kernel):
         return self.left.is_stationary and self.right.is_stationary
 
     @property
+    def is_isotropic(self) -> bool:
+        return self.left.is_isotropic and self.right.is_isotropic
+
+    @property
     def length_scales(self) -> tuple[float, ...]:
         return self.left.length_scales + self.right.length_scales
 
@@ -466,6 +476,10 @@ class Scaled(Kernel):
     @property
     def is_stationary(self) -> bool:
         return self.kernel.is_stationary
+
+    @property
+    def is_isotropic(self) -> bool:
+        return self.kernel.is_isotropic
 
     @property
     def length_scales(self) -> tuple[float, ...]:

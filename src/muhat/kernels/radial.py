@@ -129,6 +129,10 @@ class Radial(Kernel):
         return True
 
     @property
+    def is_isotropic(self) -> bool:
+        return self.metric == "euclidean"
+
+    @property
     def length_scales(self) -> tuple[float, ...]:
         return (self.width,)
 

@@ -84,6 +84,10 @@ class Spectrum:
         """The matrix that was decomposed, put together again."""
         return (self.eigenvectors * self.eigenvalues) @ self.eigenvectors.T
 
+    def squared_norm(self, weights: Array) -> float:
+        """βᵀKβ, in the units of K, for weights β of rows that count once each."""
+        return float(self.unit * (self.eigenvalues @ (self.eigenvectors.T @ weights) ** 2))
+
     def weights(self, filter: Callable[[Array, float], Array], lam: float) -> Array:
         """Weights β of the mean whose share in each eigen-direction is multiplied by ``filter(eigenvalues, lam)``.
 

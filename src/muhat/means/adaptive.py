@@ -11,10 +11,18 @@ import numpy as np
 from muhat.elements import Element
 from muhat.kernels.base import Kernel
 from muhat.kernels.radial import Gaussian
+from muhat.linalg import gram
 from muhat.linalg.resources import steady_blas
 from muhat.linalg.spectrum import Spectrum, dense_spectrum, whole_spectrum
 from muhat.means.base import BaseKernelMean
-from muhat.means.solvers import ARRAYS_OF_WHOLE_SPECTRUM
+from muhat.means.solvers import (
+    ARRAYS_OF_WHOLE_SPECTRUM,
+    MAX_ROWS_FOR_WHOLE_SPECTRUM,
+    CholeskySolver,
+    FeatureSolver,
+    Solver,
+    has_few_features,
+)
 from muhat.means.targets import (
     TargetKind,
     TargetRefits,
@@ -26,6 +34,7 @@ from muhat.means.targets import (
 from muhat.shrinkage.refits import RefitMeans, TikhonovRefits, plain_refit_means, tikhonov_factors, times
 from muhat.shrinkage.scores import TIE, ScorePath, SpectralScore, choose_shrinkage
 from muhat.types import Array
+from muhat.validation import check_number
 
 
 class AdaptiveKernelMean(BaseKernelMean):
@@ -50,6 +59,11 @@ class AdaptiveKernelMean(BaseKernelMean):
         Gaussian, a sample of 256 points stands for it. An element of the space of the fitted kernel is taken as it is:
         it must not come from the same rows. None sets b = 0, and so does a kernel for which a Gaussian is of no use or
         cannot be had, such as the Gram matrix that bags, tests and kernel PCA give a recipe: see ``target_kind_``.
+    solver : "auto", "dense" or "low-rank", default "auto"
+        "dense" decomposes the whole Gram matrix, and "low-rank" a factor of a rank that is doubled until ``tol`` is met.
+        "auto" is "dense" up to 3,000 rows, and "low-rank" beyond unless that cannot meet ``tol``.
+    tol : float, default 1e-4
+        What ``spectrum_error_`` may be.
     memory_limit : float, optional
         Bytes that the fit may take; default six tenths of what is free.
 
@@ -69,6 +83,14 @@ class AdaptiveKernelMean(BaseKernelMean):
         Atoms plus, where b > 0, the target; atoms of a target come after the rows.
     weights_ : array of shape (n,)
         Of the rows: a·β.
+    solver_ : str
+        What "auto" took.
+    rank_ : int
+        Eigen-directions that F(λ) rests on.
+    spectrum_error_ : float
+        How far a low rank is off, 0 for "dense": the larger of a bound of the distance of F(λ) to that of the whole
+        spectrum at the same λ, relative to its norm, and the share of ‖F(λ)‖² that the rank misses, on which a and b
+        rest.
     kernel_, loo_score_
         See :class:`KernelMean`. The score is that of other estimators, with the norms of the refits too.
     loo_path_ : ScorePath
@@ -78,9 +100,13 @@ class AdaptiveKernelMean(BaseKernelMean):
     Notes
     -----
     One eigendecomposition costs O(n³) time, then each λ costs O(n²); it takes seven n x n arrays. The refits of the
-    target cost O(n²·min(n, d)) for the Gaussian kernel, and no d x d array is made. For polynomials they cost
-    O(n²·min(n, d)²). By samples they cost O(n²d·min(n, d)) and 256·n² values of the kernel. Beyond 300 rows there is
-    one refit for each of 20 parts of the rows. ``sample_weight`` must be whole numbers, because rows are repeated.
+    target cost O(n²·min(n, d)) for the Gaussian kernel and O(n²·(n + d)) for polynomials, and no d x d array is made. By
+    samples they cost O(n²d·min(n, d)) and about 33,000·n values of the kernel. Kernels of the Euclidean distance see
+    no more than n + 128 columns, however many there are. Laplace kernels see all: with thousands of columns use
+    Matern, or target=None. Beyond 300 rows there is one refit for each of 20 parts of the rows, except for the
+    Gaussian kernel up to 3,000 rows. At rank r the low-rank way costs O(nr²), and n² kernel values in tiles for the
+    certificate: with K̂ the factor's matrix, F(λ) is off by at most :math:`\|(K - \hat K)(1/n - \beta)\| / 2\sqrt\lambda`.
+    ``sample_weight`` must be whole numbers, because rows are repeated.
 
     Examples
     --------
@@ -101,10 +127,14 @@ class AdaptiveKernelMean(BaseKernelMean):
         kernel: Kernel | Literal["precomputed"] = Gaussian(),
         target: Element | Literal["gaussian"] | None = "gaussian",
         *,
+        solver: Literal["auto", "dense", "low-rank"] = "auto",
+        tol: float = 1e-4,
         memory_limit: float | None = None,
     ) -> None:
         self.kernel = kernel
         self.target = target
+        self.solver = solver
+        self.tol = tol
         self.memory_limit = memory_limit
 
     _target_kind: TargetKind
@@ -130,23 +160,55 @@ class AdaptiveKernelMean(BaseKernelMean):
     def weights_from_gram(self, K: Array, counts: Array | None = None) -> Array:
         if self.target is not None and not isinstance(self.target, str):
             raise ValueError(f"target={self.target!r} cannot be used with a Gram matrix. Use target=None, or pass rows")
-        self.solver_ = "dense"
         kind = TargetKind.NONE if self.target is None else TargetKind.GRAM_MATRIX
+        self.solver_, self.spectrum_error_ = "dense", 0.0
         return self._shared_weights(whole_spectrum(K.copy()), kind, None)
 
     def _weights_from_rows(self, rows: Array, counts: Array | None) -> Array:
+        refits: TargetRefits | None = None
+        if self.target is None:
+            kind = TargetKind.NONE
+        elif not isinstance(self.target, str) or self.target != "gaussian":
+            kind, refits = TargetKind.GIVEN, given_target(self.target, self.kernel_, rows)
+        else:
+            kind = gaussian_kind(self.kernel_, rows)
+            fits = {TargetKind.GAUSSIAN: gaussian_target, TargetKind.SAMPLE: sampled_target}
+            refits = fits[kind](self.kernel_, rows) if kind in fits else None
+        if self.solver not in ("auto", "dense", "low-rank"):
+            raise ValueError(f'solver={self.solver!r} must be "auto", "dense" or "low-rank"')
+        if self.solver == "low-rank" or (self.solver == "auto" and len(rows) > MAX_ROWS_FOR_WHOLE_SPECTRUM):
+            weights = self._low_rank_weights(rows, kind, refits)
+            if weights is not None:
+                return weights
         arrays = ARRAYS_OF_WHOLE_SPECTRUM + 3
         spectrum = dense_spectrum(self.kernel_, rows, arrays=arrays, memory_limit=self.memory_limit, remedy=_REMEDY)
-        if self.target is None:
-            return self._shared_weights(spectrum, TargetKind.NONE, None)
-        if not isinstance(self.target, str) or self.target != "gaussian":
-            return self._shared_weights(spectrum, TargetKind.GIVEN, given_target(self.target, self.kernel_, rows))
-        kind = gaussian_kind(self.kernel_, rows)
-        fits = {TargetKind.GAUSSIAN: gaussian_target, TargetKind.SAMPLE: sampled_target}
-        return self._shared_weights(spectrum, kind, fits[kind](self.kernel_, rows) if kind in fits else None)
+        self.solver_, self.spectrum_error_ = "dense", 0.0
+        return self._shared_weights(spectrum, kind, refits)
+
+    def _low_rank_weights(self, rows: Array, kind: TargetKind, refits: TargetRefits | None) -> Array | None:
+        """Weights by a rank that meets ``tol``; None where "auto" has to try the whole spectrum."""
+        check_number("tol", self.tol, low=0, open_low=True)
+        few = has_few_features(self.kernel_, rows)
+        solver: Solver = FeatureSolver(self.memory_limit) if few else CholeskySolver(self.memory_limit)
+        for decomposition in solver.decompositions(self.kernel_, rows, None):
+            spectrum = decomposition.spectrum
+            weights, self.solver_ = self._shared_weights(spectrum, kind, refits), solver.name
+            base = spectrum.weights(tikhonov_factors, self.lam_ if self.lam_ < np.inf else 0.0)
+            square = gram.quadratic_form(self.kernel_, rows, base)
+            missed = 1.0 - spectrum.squared_norm(base) / square if square > 0 else 0.0
+            self.spectrum_error_ = max(decomposition.relative_error(base, self.lam_), missed)
+            if self.spectrum_error_ <= self.tol:
+                return weights
+        if self.solver == "auto":
+            return None
+        raise ValueError(
+            f"tol={self.tol:g} cannot be met: at rank {self.rank_} of {len(rows)} rows the estimate is known to "
+            f'{self.spectrum_error_:.2g} of its norm. Raise tol, widen the kernel, or use solver="dense"'
+        )
 
     def _shared_weights(self, spectrum: Spectrum, kind: TargetKind, refits: TargetRefits | None) -> Array:
         """Choose λ and the shares; the weights a·β of the rows."""
+        self.rank_ = int(np.count_nonzero(spectrum.eigenvalues))
         self._target_kind, self._make_target = kind, None if refits is None else refits.make
         self.__dict__.pop("target_", None)
         if refits is None:
@@ -221,6 +283,7 @@ class AdaptiveScore(SpectralScore):
         values, sizes = target.values / unit, np.bincount(target.parts, minlength=len(target.values))
         own, projected = values[target.parts, np.arange(n)], values @ U
         self.refits = TikhonovRefits(spectrum)
+        self._own = own
         self._projected_target = U.T @ target.at_rows / unit
         self._cross, self._square = float(own.mean()), target.squared_norm / unit
         self._deleted_square = float(sizes @ target.squared_norms / unit / n)
@@ -294,13 +357,18 @@ class AdaptiveScore(SpectralScore):
         """Squares and products are those of the refits, in O(n²) for each λ.
 
         With M_ij = f*₋ᵢ(x_j), e = λ/(g+λ), and the weights of F₋ᵢ, (1 − W_j + t_i·U e U_i)/(n−1) for j ≠ i, the
-        product ⟨F₋ᵢ, f*₋ᵢ⟩ is (Σ_j M_ij − M_ii − (MW)_i + t_i Σ_k (MU∘U)_ik e_k)/(n−1).
+        product ⟨F₋ᵢ, f*₋ᵢ⟩ is (Σ_j M_ij − M_ii − (MW)_i + t_i Σ_k (MU∘U)_ik e_k)/(n−1). Where eigenvectors with the
+        eigenvalue 0 are left out, these have e = 1, and 1 − s must serve.
         """
         sp = self.spectrum
-        e = lams / (sp.eigenvalues[:, None] + lams)
-        W, H = times(sp.eigenvectors, e * sp.ones[:, None]), times(sp.squared_eigenvectors, e)
-        corrections = (W / H * times(self._products, e)).sum(axis=0) - self._sums @ e
-        mixed = self._plain_mixed + corrections / (sp.n * (sp.n - 1))
+        g = sp.eigenvalues[:, None]
+        share = lams / (g + lams) if sp.complete else -g / (g + lams)
+        W, H = times(sp.eigenvectors, share * sp.ones[:, None]), times(sp.squared_eigenvectors, share)
+        own = times(self._products, share)
+        if not sp.complete:
+            W, H, own = 1.0 + W, 1.0 + H, self._own[:, None] + own
+        kept = self._plain_mixed if sp.complete else -self._cross / (sp.n - 1)
+        mixed = kept + ((W / H * own).sum(axis=0) - self._sums @ share) / (sp.n * (sp.n - 1))
         return _Quadratic(self.refits.means(lams), mixed, self._cross, self._deleted_square)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import Enum
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,6 +26,10 @@ MAX_ROWS_FOR_EXACT_REFITS = 300
 rows, except for the Gaussian kernel, whose refits cost no more than the Gram matrix."""
 
 
+MAX_ROWS_FOR_GAUSSIAN_REFITS = 3000
+"""Up to this many rows the Gaussian kernel's target is refitted without each row, whose values are an n x n array."""
+
+
 PARTS_LEFT_OUT = 20
 """Parts of the rows that are left out one after the other where the rows are many."""
 
@@ -33,6 +37,10 @@ PARTS_LEFT_OUT = 20
 SAMPLE_POINTS = 256
 """Points of a sample that stands for a Gaussian: with four times as many the loss is lower by half a per cent, with a
 quarter higher by four (benchmarks/guide/adaptive.py)."""
+
+
+_FEWEST_TO_ROTATE = 2
+"""With this many times as many columns as they are rotated into, what lies beside the rows is far from singular."""
 
 
 _MAX_COLUMNS_OF_SOBOL = 21_201
@@ -161,21 +169,106 @@ def gaussian_element(kernel: Kernel, points: Array) -> Element:
 def gaussian_target(kernel: Kernel, points: Array) -> TargetRefits:
     """The Gaussian target of the rows, with its refits."""
     make, fit, rows = partial(gaussian_element, kernel, points), fitted_gaussian, points
-    if kernel.gaussian_bandwidth is not None:
+    if kernel.gaussian_bandwidth is not None and len(points) <= MAX_ROWS_FOR_GAUSSIAN_REFITS:
         values, squared_norms, inexact = smoothed_refits(points, kernel.gaussian_bandwidth)
         parts = np.arange(len(points))
         again = np.flatnonzero(inexact).tolist()
     else:
         parts = _parts(points)
-        again = [*range(parts.max() + 1), -1]
-        values, squared_norms = np.empty((len(again), len(points))), np.empty(len(again))
-        if points.shape[1] > len(points) and all(term.polynomial_form is not None for _, term in kernel.terms()):
+        polynomial = all(term.polynomial_form is not None for _, term in kernel.terms())
+        if polynomial and len(points) <= MAX_ROWS_FOR_EXACT_REFITS:
+            values, squared_norms, inexact = moment_refits(kernel, points)
+            again = np.flatnonzero(inexact).tolist()
+        else:
+            again = [*range(parts.max() + 1), -1]
+            values, squared_norms = np.empty((len(again), len(points))), np.empty(len(again))
+        if polynomial and again and points.shape[1] > len(points):
             rows, fit = _in_the_span(points), partial(_spanned_gaussian, d=points.shape[1])
     for part in again:
         f = Element(kernel, fit(rows[parts != part]))  # part -1 is none: the target of all rows
         values[part], squared_norms[part] = f.values(rows), f.norm() ** 2
     at_rows, squared_norm = values[-1], float(squared_norms[-1])
     return TargetRefits(make, at_rows, squared_norm, values[:-1], squared_norms[:-1], parts)
+
+
+def moment_refits(kernel: Kernel, points: Array) -> tuple[Array, Array, Any]:
+    """Values and squared norms, for sums of polynomial kernels, of the n refits and of the target of all rows.
+
+    And which of them rounding has spoilt. With m and Σ those of a refit, E k(x, y) is a polynomial in mᵀx and xᵀΣx, and
+    the squared norm in mᵀm, mᵀΣm, mᵀΣ²m and tr Σ². Without row i, S is n/(n−1)·(S − y_i y_iᵀ/(n−1)) with y_i from the
+    mean to row i: products of rows give all of them, in O(n²·(n + d)), and no d x d array is made.
+    """
+    n, d = points.shape
+    mean = points.mean(axis=0)
+    rows = points - mean
+    to_mean, A, Y = rows @ mean, rows @ points.T, rows @ rows.T  # y_iᵀx̄, y_iᵀx_j, y_iᵀy_j
+    left = np.append(np.full(n, 1.0 / (n - 1)), 0.0)  # m is x̄ − left·y_i, and at last no row is left out
+    by_point, by_row = np.vstack([A, np.zeros(n)]), np.vstack([Y, np.zeros(n)])
+    lengths, to_mean_or_none = np.append(np.diag(Y), 0.0), np.append(to_mean, 0.0)
+    own = mean @ mean - 2 * left * to_mean_or_none + left**2 * lengths  # mᵀm
+    along = to_mean_or_none - left * lengths  # y_iᵀm
+    with_mean = to_mean - left[:, None] * by_row  # y_kᵀm, for each k
+    stretched = with_mean @ Y / n  # y_kᵀSm
+    whole = (A**2).mean(axis=0)
+    quadratic = whole - left[:, None] * by_point**2  # x_jᵀS₋ᵢx_j, but for n/(n−1), as the next two
+    own_quadratic = (with_mean**2).mean(axis=1) - left * along**2
+    crossed = (with_mean * by_row).mean(axis=1)  # y_iᵀSm
+    own_squared = (stretched * with_mean).mean(axis=1) - 2 * left * along * crossed + left**2 * along**2 * lengths
+    kept, floor, squared_norm, inexact = _oas_refits(Y, left, d)
+    moments = _Moments(
+        at_rows=points @ mean - left[:, None] * by_point,
+        quadratic=kept[:, None] * quadratic + floor[:, None] * np.einsum("ij,ij->i", points, points),
+        own=own,
+        own_quadratic=kept * own_quadratic + floor * own,
+        own_squared=kept**2 * own_squared + 2 * kept * floor * own_quadratic + floor**2 * own,
+        squared_norm=squared_norm,
+    )
+    forms = [(factor, *(term.polynomial_form or (0, 0.0))) for factor, term in kernel.terms()]
+    values = sum(factor * moments.values(degree, constant) for factor, degree, constant in forms)
+    norms = sum(factor * moments.norms(degree, constant) for factor, degree, constant in forms)
+    inexact |= (quadratic < _CANCELLED * whole).any(axis=1)
+    return np.asarray(values), np.asarray(norms), inexact[:-1]
+
+
+def _oas_refits(Y: Array, left: Array, d: int) -> tuple[Array, Array, Array, Any]:
+    """Of the covariances kept·(S − left·y_i y_iᵀ) + floor·I by OAS: kept, floor, tr Σ², and which rounding has spoilt.
+
+    ``Y`` holds the products y_iᵀy_j, and ``left`` is 1/(n−1) where a row is left out, and 0 at last.
+    """
+    n = len(Y)
+    unit = power_of_two_near(float(np.diag(Y).max()))
+    Y = Y / unit
+    sizes = n - (left > 0)
+    lengths, total, square = np.append(np.diag(Y), 0.0), np.trace(Y) / n, np.vdot(Y, Y) / n**2
+    traces = total - left * lengths
+    squares = square - 2 * left * np.append((Y**2).mean(axis=1), 0.0) + (left * lengths) ** 2
+    grown = n / sizes
+    amounts = oas_amount(sizes, d, grown * traces.clip(0), grown**2 * squares.clip(0))
+    kept, floor = (1 - amounts) * grown, amounts * grown * traces.clip(0) / d
+    squared_norm = kept**2 * squares + 2 * kept * floor * traces + d * floor**2
+    inexact = (traces <= _CANCELLED * total) | (squares <= _CANCELLED * square)
+    return kept, floor * unit, squared_norm * unit * unit, inexact
+
+
+class _Moments(NamedTuple):
+    """Of Gaussians with means m and covariances Σ, one a row: mᵀx, xᵀΣx at rows x; mᵀm, mᵀΣm, mᵀΣ²m; and tr Σ²."""
+
+    at_rows: Array
+    quadratic: Array
+    own: Array
+    own_quadratic: Array
+    own_squared: Array
+    squared_norm: Array
+
+    def values(self, degree: int, constant: float) -> Array:
+        """E (xᵀy + c)^degree over the Gaussian, at rows x."""
+        M, q = self.at_rows + constant, self.quadratic
+        return (M, M**2 + q, M**3 + 3 * M * q)[degree - 1]
+
+    def norms(self, degree: int, constant: float) -> Array:
+        """The same over two independent points of the Gaussian."""
+        M, q = self.own + constant, 2 * self.own_quadratic + self.squared_norm
+        return (M, M**2 + q, M**3 + 3 * M * q + 6 * self.own_squared)[degree - 1]
 
 
 def _in_the_span(points: Array) -> Array:
@@ -213,28 +306,54 @@ def sampled_target(kernel: Kernel, points: Array) -> TargetRefits:
 
     All refits move and stretch the same points, so that they differ by what the rows say, not by chance.
     """
-    base, parts = normal_points(points.shape[1]), _parts(points)
+    (n, d), parts = points.shape, _parts(points)
+    rows, base = points, normal_points(d)
+    if kernel.is_isotropic and d >= _FEWEST_TO_ROTATE * (n + SAMPLE_POINTS // 2):
+        rows, base = _in_fewer_columns(points, base)
     refits = parts.max() + 1
-    values, squared_norms = np.empty((refits + 1, len(points))), np.empty(refits + 1)
+    values, squared_norms = np.empty((refits + 1, n)), np.empty(refits + 1)
     for part in [*range(refits), -1]:  # the last one leaves nothing out
-        sample = gaussian_sample(points[parts != part], base)
-        values[part] = kernel.evaluate(sample, points).mean(axis=0)
-        squared_norms[part] = kernel.evaluate(sample, sample).mean()
+        sample = gaussian_sample(rows[parts != part], base, d)
+        values[part] = kernel.evaluate(sample, rows).mean(axis=0)
+        squared_norms[part] = kernel.evaluate(
+            sample[: len(sample) // 2], sample
+        ).mean()  # their mirror images add the same
     make = partial(sampled_element, kernel, points)
     return TargetRefits(make, values[-1], float(squared_norms[-1]), values[:-1], squared_norms[:-1], parts)
 
 
+def _in_fewer_columns(points: Array, base: Array) -> tuple[Array, Array]:
+    """Rows and a normal sample, of pairs ±z, rotated into n + pairs columns: no distance between them changes.
+
+    The first n columns are the span of the rows, and the others a triangular factor of what the sample has beside it.
+    """
+    n, half = len(points), len(base) // 2
+    Y = points - points.mean(axis=0)
+    unit = power_of_two_near(float(np.abs(Y).max()))
+    Q, R = qr(Y.T / unit, mode="economic", check_finite=False)
+    inside = base[:half] @ Q
+    beside = base[:half] - inside @ Q.T
+    rotated = np.hstack([inside, np.linalg.cholesky(beside @ beside.T)])
+    return np.hstack([R.T * unit, np.zeros((n, half))]), np.vstack([rotated, -rotated])
+
+
+@lru_cache(maxsize=1)
 def normal_points(d: int) -> Array:
     """A quasi-random sample of the standard normal distribution, with the mirror image of every point."""
     from scipy.stats import qmc  # here, for it is slow to import
 
     half = qmc.MultivariateNormalQMC(np.zeros(d), engine=qmc.Sobol(d, seed=0)).random(SAMPLE_POINTS // 2)
-    return np.concatenate([half, -half])
+    points = np.concatenate([half, -half])
+    points.setflags(write=False)  # the next fit to as many columns gets the same array
+    return points
 
 
-def gaussian_sample(points: Array, base: Array) -> Array:
-    """A sample of N(x̄, Σ), Σ the OAS covariance of the rows: x̄ + Σ^½ z for each z of a standard normal sample."""
-    n, d = points.shape
+def gaussian_sample(points: Array, base: Array, d: int | None = None) -> Array:
+    """A sample of N(x̄, Σ), Σ the OAS covariance of the rows: x̄ + Σ^½ z for each z of a standard normal sample.
+
+    ``d`` is the number of columns, where they were rotated into fewer.
+    """
+    n, d = len(points), points.shape[1] if d is None else d
     centre = points.mean(axis=0)
     Y = points - centre
     unit = power_of_two_near(float(np.abs(Y).max()))
