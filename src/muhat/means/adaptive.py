@@ -100,13 +100,14 @@ class AdaptiveKernelMean(BaseKernelMean):
     Notes
     -----
     One eigendecomposition costs O(n³) time, then each λ costs O(n²); it takes seven n x n arrays. The refits of the
-    target cost O(n²·min(n, d)) for the Gaussian kernel and O(n²·(n + d)) for polynomials, and no d x d array is made. By
+    target cost O(n²·min(n, d)) for the Gaussian kernel and O(n²·(n + d)) for polynomials; no d x d array is made. By
     samples they cost O(n²d·min(n, d)) and about 33,000·n values of the kernel. Kernels of the Euclidean distance see
     no more than n + 128 columns, however many there are. Laplace kernels see all: with thousands of columns use
     Matern, or target=None. Beyond 300 rows there is one refit for each of 20 parts of the rows, except for the
-    Gaussian kernel up to 3,000 rows. At rank r the low-rank way costs O(nr²), and n² kernel values in tiles for the
-    certificate: with K̂ the factor's matrix, F(λ) is off by at most :math:`\|(K - \hat K)(1/n - \beta)\| / 2\sqrt\lambda`.
-    ``sample_weight`` must be whole numbers, because rows are repeated.
+    Gaussian kernel up to 3,000 rows. ``sample_weight`` must be whole numbers, because rows are repeated.
+
+    At rank r the low-rank way costs O(nr²), and n² kernel values in tiles for the certificate. With :math:`\hat K` the
+    matrix of the factor, F(λ) is off by at most :math:`\|(K - \hat K)(1/n - \beta)\| / 2\sqrt\lambda`.
 
     Examples
     --------
