@@ -60,7 +60,7 @@ class AdaptiveKernelMean(BaseKernelMean):
         it must not come from the same rows. None sets b = 0, and so does a kernel for which a Gaussian is of no use or
         cannot be had, such as the Gram matrix that bags, tests and kernel PCA give a recipe: see ``target_kind_``.
     solver : "auto", "dense" or "low-rank", default "auto"
-        "dense" decomposes the whole Gram matrix, and "low-rank" a factor of a rank that is doubled until ``tol`` is met.
+        "dense" decomposes the whole Gram matrix, "low-rank" a factor of a rank that is doubled until ``tol`` is met.
         "auto" is "dense" up to 3,000 rows, and "low-rank" beyond unless that cannot meet ``tol``.
     tol : float, default 1e-4
         What ``spectrum_error_`` may be.
