@@ -20,6 +20,7 @@ import muhat as mh
 from muhat.command_line import main
 from muhat.files import differences, summaries
 from muhat.files.compare import relative_size
+from muhat.files.histograms import histogram
 from muhat.files.pairs import pair_changes
 from muhat.files.reasons import reasons
 from muhat.files.rows import Sample
@@ -190,6 +191,24 @@ def test_mixed_tables(how, tmp_path, capsys):
     assert gaps == ({"y"} if how == "missing" else set())
     assert pairs == ({("x", "y"), ("x", "colour")} if how == "dependence" else set())
     assert [file["rows_used"] for file in found["files"]] == [300, 300], "no row is left out for a gap"
+
+
+def test_columns_that_cannot_differ():
+    empty = summarised("x", "number", [np.full(3, np.nan), np.arange(3.0)])
+    assert (differences.column_pvalue(empty), differences.column_size(empty)) == (1.0, 0.0)
+    for counts in (
+        [[5], [7]],
+        [[3, 0], [2, 0]],
+        [[1, 1, 1], [1, 1, 1]],
+    ):  # one category; one and an absent one; rare ones
+        assert differences.categories_pvalue(np.array(counts)) == 1.0
+
+
+def test_histograms_of_many_categories_and_of_few_numbers():
+    letters = np.array(list("aaabcdefghijk"), dtype=object)
+    shown = histogram(summarised("x", "category", [letters, letters]))
+    assert [len(heights) for heights in shown.heights] == [9, 9], "eight categories, and the others as one"
+    assert len(histogram(summarised("x", "number", [np.arange(5.0), np.arange(3.0)])).heights[0]) == 5
 
 
 def test_the_level_is_kept():
