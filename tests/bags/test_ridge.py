@@ -10,7 +10,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 import muhat as mh
 from muhat.bags import whitening
 from muhat.bags.data import check_bags
-from muhat.bags.weighted_ridge import SizeNoise, WeightedRidge
+from muhat.bags.weighted_ridge import SizeNoise, WeightedRidge, fit_by_size
 from muhat.bags.whitening import light_moments, plain_moments, thin
 
 
@@ -179,3 +179,16 @@ def test_in_a_search():
     assert cross_val_score(machine, bags, y, cv=3).mean() > 0.5
     search = GridSearchCV(machine, {"pool": [True, False], "kernel__bandwidth": [1.0, "median"]}, cv=2).fit(bags, y)
     assert np.isfinite(search.best_score_)
+
+
+def test_noise_that_depends_on_sizes_can_be_left_out():
+    """Targets of small bags are far noisier here, and only the ridge that looks at sizes says so."""
+    rng = np.random.default_rng(0)
+    sizes = np.repeat([1, 2, 50, 60], 15)
+    Z, weights = rng.normal(size=(60, 2)), np.ones(60)
+    y = Z[:, 0] + rng.normal(size=60) * np.sqrt(0.01 + 4.0 / sizes)
+    by_size, level = (fit_by_size(Z, y, sizes, weights, by_size=flag) for flag in (True, False))
+    small, large = by_size.noise(np.array([1, 60]))
+    assert small > 2 * large
+    small, large = level.noise(np.array([1, 60]))
+    assert small == large

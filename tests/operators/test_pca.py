@@ -265,3 +265,13 @@ def test_many_equal_rows_have_few_components(shift):
     assert np.count_nonzero(pca.eigenvalues_) == 5
     exact = mh.KernelPCA(20, "precomputed").fit(pca.kernel_(X, X))
     assert_allclose(pca.eigenvalues_, exact.eigenvalues_, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("pre_image", ["ridge", "fixed-point"])
+@pytest.mark.parametrize("scale", [1e-300, 1e307])
+def test_rows_come_back_from_both_ends_of_the_numbers(pre_image, scale):
+    """Sums of the rows overflow, or nearly vanish; the rows are those of an ordinary scale."""
+    X = sample(30, 2, seed=3)
+    ordinary, far = (mh.KernelPCA(2, pre_image=pre_image).fit(rows) for rows in (X, scale * X))
+    back = far.inverse_transform(far.transform(scale * X))
+    assert_allclose(back / scale, ordinary.inverse_transform(ordinary.transform(X)), rtol=1e-6, atol=1e-6)

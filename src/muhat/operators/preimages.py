@@ -9,6 +9,7 @@ from muhat.kernels.base import Kernel
 from muhat.kernels.radial import Gaussian
 from muhat.linalg import gram
 from muhat.linalg.blocks import blocks
+from muhat.linalg.distances import power_of_two_near
 from muhat.types import Array
 
 _CELLS = 2**20  # numbers of a block: 8 MB
@@ -19,8 +20,15 @@ def ridge_preimages(kernel: Kernel, scores: Array, points: Array, new_scores: Ar
     resolved = kernel.resolve(scores)
     K = gram.dense(resolved, scores)
     K[np.diag_indices_from(K)] += ridge
-    coefficients = solve(K, points, assume_a="pos", overwrite_a=True)
-    return gram.product(resolved, new_scores, scores, coefficients)
+    unit = power_of_two_near(float(np.abs(points).max()))  # sums of rows over it do not overflow
+    coefficients = solve(K, points / unit, assume_a="pos", overwrite_a=True)
+    return _times(gram.product(resolved, new_scores, scores, coefficients), unit)
+
+
+def _times(rows: Array, unit: float) -> Array:
+    """Rows times a unit, or the largest number where that overflows."""
+    largest = np.finfo(np.float64).max / max(unit, 1.0)
+    return np.asarray(np.clip(rows, -largest, largest) * unit)
 
 
 def fixed_point_preimages(bandwidth: float, points: Array, scores: Array, functions: Array) -> Array:
@@ -29,12 +37,13 @@ def fixed_point_preimages(bandwidth: float, points: Array, scores: Array, functi
     Column j of ``functions`` holds the coefficients of fⱼ at φ(xᵢ). The iteration starts at the training row where f is
     largest; scores are taken a block at a time, to bound the memory.
     """
-    kernel = Gaussian(bandwidth)
+    unit = power_of_two_near(float(np.abs(points).max()))
+    kernel, points = Gaussian(bandwidth / unit), points / unit
     values = gram.product(kernel, points, points, functions)
     parts = [scores[rows] for rows in blocks(len(scores), max(_CELLS // len(points), 1))]
     starts = (points[np.argmax(part @ values.T, axis=1)] for part in parts)
     found = [_climb(kernel, points, part @ functions.T, rows) for part, rows in zip(parts, starts, strict=True)]
-    return np.concatenate(found)
+    return _times(np.concatenate(found), unit)
 
 
 def _climb(
