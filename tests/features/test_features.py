@@ -105,6 +105,7 @@ def test_pivoted_cholesky_is_greedy_and_stops():
 # ---------------------------------------------------------------- Fourier
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "orthogonal"), [(name, False) for name in STATIONARY] + [(name, True) for name in RADIAL]
 )

@@ -211,6 +211,7 @@ def test_histograms_of_many_categories_and_of_few_numbers():
     assert len(histogram(summarised("x", "number", [np.arange(5.0), np.arange(3.0)])).heights[0]) == 5
 
 
+@pytest.mark.slow
 def test_the_level_is_kept():
     """Of 200 pairs of samples of one distribution, at level 0.1, more than 34 findings have a chance of 0.1 %."""
     rng = np.random.default_rng(0)

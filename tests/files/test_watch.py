@@ -55,6 +55,7 @@ def test_the_end_without_an_alarm(files, capsys):
     assert capsys.readouterr().out == f"{files['quiet']}: no drift in 60 rows\n"
 
 
+@pytest.mark.slow
 def test_a_page_of_the_alarm_and_of_a_quiet_stream(files, capsys):
     page = files["folder"] / "page.html"
     assert watch(files["reference"], files["drifting"], "--html", str(page)) == 1
@@ -68,6 +69,7 @@ def test_a_page_of_the_alarm_and_of_a_quiet_stream(files, capsys):
     assert "would write over the table" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_columns_are_known_by_name(files, capsys):
     texts = []
     for name in ("drifting", "reordered"):
@@ -76,6 +78,7 @@ def test_columns_are_known_by_name(files, capsys):
     assert texts[0] == texts[1]
 
 
+@pytest.mark.slow
 def test_json_lines(files, capsys):
     assert watch(files["reference"], files["drifting"], "--json") == 1
     ready, drift = map(json.loads, capsys.readouterr().out.splitlines())
@@ -88,6 +91,7 @@ def test_json_lines(files, capsys):
     assert json.loads(capsys.readouterr().out.splitlines()[-1]) == {"event": "end", "rows": 60, "rows_with_gaps": 0}
 
 
+@pytest.mark.slow
 def test_rows_with_gaps_are_passed_over(files, capsys):
     lines = Path(files["quiet"]).read_text().splitlines()
     path = files["folder"] / "gaps.csv"

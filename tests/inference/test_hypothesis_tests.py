@@ -182,6 +182,7 @@ def test_the_number_of_resamples_is_kept(n_resamples):
         assert result.pvalue == (reached + 1) / (n_resamples + 1)
 
 
+@pytest.mark.slow
 def test_families_scatter_the_p_value_no_more_than_independent_draws():
     X = sample(40, 2, seed=0)
     Y = 0.25 * X + sample(40, 2, seed=1)

@@ -55,6 +55,7 @@ def test_expect_against_monte_carlo(name, pair):
     assert abs(exact - estimate) <= 4 * error
 
 
+@pytest.mark.slow
 @every_pair
 @every_closed_form
 def test_expect_diag_against_monte_carlo(name, pair):
