@@ -167,7 +167,7 @@ def median_distance(X: Array, metric: Metric, sample_weight: Array | None = None
     X, weights = _thinned(X, sample_weight)
     unit, kind = power_of_two_near(float(np.abs(X - X[0]).max())), "sqeuclidean" if metric == "euclidean" else metric
     distances = pdist(X / unit, kind)
-    if np.median(distances) == 0:
+    if 2 * np.count_nonzero(distances) < len(distances):
         unit = _ordinary_unit(X, unit)
         with np.errstate(over="ignore"):
             distances = np.nan_to_num(pdist(X / unit, kind), nan=np.inf, posinf=np.inf)  # rows that are infinitely far
