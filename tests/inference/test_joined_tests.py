@@ -499,3 +499,12 @@ def test_features_of_many_pairs(monkeypatch):
     assert result.method == "50 features of each kernel"
     assert result.pvalue == 0.01
     assert mh.hsic_test(x, e, None, None, 99, 0).pvalue > 0.05
+
+
+def test_features_in_bins_of_one_row_give_the_unbiased_distance():
+    X, Y = sample(12, 3, seed=0), sample(9, 3, seed=1) + 0.5
+    of_first = np.repeat([1.0, 0.0], [12, 9])
+    distance, spread = large_samples.feature_components(np.vstack([X, Y]), of_first, 19, np.random.default_rng(0))
+    expected = mh.mmd_test(X, Y, mh.Linear(), 1, unbiased=True, scale=None).statistic
+    assert_allclose(distance.statistics[0], expected, rtol=1e-6)
+    assert spread.value in ("X", "Y")

@@ -12,6 +12,7 @@ from joblib import parallel_config
 
 from muhat.bags.data import Bags
 from muhat.bags.sums import bag_sums
+from muhat.features.base import BaseFeatures
 from muhat.features.reservoir import Reservoir
 from muhat.features.sketch import MeanSketch
 from muhat.features.sums import FeatureSums, check_sums
@@ -51,6 +52,23 @@ def merge_sketches(parts: list[Sums]) -> Sums:
     """Sums and rows of all parts."""
     sums, kept = zip(*parts, strict=True)
     return check_sums(reduce(FeatureSums.plus, sums)), reduce(Reservoir.plus, kept)
+
+
+def count_rows(name: str, block: Any) -> int:
+    """The rows of a block."""
+    with _task(name):
+        return len(check_rows(block, name="X"))
+
+
+def bin_means(features: BaseFeatures, name: str, block: Any, size: int, seed: int) -> Array:
+    """Means of the features in bins of ``size`` rows, drawn at random; the rest of the division is in no bin."""
+    with _task(name):
+        rows = check_rows(block, name="X")
+        bins = len(rows) // size
+        chosen = np.random.default_rng(seed).permutation(len(rows))[: bins * size]
+        width = len(features.transform(rows[:1])[0])
+        means = [np.asarray(features.transform(rows[part])).mean(axis=0) for part in chosen.reshape(bins, size)]
+        return np.array(means).reshape(bins, width)
 
 
 def pool_bags(name: str, blocks: list[Any], first: int = 0, min_rows: int = 1) -> Bags:

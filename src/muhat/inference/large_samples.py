@@ -60,6 +60,17 @@ def binned_components(
     return _components(rows, bins, splits, rng), method
 
 
+def feature_components(means: Array, of_first: Array, n_resamples: int, rng: np.random.Generator) -> list[Component]:
+    """The unbiased MMD² and the difference of spreads of features whose means in bins of equal size are given."""
+    splits = centred_splits(of_first, list(random_splits(of_first, n_resamples, rng)), None)
+    found = contrast(linear_sums(means - means.mean(axis=0), splits), splits)
+    wider = "Y" if found.within[0] > 0 else "X"
+    return [
+        Component("features", "features", found.mmd, found.rounding),
+        Component("spread", "spread", np.abs(found.within), found.rounding, value=wider),
+    ]
+
+
 def _bins(observed: Array, strata: Array | None, rng: np.random.Generator) -> tuple[Array, Array, Array | None]:
     """The bin of each row, −1 for the rest of a division; the sample of each bin, and its stratum."""
     size = -(-len(observed) // BINS)
