@@ -12,6 +12,7 @@ import pytest
 from rooms import ROOMS
 
 import muhat as mh
+from muhat import command_line
 
 ROOT = Path(mh.__file__).parent
 PROJECT = Path(__file__).parents[1] / "pyproject.toml"
@@ -114,3 +115,13 @@ def test_every_public_name_has_one_home():
 
 def test_version():
     assert mh.__version__ == tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]["version"]
+
+
+def test_the_command_alone_prints_help_with_examples(capsys):
+    assert command_line.main([]) == 0
+    assert "muhat compare january.csv february.csv" in capsys.readouterr().out
+
+
+def test_commands_name_an_extra_that_exists():
+    extras = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    assert {"files", *command_line._EXTRAS.values()} <= set(extras)

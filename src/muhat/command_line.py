@@ -28,7 +28,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # not every terminal has our symbols
-    options = _parser().parse_args(arguments)
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if options.command is None:
+        parser.print_help()
+        return 0
     try:
         code = int(options.run(options))
         sys.stdout.flush()
@@ -37,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes it once more when it ends
         return UNREAD
     except ImportError as error:
-        extra = "files" if options.command in ("compare", "describe") else "reproduce"
+        extra = _EXTRAS.get(options.command, "files")
         print(f'muhat {options.command} needs {error.name}; pip install "muhat[{extra}]"', file=sys.stderr)
     except (ValueError, OSError) as error:
         print(_printable(f"muhat {options.command}: {error}"), file=sys.stderr)
@@ -46,10 +50,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return int(options.failed)
 
 
+_EXTRAS = {"prepare": "prepare", "reproduce": "reproduce", "claims": "reproduce"}
+
+_HELP = """examples:
+  muhat compare january.csv february.csv    do two tables differ, and in which columns?
+  muhat describe january.csv                which mean suits this table, and which rows are least typical?
+  muhat watch last_month.csv < today.csv    when do the rows of a stream stop looking like a reference?
+  muhat reproduce --quick                   the paper's experiments in some minutes
+  muhat COMMAND --help                      the options of a command"""
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="muhat", description="Kernel means that beat the plain average.")
+    parser = argparse.ArgumentParser(
+        prog="muhat",
+        description="Kernel means that beat the plain average.",
+        epilog=_HELP,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("--version", action="version", version=f"muhat {version('muhat')}")
-    commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     _add_compare(commands)
     _add_describe(commands)
     _add_watch(commands)

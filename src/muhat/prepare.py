@@ -90,6 +90,8 @@ def prepare_scenes(
 
 def _images(folder: Path, indoor: bool, test_share: float, rng: np.random.Generator) -> Iterator[_Image]:
     """The images in the order of their names, each with its class and whether it is held out."""
+    if not folder.is_dir():
+        raise ValueError(f"{folder} is not a folder; pass one that holds a folder of images for each class")
     parts = [part for part in ("train", "test") if (folder / part).is_dir()]
     roots = [folder / part for part in parts] or [folder]
     found = False
