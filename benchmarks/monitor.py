@@ -315,7 +315,7 @@ def delays(options: argparse.Namespace) -> None:
         references, streams = (2, 8) if options.quick else (4, 100)
         for name in options.change or (list(CHANGES)[:1] if options.quick else CHANGES):
             cells = [f"muhat {shown(our_delays(CHANGES[name], run_length, references, streams))}"]
-            for rival in RIVALS if not options.quick else ["Scan-B"]:
+            for rival in options.rivals if not options.quick else ["Scan-B"]:
                 cells.append(f"{rival} {shown(rival_delays(rival, CHANGES[name], run_length, references, streams))}")
             print(f"{name:<28} {'   '.join(cells)}", flush=True)
 
@@ -416,7 +416,7 @@ def autoregressive(rng: np.random.Generator, memory: float) -> Draw:
 
 def autocorrelation(options: argparse.Namespace) -> None:
     """Realised run lengths of streams whose rows depend on each other, with and without ``block_length``."""
-    run_length, n = (100, 200) if options.quick else (1000, 1000)
+    run_length, n = (100, 200) if options.quick else (400, 1000)
     print(f"realised run length at {run_length:,} promised, autoregressive columns, {n:,} reference rows")
     for memory in (0.9,) if options.quick else (0.0, 0.5, 0.9):
         cells = []
@@ -465,6 +465,9 @@ def main() -> None:
     parser.add_argument("--references", type=int)
     parser.add_argument("--null", nargs="+", choices=NULLS)
     parser.add_argument("--change", nargs="+", choices=CHANGES)
+    parser.add_argument(
+        "--rivals", nargs="*", choices=RIVALS, default=list(RIVALS), help="of the delays; none is quick"
+    )
     options = parser.parse_args()
     for part in options.parts:
         PARTS[part](options)

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 import muhat as mh
 from muhat.bags import pooling
 from muhat.bags.prior import pooled_means
-from muhat.bags.whitening import regularised_eigenpairs
+from muhat.bags.whitening import BagMoments, regularised_eigenpairs
 
 
 def written_out(bags, ridge, blend, population=np.inf):
@@ -237,3 +237,18 @@ def test_elements_meet_others_of_the_space():
 def test_fewer_landmarks_on_request():
     pooled = pooled_means(random_bags(), features=mh.Nystroem(n_components=10, random_state=0))
     assert len(pooled[0].measures[0]) == 10
+
+
+def test_a_bag_has_no_part_in_the_prior_that_shrinks_it():
+    """So that its shrunken mean is an affine function of its mean, however far that is from others."""
+    rng = np.random.default_rng(0)
+    means, sizes = rng.normal(size=(12, 3)), rng.integers(2, 30, size=12)
+    within = np.diag([1.0, 2.0, 3.0])
+    pool = pooling.fit_pool(BagMoments(means, within, 50), sizes, 0.05)
+    paths = []
+    for step in (0.0, 1.0, 2.0):
+        moved = means.copy()
+        moved[4] += 10 * step
+        paths.append(pooling.left_out_means(pool, BagMoments(moved, within, 50), sizes, 0.05)[4])
+    assert_allclose(paths[0] + paths[2], 2 * paths[1], atol=1e-10)
+    assert np.abs(paths[2] - paths[0]).max() > 1

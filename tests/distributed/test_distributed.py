@@ -22,7 +22,7 @@ from workers import (
 
 import muhat as mh
 from muhat.distributed import cluster as over_workers
-from muhat.distributed.cluster import bag_gram, map_cells, mmd_distance, mmd_test, sketch_collection
+from muhat.distributed.cluster import bag_gram, map_cells, mmd_distance, sketch_collection, two_sample_test
 from muhat.distributed.tasks import sketch_block
 
 SETTINGS = {"plain": {}, "full": {"second_moment": True, "reservoir_size": 40}}
@@ -108,22 +108,24 @@ def test_two_samples(client):
     features = FEATURES["nystroem"]
     rng = np.random.default_rng(0)
     A, B = rng.normal(size=(3, 900, 3))[:2]
-    found = mmd_test(chunked(A, 300), delayed_blocks(B), features, 99, random_state=0, client=client)
+    found = two_sample_test(chunked(A, 300), delayed_blocks(B), features, 99, random_state=0, client=client)
     assert 0.01 < found.pvalue <= 1
     assert found.sizes == (900, 900)
     assert found.method == "1,800 bins of 1 rows; 0 rows are in no bin"
-    shifted = [mmd_test(chunked(A, 300), chunked(B + 0.3, size), features, 99, random_state=0) for size in (300, 100)]
+    shifted = [
+        two_sample_test(chunked(A, 300), chunked(B + 0.3, size), features, 99, random_state=0) for size in (300, 100)
+    ]
     assert [result.pvalue for result in shifted] == [0.01, 0.01]
-    again = mmd_test(chunked(A, 300), chunked(B + 0.3, 300), features, 99, random_state=0)
+    again = two_sample_test(chunked(A, 300), chunked(B + 0.3, 300), features, 99, random_state=0)
     assert_array_equal(again.null_distribution, shifted[0].null_distribution)
 
 
 def test_bins_leave_out_the_rest_of_each_block(client, monkeypatch):
     monkeypatch.setattr("muhat.distributed.cluster.BINS", 40)
-    found = mmd_test(chunked(X, 95), chunked(Y, 95), FEATURES["fourier"], 19, random_state=0)  # 230 and 150 rows
+    found = two_sample_test(chunked(X, 95), chunked(Y, 95), FEATURES["fourier"], 19, random_state=0)  # 230 and 150 rows
     assert found.method == "36 bins of 10 rows; 20 rows are in no bin"
     with pytest.raises(ValueError, match="two bins of 10 rows"):
-        mmd_test(chunked(X, 100), chunked(Y, 8), FEATURES["fourier"])
+        two_sample_test(chunked(X, 100), chunked(Y, 8), FEATURES["fourier"])
 
 
 def test_mmd_of_a_collection_with_itself(client):

@@ -9,7 +9,7 @@ from workers import BAGS, CELLS, FEATURES, X, Y, chunked, delayed_blocks, requir
 
 import muhat as mh
 from muhat.distributed import cluster as over_workers
-from muhat.distributed.cluster import bag_gram, map_cells, mmd_distance, mmd_test, sketch_collection
+from muhat.distributed.cluster import bag_gram, map_cells, mmd_distance, sketch_collection, two_sample_test
 
 
 @pytest.fixture(scope="module")
@@ -115,8 +115,8 @@ REFUSED = {
     r"Linear\(\) overflows on these rows": lambda: mmd_distance(chunked(1e200 * X), chunked(Y), mh.Linear()),
     r"unbiased=True needs at least 2": lambda: mmd_distance(chunked(X), [Y[:1]], NARROW, unbiased=True),
     r"X has 0 and Y has 150 row\(s\); unbiased=False needs": lambda: mmd_distance([X[:0]], [Y], NARROW),
-    r"Nystroem instance is not fitted yet": lambda: mmd_test(chunked(X), chunked(Y), mh.Nystroem()),
-    r"Y\[1\]: Input X contains NaN": lambda: mmd_test([X], [X, with_nan()], SKETCH),
+    r"Nystroem instance is not fitted yet": lambda: two_sample_test(chunked(X), chunked(Y), mh.Nystroem()),
+    r"Y\[1\]: Input X contains NaN": lambda: two_sample_test([X], [X, with_nan()], SKETCH),
     r"Fourier instance is not fitted": lambda: mmd_distance(chunked(X), chunked(Y), mh.Fourier()),
     r"kernel='rbf' must be a kernel object": lambda: mmd_distance(chunked(X), chunked(Y), "rbf"),
     r"needs a number as its bandwidth; pass kernel\.resolve": lambda: mmd_distance(

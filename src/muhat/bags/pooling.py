@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -113,22 +114,39 @@ def fit_pool(moments: BagMoments, sizes: NDArray[np.number], ridge: float) -> Po
     return Pool.of(moments.means / unit, sizes, within, regularised_eigenpairs(within, ridge), unit)
 
 
-def choose_blend(
-    moments: BagMoments, sizes: NDArray[np.number], ridge: float, blend: float | Literal["cv"] = "cv"
-) -> float:
-    """The blend with the smallest risk on bags left out, in folds; every FOLDS-th bag is in a fold."""
-    if blend != "cv":
-        return blend
-    unit = np.sqrt(np.trace(moments.within))
+def fold_pools(
+    moments: BagMoments, sizes: NDArray[np.number], ridge: float
+) -> Iterator[tuple[NDArray[np.bool_], Pool]]:
+    """Which bags are left out, and the prior of the others, for each fold; every FOLDS-th bag is in a fold."""
+    unit = float(np.sqrt(np.trace(moments.within)))
     means, within = moments.means / unit, moments.within / unit**2
     noise = regularised_eigenpairs(within, ridge)
     folds = np.arange(len(means)) % FOLDS
-    risks = np.zeros(len(BLENDS))
     for fold in range(min(FOLDS, len(means))):
         out = folds == fold
-        pool = Pool.of(means[~out], sizes[~out], within, noise)
-        risks += [pool.risk(means[out] - pool.centre, sizes[out], each) for each in BLENDS]
+        yield out, Pool.of(means[~out], sizes[~out], within, noise, unit)
+
+
+def choose_blend(
+    moments: BagMoments, sizes: NDArray[np.number], ridge: float, blend: float | Literal["cv"] = "cv"
+) -> float:
+    """The blend with the smallest risk on bags left out, in folds."""
+    if blend != "cv":
+        return blend
+    risks = np.zeros(len(BLENDS))
+    for out, pool in fold_pools(moments, sizes, ridge):
+        X = moments.means[out] / pool.unit - pool.centre
+        risks += [pool.risk(X, sizes[out], each) for each in BLENDS]
     return BLENDS[int(np.argmin(risks))]
+
+
+def left_out_means(pool: Pool, moments: BagMoments, sizes: NDArray[np.number], ridge: float) -> Array:
+    """Means about the centre of a prior, each shrunk by a prior that other bags gave: as new bags are."""
+    X = moments.means / pool.unit - pool.centre
+    shrunk = np.empty_like(X)
+    for out, others in fold_pools(moments, sizes, ridge):
+        shrunk[out] = others.shrunk(X[out], sizes[out], 0.0)
+    return shrunk
 
 
 class PooledMap(NamedTuple):

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from muhat.bags.data import Bags, TakesBagsMixin, check_bag_weights, check_bags
 from muhat.bags.kernel import Level2, check_level2
-from muhat.bags.pooling import Pool, fit_pool
+from muhat.bags.pooling import Pool, fit_pool, left_out_means
 from muhat.bags.prior import check_noise
 from muhat.bags.weighted_ridge import SizeNoise, WeightedRidge, fit_by_size
 from muhat.bags.whitening import RIDGE, check_features, light_features, light_moments, light_sample, with_widths
@@ -46,19 +46,17 @@ class Vectors(NamedTuple):
     level2_features: Nystroem | None
 
     def of(self, means: Array, sizes: NDArray[np.intp]) -> tuple[Array, Array]:
-        """Vectors of bags, and the squared part of each that the features of level 2 miss."""
-        Z = centred(self.pool, means, sizes, self.pooled)
+        """Vectors of new bags, and the squared part of each that the features of level 2 miss."""
+        X = means / self.pool.unit - self.pool.centre
+        return self.of_centred(self.pool.shrunk(X, sizes, 0.0) if self.pooled else X)
+
+    def of_centred(self, Z: Array) -> tuple[Array, Array]:
+        """The same of means about the centre of the prior, shrunk where they should be."""
         if self.level2_features is None:
             return Z, np.zeros(len(Z))
         mapped = self.level2_features.transform(Z)
         outside = self.level2_features.kernel_.diagonal(Z) - np.square(mapped).sum(axis=1)
         return mapped, outside.clip(0.0)
-
-
-def centred(pool: Pool, means: Array, sizes: NDArray[np.intp], pooled: bool) -> Array:
-    """Means about the centre of the prior, in its unit; shrunk by what each bag can tell where asked for."""
-    X = means / pool.unit - pool.centre
-    return pool.shrunk(X, sizes, 0.0) if pooled else X
 
 
 class DistributionRidge(RegressorMixin, ValueParametersMixin, TakesBagsMixin, BaseEstimator):
@@ -72,7 +70,8 @@ class DistributionRidge(RegressorMixin, ValueParametersMixin, TakesBagsMixin, Ba
 
     Small bags are shrunk more, count less in the fit, and get wider intervals. The variance is modelled as the function
     :math:`\sigma^2(1 + c/(1 + n/n_0))` of the size. The bandwidth, the level-2 kernel, λ, c and :math:`n_0` are chosen
-    by the likelihood of each bag when it is left out, which has a closed form.
+    by the likelihood of each bag when it is left out, which has a closed form. In the fit each bag is shrunk by a prior
+    that other bags gave, as new bags are.
 
     Parameters
     ----------
@@ -179,7 +178,7 @@ class DistributionRidge(RegressorMixin, ValueParametersMixin, TakesBagsMixin, Ba
         weights = weights[present] / weights[present].mean()
         best: tuple[float, Vectors, list[WeightedRidge]] | None = None
         for vectors, means in self._candidates(data):
-            Z, _ = vectors.of(means[present], data.sizes[present])
+            Z, _ = vectors.of_centred(means[present])
             by_size = bool(self.weight_by_size)
             fits = [fit_by_size(Z, t, data.sizes[present], weights, by_size=by_size) for t in standard.T]
             score = sum(each.score for each in fits)
@@ -230,19 +229,25 @@ class DistributionRidge(RegressorMixin, ValueParametersMixin, TakesBagsMixin, Ba
             check_level2(self.level2)
 
     def _candidates(self, data: Bags) -> Iterator[tuple[Vectors, Array]]:
-        """Every choice of the two kernels, with the means of the bags in its features."""
+        """Every choice of the two kernels, with the centred means of the bags in its features.
+
+        Bags are shrunk by a prior of others, as new ones will be: shrunk by a prior that they are part of, they would
+        look better known than they are.
+        """
         rows = light_sample(data, check_rng(0 if self.random_state is None else self.random_state))
         for kernel in with_widths(self.kernel, rows, WIDTHS):
             features = light_features(self.features, kernel, rows)
             moments = check_noise(light_moments(features, data))
             pool = fit_pool(moments, data.sizes, self.ridge)
-            Z = centred(pool, moments.means, data.sizes, self.pool)
+            Z = moments.means / pool.unit - pool.centre
+            if self.pool:
+                Z = left_out_means(pool, moments, data.sizes, self.ridge)
             for level2 in self._level2_candidates(Z):
                 second = None
                 if isinstance(level2, Kernel):
                     second = Nystroem(level2, min(len(Z), LEVEL2_LANDMARKS), random_state=0).fit(Z)
                     level2 = second.kernel_
-                yield Vectors(features, pool, self.pool, level2, second), moments.means
+                yield Vectors(features, pool, self.pool, level2, second), Z
 
     def _level2_candidates(self, Z: Array) -> list[Level2]:
         if not (isinstance(self.level2, str) and self.level2 == "loo"):

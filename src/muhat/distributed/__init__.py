@@ -1,12 +1,12 @@
 """The same over Dask."""
 
-from muhat.distributed.cluster import MMD, bag_gram, map_cells, mmd_distance, mmd_test, sketch_collection
+from muhat.distributed.cluster import MMD, bag_gram, map_cells, mmd_distance, sketch_collection, two_sample_test
 
 __all__ = [
     "MMD",
     "bag_gram",
     "map_cells",
     "mmd_distance",
-    "mmd_test",
     "sketch_collection",
+    "two_sample_test",
 ]

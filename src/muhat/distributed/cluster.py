@@ -143,7 +143,7 @@ def mmd_distance(X: Any, Y: Any, kernel: Kernel | BaseFeatures, unbiased: bool =
     return _mmd((f - g) @ inner @ (f - g), (n, f @ diag - f @ inner @ f), (m, g @ diag - g @ inner @ g), unbiased)
 
 
-def mmd_test(
+def two_sample_test(
     X: Any,
     Y: Any,
     features: BaseFeatures,
@@ -183,7 +183,7 @@ def mmd_test(
     >>> features = mh.Nystroem(n_components=50, random_state=0).fit(np.vstack([X[:200], Y[:200]]))
     >>> with Client(processes=False, dashboard_address="127.0.0.1:0", worker_dashboard_address="127.0.0.1:0"):
     ...     blocks = [da.from_array(rows, chunks=(500, -1)) for rows in (X, Y)]
-    ...     result = mh.distributed.mmd_test(*blocks, features, random_state=0)
+    ...     result = mh.distributed.two_sample_test(*blocks, features, random_state=0)
     >>> result.pvalue, result.summary.split(" (")[0]
     (0.001, 'Y is more spread out')
     """
