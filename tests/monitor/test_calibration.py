@@ -7,7 +7,7 @@ import muhat as mh
 from muhat.monitor.calibration import SimulatedStreams, calibrate
 
 
-@pytest.mark.parametrize("n", [30, 300])
+@pytest.mark.parametrize("n", [50, 300])
 @pytest.mark.parametrize("d", [1, 20])
 @pytest.mark.parametrize("run_length", [10, 100, 500])
 def test_every_row_has_a_threshold_and_none_alarms_at_once(n, d, run_length):
