@@ -416,7 +416,7 @@ def autoregressive(rng: np.random.Generator, memory: float) -> Draw:
 
 def autocorrelation(options: argparse.Namespace) -> None:
     """Realised run lengths of streams whose rows depend on each other, with and without ``block_length``."""
-    run_length, n = (100, 200) if options.quick else (400, 1000)
+    run_length, n = (100, 200) if options.quick else (200, 1000)
     print(f"realised run length at {run_length:,} promised, autoregressive columns, {n:,} reference rows")
     for memory in (0.9,) if options.quick else (0.0, 0.5, 0.9):
         cells = []

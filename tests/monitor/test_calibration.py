@@ -21,18 +21,18 @@ def test_every_row_has_a_threshold_and_none_alarms_at_once(n, d, run_length):
     assert sum(first) < 10
 
 
-def test_simulated_streams_keep_the_promise_to_themselves():
+@pytest.mark.parametrize(("lengths", "run_length"), [([1, 3, 10, 30], 100), ([1, 3, 10, 30, 100], 400)])
+def test_simulated_streams_keep_the_promise_to_themselves(lengths, run_length):
     """Fresh streams of the same simulation: mean run length, and the share that alarms in the first rows."""
     K = mh.Gaussian(1.5)(np.random.default_rng(0).normal(size=(200, 2)))
     np.fill_diagonal(K, 0.0)
     np.fill_diagonal(K, K.sum(axis=1) / 199)
-    lengths, run_length = np.array([1, 3, 10, 30]), 100
-    streams = SimulatedStreams(K[None], 200, lengths, 1, 1000, np.random.default_rng(1))
+    streams = SimulatedStreams(K[None], 200, np.array(lengths), 1, 1000, np.random.default_rng(1))
     found = calibrate(streams, run_length, lambda text: None)
-    statistics = np.concatenate(list(streams.statistics(800)), axis=1)
-    scores, _ = found.scale(statistics)
-    alarms = scores > found.thresholds(0, 800)
-    runs = np.where(alarms.any(axis=1), alarms.argmax(axis=1) + 1, 800)
+    most = 8 * run_length
+    scores = np.concatenate([found.scale(piece)[0] for piece in streams.statistics(most)], axis=1)
+    alarms = scores > found.thresholds(0, most)
+    runs = np.where(alarms.any(axis=1), alarms.argmax(axis=1) + 1, most)
     assert abs(runs.mean() - run_length) < 5 * runs.std() / np.sqrt(1000)
     for rows in (9, 29, 100):
         expected = 1 - (1 - 1 / run_length) ** rows

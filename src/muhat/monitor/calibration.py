@@ -257,6 +257,9 @@ def _threshold(
 
 
 def _stop(largest: Array, surviving: float) -> float:
-    """A score a little above the threshold to come: streams that reach it need no more rows."""
-    reached = largest[np.isfinite(largest)]
-    return float(np.quantile(reached, min(surviving, 1.0))) + 0.35 if len(reached) else np.inf
+    """A score a little above the threshold to come: streams that reach it need no more rows.
+
+    Streams that alarmed in the start have an infinite score, and count.
+    """
+    level = float(np.quantile(largest, min(surviving, 1.0), method="higher"))
+    return level + 0.35 if np.isfinite(level) else np.inf
