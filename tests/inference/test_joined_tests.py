@@ -1,6 +1,9 @@
 """The default test: every component against its formula, the joining rule against a loop, and the exact level."""
 
+import io
 import itertools
+import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,8 +13,10 @@ from tables import sample
 
 import muhat as mh
 from muhat.inference import dependences, differences, fisher, joining, large_samples
+from muhat.inference.findings import Finding
 from muhat.inference.joining import Component
 from muhat.inference.resampling import random_splits
+from muhat.inference.two_sample import MMDResult
 
 RNG = np.random.default_rng(0)
 
@@ -508,3 +513,41 @@ def test_features_in_bins_of_one_row_give_the_unbiased_distance():
     expected = mh.mmd_test(X, Y, mh.Linear(), 1, unbiased=True, scale=None).statistic
     assert_allclose(distance.statistics[0], expected, rtol=1e-6)
     assert spread.value in ("X", "Y")
+
+
+@pytest.mark.parametrize(
+    ("group", "ending"), [("wide", "(90 % of the evidence)"), ("spread", "of the evidence in wide)")]
+)
+def test_words_of_another_group_say_whose_evidence_is_counted(group, ending):
+    strongest = Finding("Gaussian", "wide", 0.01, 0.9, 10.0, words="X and Y lie in different places")
+    specific = Finding("spread", group, 0.01, 0.1, 9.0, words="Y is more spread out")
+    if group == "wide":
+        specific = replace(specific, name="no specific one", share=0.0)
+    result = MMDResult(1.0, 0.01, np.zeros(9), (strongest, specific))
+    assert result.summary.endswith(ending)
+
+
+def test_ties_of_a_joined_statistic_are_relative_where_it_is_large():
+    """With a tolerance of 1 all that is not negative is a tie of a large one."""
+    statistics = np.random.default_rng(0).normal(size=400)
+    statistics[0] = 4.0
+    joined = joining.join([Component("a", "a", statistics)], tolerance=1.0)
+    assert joined.statistics[0] > 2
+    assert joined.pvalue == (joined.statistics >= 0).mean()
+
+
+def test_a_stratum_of_one_sample_is_kept_as_it_is():
+    """It is enough that some stratum has rows of both."""
+    X, Y = sample(8, 2, seed=0), sample(6, 2, seed=1)
+    result = mh.mmd_test(X, Y, mh.Gaussian(), n_resamples=19, random_state=0, strata=np.repeat([0, 1], [3, 11]))
+    assert 0 < result.pvalue <= 1
+
+
+def test_a_quick_test_shows_no_progress(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setattr(sys, "stderr", screen := Terminal())
+    mh.mmd_test(sample(8, 2, seed=0), sample(8, 2, seed=1), n_resamples=19, random_state=0, verbose=True)
+    assert "mmd_test" not in screen.getvalue()
