@@ -267,3 +267,10 @@ def test_values_that_vanish_are_refused_with_a_remedy(kernel):
         mh.KernelMean(kernel).fit(X)
     mh.KernelMean(kernel).fit(np.zeros((3, 2)))  # zeros are not too small, they are zero
     mh.KernelMean(mh.Polynomial(2, constant=1.0)).fit(X)
+
+
+def test_rows_infinitely_many_widths_away_are_near_their_copies_only():
+    X = np.array([[1e308, 0.0], [1e308, 0.0], [1.1e308, 0.0], [0.0, 0.0]])
+    expected = np.eye(4)
+    expected[0, 1] = expected[1, 0] = 1.0
+    assert_array_equal(mh.Laplace(1e-300)(X), expected)

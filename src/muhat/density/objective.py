@@ -67,7 +67,7 @@ class GaussianTerm:
         logs = self.points @ weighted.T
         logs -= 0.5 * (self.squares @ precisions.T)
         logs -= 0.5 * (weighted * theta + np.log1p(v)).sum(axis=1)
-        values = np.exp(logs, out=logs)
+        values = np.exp(np.minimum(logs, 0.0, out=logs), out=logs)  # above 0 is rounding, of rows very far away
         values *= self.weights[:, None]
         inner, first, second = values.sum(axis=0), values.T @ self.points, values.T @ self.squares
         mass = inner[:, None]

@@ -111,7 +111,7 @@ class Radial(Kernel):
 
     def evaluate(self, X: Array, Y: Array) -> Array:
         if self.metric == "cityblock":
-            r = cdist(X / self.width, Y / self.width, "cityblock")
+            r = _cityblock_distances(X, Y, self.width)
         else:
             r = squared_distances(X, Y, scale=self.width)
             np.sqrt(r, out=r)
@@ -170,6 +170,15 @@ class Radial(Kernel):
         with np.errstate(over="ignore"):
             r /= self.width
         return self.profile(np.minimum(r, _FARTHEST, out=r))
+
+
+def _cityblock_distances(X: Array, Y: Array, scale: float) -> Array:
+    """Sums of |x − y| / scale over the columns; inf where too large, also where both rows over the scale are infinite."""
+    with np.errstate(over="ignore"):
+        distances = np.asarray(cdist(X / scale, Y / scale, "cityblock"))
+        i, j = np.nonzero(np.isnan(distances))
+        distances[i, j] = (np.abs(X[i] - Y[j]) / scale).sum(axis=1)
+    return distances
 
 
 @dataclass(frozen=True)
