@@ -173,7 +173,7 @@ class Radial(Kernel):
 
 
 def _cityblock_distances(X: Array, Y: Array, scale: float) -> Array:
-    """Sums of |x − y| / scale over the columns; inf where too large, also where both rows over the scale are infinite."""
+    """Sums of |x − y| / scale over the columns; inf where too large, also for rows that are infinite over the scale."""
     with np.errstate(over="ignore"):
         distances = np.asarray(cdist(X / scale, Y / scale, "cityblock"))
         i, j = np.nonzero(np.isnan(distances))
