@@ -2,6 +2,7 @@
 
 import os
 import sys
+import time
 from pathlib import Path
 from uuid import uuid4
 
@@ -81,9 +82,15 @@ def left_running(mark):
 
 @pytest.hookimpl(wrapper=True)
 def pytest_sessionfinish(session):
-    """After the workers of xdist have ended."""
+    """After the workers of xdist have ended; what they started has a while to notice."""
     result = yield
-    if "PYTEST_XDIST_WORKER" not in os.environ and (left := left_running(os.environ[MARK])):
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        return result
+    for _ in range(100):
+        if not (left := left_running(os.environ[MARK])):
+            break
+        time.sleep(0.1)
+    if left:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
         sys.stderr.write("\nThese processes are left running:\n" + "\n".join(left) + "\n")
     return result

@@ -51,7 +51,7 @@ MISTAKES = [
     ("rows for a machine", lambda: mh.SupportMeasureClassifier().fit(X, y=X[:, 0] > 0), ValueError, "bags_from_groups"),
     ("a frame for bags", lambda: mh.DistributionKernel().fit(pd.DataFrame(X)), ValueError, "bags_from_groups"),
     ("text in a column", fit(FRAME), ValueError, "'Rome'.*; encode or drop such columns.*OneHotEncoder"),
-    ("text in a test", lambda: mh.mmd_test(FRAME, FRAME), ValueError, "OneHotEncoder"),
+    ("text in a test", lambda: mh.mmd_test(FRAME.to_numpy(), FRAME.to_numpy()), ValueError, "OneHotEncoder"),
     ("text in a PCA", fit(FRAME, mh.KernelPCA), ValueError, "OneHotEncoder"),
     ("text in a bag", lambda: mh.DistributionKernel().fit([FRAME, FRAME]), ValueError, r"bags\[0\].*OneHotEncoder"),
     (

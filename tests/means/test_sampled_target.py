@@ -37,7 +37,7 @@ def slow_sample(X, base):
 @every_data_set
 def test_the_sample_is_that_of_the_symmetric_root(data):
     X = DATA[data]
-    base = normal_points(X.shape[1])
+    base = normal_points(X.shape[1], targets.SAMPLE_POINTS)
     expected = slow_sample(X, base)
     assert_allclose(gaussian_sample(X, base), expected, rtol=1e-10, atol=1e-7 * np.ptp(X))  # roots lose half the digits
 
@@ -46,7 +46,7 @@ def test_the_sample_is_that_of_the_symmetric_root(data):
 @every_sampled_kernel
 def test_refits_are_made_without_the_row(kernel, n, d):
     X = sample(n, d, seed=n * d) * np.linspace(0.3, 2, d)
-    base = normal_points(d)
+    base = normal_points(d, targets.SAMPLE_POINTS)
     refits = sampled_target(kernel, X)
     assert_array_equal(refits.parts, np.arange(n))
     for i in range(n):
@@ -58,7 +58,7 @@ def test_refits_are_made_without_the_row(kernel, n, d):
 @every_sampled_kernel
 def test_the_score_is_that_of_brute_force(kernel):
     X = sample(11, 2, seed=40)
-    n, base, fitted = len(X), normal_points(2), AdaptiveKernelMean(kernel).fit(X)
+    n, base, fitted = len(X), normal_points(2, targets.SAMPLE_POINTS), AdaptiveKernelMean(kernel).fit(X)
     (a, b), K, score = fitted.shares_, kernel(X), 0.0
     B = oracles.refits(K, lambda part: oracles.tikhonov_weights(part, fitted.lam_))
     for i in range(n):
@@ -83,7 +83,7 @@ def test_folds_leave_whole_parts_out(monkeypatch):
     X, kernel = sample(43, 2, seed=42), mh.Laplace(1.0)
     refits = sampled_target(kernel, X)
     assert refits.values.shape == (targets.PARTS_LEFT_OUT, 43)
-    atoms = mh.embed(kernel, slow_sample(X[refits.parts != 7], normal_points(2)))
+    atoms = mh.embed(kernel, slow_sample(X[refits.parts != 7], normal_points(2, targets.SAMPLE_POINTS)))
     assert_allclose(refits.values[7], atoms(X), rtol=1e-10)
 
 

@@ -198,7 +198,7 @@ def test_what_cannot_run_is_said(arguments, message, capsys):
 
 
 @pytest.mark.parametrize(
-    "arguments", [["reproduce", "--jobs", "0"], ["reproduce", "--seed", "-1"], ["reproduce", "--repetitions", "x"], []]
+    "arguments", [["reproduce", "--jobs", "0"], ["reproduce", "--seed", "-1"], ["reproduce", "--repetitions", "x"]]
 )
 def test_a_wrong_call_ends_with_two(arguments, capsys):
     with pytest.raises(SystemExit) as ended:

@@ -297,8 +297,8 @@ def _spanned_gaussian(rows: Array, d: int) -> Gaussians:
 
 def sampled_element(kernel: Kernel, points: Array) -> Element:
     """The embedding of a sample of the Gaussian of the rows."""
-    sample = gaussian_sample(points, normal_points(points.shape[1]))
-    return Element(kernel, Atoms.trusted(sample, np.full(SAMPLE_POINTS, 1.0 / SAMPLE_POINTS)))
+    sample = gaussian_sample(points, normal_points(points.shape[1], SAMPLE_POINTS))
+    return Element(kernel, Atoms.trusted(sample, np.full(len(sample), 1.0 / len(sample))))
 
 
 def sampled_target(kernel: Kernel, points: Array) -> TargetRefits:
@@ -307,7 +307,7 @@ def sampled_target(kernel: Kernel, points: Array) -> TargetRefits:
     All refits move and stretch the same points, so that they differ by what the rows say, not by chance.
     """
     (n, d), parts = points.shape, _parts(points)
-    rows, base = points, normal_points(d)
+    rows, base = points, normal_points(d, SAMPLE_POINTS)
     if kernel.is_isotropic and d >= _FEWEST_TO_ROTATE * (n + SAMPLE_POINTS // 2):
         rows, base = _in_fewer_columns(points, base)
     refits = parts.max() + 1
@@ -338,11 +338,11 @@ def _in_fewer_columns(points: Array, base: Array) -> tuple[Array, Array]:
 
 
 @lru_cache(maxsize=1)
-def normal_points(d: int) -> Array:
+def normal_points(d: int, count: int) -> Array:
     """A quasi-random sample of the standard normal distribution, with the mirror image of every point."""
     from scipy.stats import qmc  # here, for it is slow to import
 
-    half = qmc.MultivariateNormalQMC(np.zeros(d), engine=qmc.Sobol(d, seed=0)).random(SAMPLE_POINTS // 2)
+    half = qmc.MultivariateNormalQMC(np.zeros(d), engine=qmc.Sobol(d, seed=0)).random(count // 2)
     points = np.concatenate([half, -half])
     points.setflags(write=False)  # the next fit to as many columns gets the same array
     return points
