@@ -182,7 +182,7 @@ def test_an_incomplete_kernel_cannot_be_constructed(missing):
     base = mh.kernels.Radial if missing == "profile" else mh.kernels.Kernel
     methods = {name: lambda *_: None for name in ("evaluate", "diagonal") if name != missing}
     incomplete = type("Incomplete", (base,), methods if base is mh.kernels.Kernel else {})
-    with pytest.raises(TypeError, match=f"abstract.* {missing}"):
+    with pytest.raises(TypeError, match=rf"abstract.*\b{missing}"):
         incomplete()
 
 
