@@ -13,6 +13,7 @@ import argparse
 import resource
 import warnings
 from collections.abc import Callable
+from functools import partial
 from time import perf_counter
 from typing import Any
 
@@ -285,6 +286,16 @@ def expectations(draws: int, quick: bool, names: list[str]) -> None:
                 goal(f"{kind} at n = 20 at most .85", mean, mean <= 0.85)
 
 
+def beyond(direction: np.ndarray, limit: float, rows: np.ndarray) -> np.ndarray:
+    """Which rows lie in a half-space."""
+    return rows @ direction > limit
+
+
+def above_both(columns: list[int], limits: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Which rows lie above the limits of all given columns."""
+    return (rows[:, columns] > limits).all(axis=1)
+
+
 def questions(blended: Any, X: np.ndarray, rows: np.ndarray, rng: np.random.Generator) -> list[tuple[float, ...]]:
     """Estimates by the blended sample and by the sample, the truth, and the number of the kind."""
     found = []
@@ -293,14 +304,14 @@ def questions(blended: Any, X: np.ndarray, rows: np.ndarray, rng: np.random.Gene
         values = rows @ direction
         for kind, level in enumerate((rng.uniform(0.2, 0.8), 0.95)):
             limit = np.quantile(values, level)
-            event = lambda Y, d=direction, c=limit: Y @ d > c  # noqa: E731
+            event = partial(beyond, direction, limit)
             found.append((blended.probability(event), event(X).mean(), event(rows).mean(), kind))
         j, k = rng.choice(rows.shape[1], 2, replace=False)
         level, middles = rng.choice([0.1, 0.25, 0.5, 0.75, 0.9]), np.median(rows, axis=0)
         spread = rows[:, j].std()
         truth = np.quantile(rows[:, j], level) / spread
         found.append((blended.quantile(level)[j] / spread, np.quantile(X[:, j], level) / spread, truth, 2))
-        both = lambda Y, j=j, k=k, m=middles: (Y[:, j] > m[j]) & (Y[:, k] > m[k])  # noqa: E731
+        both = partial(above_both, [j, k], middles[[j, k]])
         found.append((blended.probability(both), both(X).mean(), both(rows).mean(), 3))
     return found
 

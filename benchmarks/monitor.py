@@ -242,11 +242,14 @@ def true_threshold(rivals: list[Windowed | Newma], draw: Draw, run_length: int, 
     stop = float(np.quantile(pilot, 0.8))  # of runs at this threshold four in five are longer than the run length
     found = [records(rivals[k % len(rivals)], draw, 8 * run_length, stop) for k in range(streams)]
     levels = np.sort([value for path in found for _, value in path])
-    lengths = lambda h: [next((t for t, v in path if v > h), 8 * run_length) for path in found]  # noqa: E731
+
+    def mean_length(threshold: float) -> float:
+        return float(np.mean([next((t for t, v in path if v > threshold), 8 * run_length) for path in found]))
+
     low, high = 0, len(levels) - 1
     while low < high:
         middle = (low + high) // 2
-        low, high = (low, middle) if np.mean(lengths(levels[middle])) >= run_length else (middle + 1, high)
+        low, high = (low, middle) if mean_length(levels[middle]) >= run_length else (middle + 1, high)
     return float(levels[low])
 
 

@@ -6,6 +6,8 @@ of its 30 columns? :class:`~muhat.BlendedSample` mixes the twenty rows with a Ga
 it learns, and the mixture is a distribution: it has probabilities, quantiles, expectations and samples.
 """
 
+from functools import partial
+
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_breast_cancer
@@ -22,14 +24,19 @@ rng = np.random.default_rng(0)
 # The limit is exceeded by five per cent of all tumours. The share of twenty rows beyond it can only be 0, 0.05, 0.10
 # and so on; the blended probability has no such steps.
 
+
+def beyond(direction, limit, X):
+    return X @ direction > limit
+
+
 estimates = []
 for _ in range(60):
     rows = population[rng.choice(len(population), 20, replace=False)]
     direction = rng.normal(size=30)
     limit = np.quantile(population @ direction, 0.95)
     blended = mh.BlendedSample(random_state=0).fit(rows)
-    beyond = lambda X, d=direction, c=limit: X @ d > c  # noqa: E731
-    estimates.append((beyond(rows).mean(), blended.probability(beyond)))
+    event = partial(beyond, direction, limit)
+    estimates.append((event(rows).mean(), blended.probability(event)))
 sample, ours = np.transpose(estimates)
 print(f"{'':<16}{'mean':>8}{'root mean squared error':>26}")
 for name, values in (("sample", sample), ("blended sample", ours)):
@@ -49,5 +56,5 @@ plt.show()
 # By the bootstrap: rows are drawn again, and the Gaussian and its share are fitted again.
 
 last = mh.BlendedSample(n_resamples=30, random_state=0).fit(rows)
-probability, error = last.probability(beyond, return_std=True)
+probability, error = last.probability(event, return_std=True)
 print(f"share of the Gaussian {last.share_:.2f}; probability {probability:.3f}, standard error {error:.3f}")

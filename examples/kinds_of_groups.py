@@ -57,7 +57,5 @@ print(f"the search chose {machines['machine, pool searched'].best_params_}")
 # The two directions in which batches differ most, in units of the noise of a digit. Small circles are small batches,
 # and lie near the middle: they tell little.
 
-from muhat.plotting import BagMapDisplay  # noqa: E402
-
-BagMapDisplay.from_prior(machines["BagPrior + logistic regression"][0], test, truth)
+mh.plotting.BagMapDisplay.from_prior(machines["BagPrior + logistic regression"][0], test, truth)
 plt.show()

@@ -6,6 +6,8 @@ No single digit is odd. A one-class machine finds small batches odd because they
 :class:`~muhat.GroupAnomalyDetector` has the same rate of false alarms in all sizes.
 """
 
+import warnings
+
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits
@@ -38,8 +40,6 @@ sizes = np.array([len(bag) for bag in test])
 # Both at a nominal rate of one false alarm in ten
 # ------------------------------------------------
 # The machine warns that sizes differ by more than three times; here that is the point.
-
-import warnings  # noqa: E402
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", UserWarning)

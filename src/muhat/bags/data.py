@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
+from sklearn.base import BaseEstimator
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import validate_data
 
@@ -21,11 +22,11 @@ BLOCK = 512
 """Rows and columns of a tile: 2 MB of float64, so that it is still in the cache when it is summed."""
 
 
-class TakesBagsMixin:
+class TakesBagsMixin(BaseEstimator):
     """For estimators whose samples are bags: scikit-learn is told that they take no matrix."""
 
     def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()  # type: ignore[misc]  # of the estimator
+        tags = super().__sklearn_tags__()
         tags.input_tags.two_d_array = False
         return tags
 

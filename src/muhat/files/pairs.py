@@ -110,9 +110,10 @@ def _indicator(texts: NDArray[Any], text: str) -> Array:
 
 def _frequent(left: NDArray[Any], right: NDArray[Any]) -> list[str]:
     found = []
+    known_values = [sum(value is not None for value in column) for column in (left, right)]
     for text in {text for text in left if text is not None}:
         counts = (int((left == text).sum()), int((right == text).sum()))
-        others = [int((column != None).sum()) - count for column, count in zip((left, right), counts)]  # noqa: B905, E711
+        others = [known - count for known, count in zip(known_values, counts, strict=True)]
         if min(*counts, *others) >= LEAST_IN_CATEGORY:
             found.append((-sum(counts), text))
     chosen = [text for _, text in sorted(found)[:MOST_CATEGORIES]]

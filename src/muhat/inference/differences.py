@@ -7,6 +7,7 @@ rows and on the splits alone, which keeps the level exact.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -91,13 +92,14 @@ class Matrix(NamedTuple):
     row_sums: Array
 
 
-class Family:
+class Family(ABC):
     """Matrices that are computed together: ``strip(rows, rest)`` yields the values of each on rows × rest."""
 
     size: int = 1
 
+    @abstractmethod
     def strip(self, rows: slice, rest: slice) -> Iterator[Floats]:
-        raise NotImplementedError
+        """The values of each matrix on rows × rest, one after the other."""
 
 
 def quadratic_forms(families: list[Family], splits: Splits, tick: Tick = lambda share: None) -> list[Matrix]:
