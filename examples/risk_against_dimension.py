@@ -11,7 +11,6 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import muhat as mh
-from muhat.means.stein import james_stein_risk
 
 SAMPLES = 100
 ROWS = 3
@@ -53,7 +52,7 @@ def relative_risk(kernel, d):
 
 def exact_risk(d):
     """The same for James and Stein's estimator; below three dimensions it is the average."""
-    return james_stein_risk(np.full(d, NORM / np.sqrt(d)), 1.0, ROWS) / (d / ROWS) if d > 2 else 1.0
+    return mh.means.james_stein_risk(np.full(d, NORM / np.sqrt(d)), 1.0, ROWS) / (d / ROWS) if d > 2 else 1.0
 
 
 risks = {

@@ -27,10 +27,11 @@ from muhat.kernels.radial import Gaussian, Laplace, Matern
 from muhat.means.adaptive import AdaptiveKernelMean
 from muhat.means.blended import BlendedSample
 from muhat.means.constrained import ConstrainedKernelMean
+from muhat.means.oracle import oracle_shrinkage
 from muhat.means.robust import MedianOfMeans, RobustKernelMean
 from muhat.means.simple import KernelMean, ShrunkKernelMean
 from muhat.means.spectral import SpectralKernelMean
-from muhat.means.stein import james_stein, oracle_shrinkage
+from muhat.means.stein import james_stein
 from muhat.measures import Atoms, GaussianMixture
 from muhat.monitor.drift_monitor import DriftMonitor
 from muhat.operators.centering import Centered, ShrunkKernelCenterer

@@ -9,7 +9,7 @@ from tables import MEANS, sample
 
 import muhat as mh
 from muhat.elements import Element
-from muhat.means.stein import james_stein_risk
+from muhat.means import james_stein_risk
 from muhat.shrinkage.scores import deletion_scores
 
 X = sample(8, 3, seed=1)

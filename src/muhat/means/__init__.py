@@ -4,10 +4,11 @@ from muhat.means.adaptive import AdaptiveKernelMean
 from muhat.means.base import BaseKernelMean
 from muhat.means.blended import BlendedSample
 from muhat.means.constrained import ConstrainedKernelMean
+from muhat.means.oracle import OracleShrinkage, oracle_shrinkage
 from muhat.means.robust import MedianOfMeans, RobustKernelMean
 from muhat.means.simple import KernelMean, ShrunkKernelMean
 from muhat.means.spectral import SpectralKernelMean
-from muhat.means.stein import OracleShrinkage, james_stein, james_stein_risk, oracle_shrinkage
+from muhat.means.stein import james_stein, james_stein_risk
 
 __all__ = [
     "AdaptiveKernelMean",

@@ -1,73 +1,14 @@
-"""Stein's effect in closed form: the oracle of Theorem 1, and the James–Stein estimator."""
+"""James and Stein's estimator of a mean vector, and its exact risk."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.special import hyp1f1
 
-from muhat.elements import Element, embed
-from muhat.kernels.base import Kernel, Measure
-from muhat.measures import Atoms, Gaussians
 from muhat.types import Array
 from muhat.validation import check_count, check_number, check_rows, check_weights
-
-
-class OracleShrinkage(NamedTuple):
-    """The best amount of simple shrinkage, and the risk that it attains."""
-
-    shrinkage: float
-    risk: float
-
-
-def oracle_shrinkage(kernel: Kernel, P: Measure, n: int, target: Element | None = None) -> OracleShrinkage:
-    r"""The best shrinkage of the average of n draws from P toward a target (Theorem 1).
-
-    With Δ the risk of the plain average,
-
-    .. math:: \Delta = \frac{\mathrm{E}\, k(x, x) - \|\mu\|^2}{n}, \qquad
-              \alpha_* = \frac{\Delta}{\Delta + \|f^* - \mu\|^2},
-
-    the shrunken average has the risk :math:`(1 - \alpha_*)\Delta`. It needs P, so it is a yardstick, not an estimator.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        With a numeric bandwidth, and closed-form expectations under P.
-    P : GaussianMixture or Atoms
-        The distribution that the rows would be drawn from.
-    n : int
-        Sample size.
-    target : Element, optional
-        f*; default zero.
-
-    Returns
-    -------
-    OracleShrinkage
-        A pair (shrinkage, risk).
-
-    Examples
-    --------
-    >>> import muhat as mh
-    >>> P = mh.GaussianMixture([1.0], [[1.0, 0.0, 0.0]], [1.0])
-    >>> mh.oracle_shrinkage(mh.Linear(), P, n=3)
-    OracleShrinkage(shrinkage=0.5, risk=0.5)
-    """
-    n = check_count("n", n)
-    if not isinstance(P, Atoms | Gaussians):
-        raise ValueError(
-            f"P is {type(P).__name__} and must be a GaussianMixture, or Atoms(points) for a finite population"
-        )
-    if target is not None and not isinstance(target, Element):
-        raise ValueError(f"target={target!r} must be an Element of the space; make one by muhat.embed(kernel, ...)")
-    mean = embed(kernel, P)
-    plain_risk = max(mean.kernel.expect_diag(P) - mean.norm() ** 2, 0.0) / n
-    bias = mean.norm() ** 2 if target is None else target.distance(mean) ** 2
-    if plain_risk == 0:
-        return OracleShrinkage(0.0, 0.0)
-    shrinkage = plain_risk / (plain_risk + bias)
-    return OracleShrinkage(shrinkage, (1.0 - shrinkage) * plain_risk)
 
 
 def james_stein(X: Any, variance: float, target: Any = 0.0, positive_part: bool = True) -> Array:

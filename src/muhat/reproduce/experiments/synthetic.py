@@ -12,9 +12,9 @@ from muhat.elements import embed
 from muhat.kernels.base import Kernel, Measure
 from muhat.kernels.dot import Linear, Polynomial
 from muhat.kernels.radial import Gaussian
+from muhat.means.oracle import oracle_shrinkage
 from muhat.means.simple import KernelMean, ShrunkKernelMean
 from muhat.means.spectral import SpectralKernelMean
-from muhat.means.stein import oracle_shrinkage
 from muhat.measures import GaussianMixture
 from muhat.types import Array
 

@@ -7,8 +7,9 @@ import numpy as np
 from muhat.elements import embed
 from muhat.kernels.base import Kernel
 from muhat.kernels.dot import Linear
+from muhat.means.oracle import oracle_shrinkage
 from muhat.means.spectral import SpectralKernelMean
-from muhat.means.stein import james_stein, james_stein_risk, oracle_shrinkage
+from muhat.means.stein import james_stein, james_stein_risk
 from muhat.measures import Atoms, GaussianMixture
 from muhat.reproduce.experiment import Row
 from muhat.reproduce.experiments.synthetic import KERNELS, exact_loss
