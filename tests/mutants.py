@@ -2,26 +2,40 @@
 
 Of every module a random sample of small changes is made, one at a time, in a copy of the sources: an operator, a
 comparison, a constant, a condition, a sign. Constants of a module are left alone: most of them tune the speed. The
-quick tests of the room run on the copy; with ``--whole`` those of all rooms follow where they pass. A change that
-nobody notices survives. ``accepted_mutants.txt`` lists survivors that change nothing a user can see, each with its
-reason; the command ends with 1 where another one survives.
+tests that reach the changed line run on the copy; a first run of all tests under ``coverage`` says which these are, and
+``--map FILE`` keeps what it finds. Where they pass, the tests of the room follow. A change that nobody notices
+survives. ``accepted_mutants.txt`` lists survivors that change nothing a user can see, each with its reason; the command
+ends with 1 where another one survives. It needs a system that can fork.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import importlib
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+from coverage import CoverageData
+
 ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "src" / "muhat"
+LOADED = ("scipy.stats", "scipy.optimize", "sklearn.svm", "sklearn.utils.estimator_checks", "pandas", "numba", "duckdb")
+LOADED += ("polars", "matplotlib.pyplot", "joblib", "dask.array")
+"""What takes long to load; each run has it already."""
+_PASSED = (pytest.ExitCode.OK, pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.NO_TESTS_COLLECTED)
+"""Also where the tests that reached a line have other names by now: those of the room follow."""
+_BROKEN = 70
 ACCEPTED = Path(__file__).with_name("accepted_mutants.txt")
 SWAPS = {
     ast.Add: ast.Sub,
@@ -49,7 +63,7 @@ class Mutant:
 
     module: str
     function: str
-    line: int
+    lines: range  # from the start of its statement
     span: tuple[int, int]
     before: str
     after: str
@@ -87,8 +101,12 @@ def changes(node: ast.AST) -> list[ast.expr]:
     return found
 
 
-def expressions(node: ast.AST, function: str = "") -> list[tuple[str, ast.expr]]:
-    """Expressions that compute, with the function they are in: no annotations, messages or constants of a module."""
+def expressions(node: ast.AST, function: str = "", start: int = 0) -> list[tuple[str, int, ast.expr]]:
+    """Expressions that compute, with their function and the line where their statement starts.
+
+    Annotations, messages and constants of a module are left out.
+    """
+    start = node.lineno if isinstance(node, ast.stmt) else start
     if isinstance(node, ast.Raise | ast.JoinedStr | ast.Assert | ast.Import | ast.ImportFrom):
         return []
     if isinstance(node, ast.FunctionDef | ast.ClassDef):
@@ -100,8 +118,8 @@ def expressions(node: ast.AST, function: str = "") -> list[tuple[str, ast.expr]]
         children = [node.value] if node.value else []
     else:
         children = list(ast.iter_child_nodes(node))
-    own = [(function, node)] if isinstance(node, ast.expr) and function else []
-    return own + [found for child in children for found in expressions(child, function)]
+    own = [(function, start, node)] if isinstance(node, ast.expr) and function else []
+    return own + [found for child in children for found in expressions(child, function, start)]
 
 
 def mutants(path: Path) -> list[Mutant]:
@@ -115,36 +133,98 @@ def mutants(path: Path) -> list[Mutant]:
     def place(line: int, column: int) -> int:  # columns of the parser are bytes
         return starts[line - 1] + len(lines[line - 1].encode()[:column].decode())
 
-    for function, node in expressions(ast.parse(text)):
+    for function, start, node in expressions(ast.parse(text)):
         for change in changes(node):
             span = place(node.lineno, node.col_offset), place(node.end_lineno or 0, node.end_col_offset or 0)
             after = f"({ast.unparse(ast.fix_missing_locations(change))})"
             module = path.relative_to(PACKAGE).as_posix()
-            found.append(Mutant(module, function, node.lineno, span, " ".join(text[slice(*span)].split()), after))
+            reached = range(start, (node.end_lineno or start) + 1)
+            found.append(Mutant(module, function, reached, span, " ".join(text[slice(*span)].split()), after))
     return found
 
 
-def tests_of(module: str) -> list[str]:
-    """Where a change of the module should be noticed: the room's folder, or the file's own tests."""
+def own_tests(module: str) -> list[str]:
+    """The folder of the module's room, or the file's own tests."""
     room = module.partition("/")[0].removesuffix(".py")
     own = [ROOT / "tests" / room, ROOT / "tests" / f"test_{room}.py"]
     return [str(path.relative_to(ROOT)) for path in own if path.exists()]
 
 
-def noticed(mutant: Mutant, copy: Path, tests: list[str], limit: float) -> bool:
-    """Whether a test fails on the copy; one that never ends is noticed too."""
+def make_map(path: Path) -> None:
+    """Run all tests of the folder once, and write down which lines each of them reaches."""
+    settings = {"COVERAGE_FILE": str(path), "PYTHONPATH": str(PACKAGE.parent), "OPENBLAS_NUM_THREADS": "1"}
+    skipped = [f"--ignore=tests/test_{name}.py" for name in ("benchmarks", "examples", "docs")]
+    command = [sys.executable, "-m", "pytest", "-q", "--cov=muhat", "--cov-context=test", "--cov-report=", *skipped]
+    subprocess.run([*command, "tests"], cwd=ROOT, env=os.environ | settings, check=True)
+
+
+class Reach:
+    """Which tests reach a line."""
+
+    def __init__(self, path: Path) -> None:
+        self.data = CoverageData(str(path))
+        self.data.read()
+        self.files = {file.rpartition("src/muhat/")[2]: file for file in self.data.measured_files()}
+
+    def tests(self, mutant: Mutant) -> list[str]:
+        """Tests that reach the mutant, those of its room first; none where another process or numba runs it."""
+        file = self.files.get(mutant.module)
+        contexts = self.data.contexts_by_lineno(file) if file else {}
+        found = {context.rpartition("|")[0] for line in mutant.lines for context in contexts.get(line, [])}
+        own = tuple(own_tests(mutant.module))
+        return sorted((test for test in found if test.startswith("tests/")), key=lambda test: not test.startswith(own))
+
+
+def _run_here(copy: Path, tests: list[str]) -> int:
+    """The exit code of the tests, in this process, which says nothing."""
+    os.setsid()
+    with open(os.devnull, "w") as silence:
+        os.dup2(silence.fileno(), 1)
+        os.dup2(silence.fileno(), 2)
+    os.chdir(ROOT)
+    os.environ |= {"PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
+    sys.dont_write_bytecode = True
+    sys.path.insert(0, str(copy))
+    return pytest.main(["-x", "-q", "-p", "no:cacheprovider", *tests])
+
+
+def fails(copy: Path, tests: list[str], limit: float) -> bool:
+    """Whether one of the tests fails on the copy; one that never ends fails too.
+
+    They run in a fork of this process, which has loaded all but the package itself.
+    """
+    child = os.fork()
+    if child == 0:
+        code = _BROKEN
+        try:
+            code = _run_here(copy, tests)
+        finally:
+            os._exit(code)
+    end = time.monotonic() + limit
+    while time.monotonic() < end:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done and (code := os.waitstatus_to_exitcode(status)) == _BROKEN:
+            raise RuntimeError(f"pytest does not run {tests}")
+        if done:
+            return code not in _PASSED
+        time.sleep(0.05)
+    os.killpg(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return True
+
+
+def noticed(mutant: Mutant, copy: Path, reach: Reach, limit: float) -> bool:
+    """Whether a test fails: first those that reach the line, then the quick ones of the room.
+
+    A value that one test has made may be kept for others. Where no test reaches the line, all tests of the room run.
+    """
     path = copy / "muhat" / mutant.module
     original = path.read_text(encoding="utf-8")
     path.write_text(mutant.apply(original), encoding="utf-8")
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-m", "not slow", "-p", "no:cacheprovider", *tests]
-    settings = {"PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1", "OPENBLAS_NUM_THREADS": "1"}
     try:
-        done = subprocess.run(
-            command, cwd=ROOT, env=os.environ | settings, capture_output=True, timeout=limit, check=False
-        )
-        return done.returncode != 0
-    except subprocess.TimeoutExpired:
-        return True
+        reaching, own = reach.tests(mutant), own_tests(mutant.module)
+        quick = ["-m", "not slow"] if reaching else []
+        return any(fails(copy, tests, limit) for tests in (reaching, own and own + quick) if tests)
     finally:
         path.write_text(original, encoding="utf-8")
 
@@ -155,39 +235,48 @@ def accepted() -> dict[str, str]:
     return dict(line.split(" | ") for line in rows)
 
 
+def chosen(rooms: list[str], count: int, seed: int) -> list[Mutant]:
+    """A random sample of the mutants of each module."""
+    found = []
+    for path in sorted(PACKAGE.rglob("*.py")):
+        module = path.relative_to(PACKAGE).as_posix()
+        if not rooms or any(module == room or module.startswith(f"{room}/") for room in rooms):
+            every = mutants(path)
+            found += random.Random(f"{seed} {module}").sample(every, min(count, len(every)))
+    return found
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--room", nargs="*", help="rooms, or paths such as means/robust.py; all of them by default")
+    parser.add_argument("--room", nargs="*", default=[], help="rooms, or paths such as means/robust.py; all by default")
     parser.add_argument("--count", type=int, default=2, help="mutants of each module")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument(
-        "--whole", action="store_true", help="show survivors of the room to the quick tests of all rooms"
-    )
+    parser.add_argument("--map", type=Path, help="which test reaches which line; made there where it does not exist")
     parser.add_argument("--limit", type=float, default=600.0, help="seconds after which a run counts as noticed")
     options = parser.parse_args()
-    known, survivors, tried = accepted(), [], 0
+    known, counts = accepted(), defaultdict(Counter)
     with tempfile.TemporaryDirectory() as folder:
-        copy = Path(
-            shutil.copytree(PACKAGE, Path(folder) / "muhat", ignore=shutil.ignore_patterns("__pycache__"))
-        ).parent
-        for path in sorted(PACKAGE.rglob("*.py")):
-            module = path.relative_to(PACKAGE).as_posix()
-            if options.room and not any(module == room or module.startswith(f"{room}/") for room in options.room):
-                continue
-            found = mutants(path)
-            chosen = random.Random(f"{options.seed} {module}").sample(found, min(options.count, len(found)))
-            for mutant in chosen:
-                tried += 1
-                if noticed(mutant, copy, tests_of(module), options.limit) or (
-                    options.whole and noticed(mutant, copy, ["tests"], options.limit)
-                ):
-                    continue
-                reason = known.get(str(mutant))
-                print(f"line {mutant.line} of {mutant}" + (f"  (accepted: {reason})" if reason else ""), flush=True)
-                if reason is None:
-                    survivors.append(mutant)
-    print(f"{tried} mutants, {len(survivors)} survive without a reason")
-    return bool(survivors)
+        where = options.map or Path(folder) / "reach"
+        if not where.exists():
+            make_map(where)
+        reach = Reach(where)
+        for library in LOADED:
+            importlib.import_module(library)
+        copy = Path(folder) / "copy"
+        shutil.copytree(PACKAGE, copy / "muhat", ignore=shutil.ignore_patterns("__pycache__"))
+        for mutant in chosen(options.room, options.count, options.seed):
+            room = mutant.module.partition("/")[0]
+            reason = known.get(str(mutant))
+            if noticed(mutant, copy, reach, options.limit):
+                counts[room]["killed"] += 1
+            else:
+                counts[room]["accepted" if reason else "survive"] += 1
+                print(
+                    f"line {mutant.lines[-1]} of {mutant}" + (f"  (accepted: {reason})" if reason else ""), flush=True
+                )
+    for room, count in (*counts.items(), ("all", total := sum(counts.values(), Counter()))):
+        print(f"{room:20} {count['killed']:4} killed {count['accepted']:4} accepted {count['survive']:4} survive")
+    return bool(total["survive"])
 
 
 if __name__ == "__main__":

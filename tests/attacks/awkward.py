@@ -112,6 +112,27 @@ def of_test(
     return call
 
 
+def as_frame(X: Rows) -> Any:
+    """A column of numbers as it is, its signs as categories, days, and one of texts with gaps."""
+    import pandas as pd
+
+    days = np.datetime64("2026-01-01") + np.clip(X[:, 0], -1e4, 1e4).astype(int)
+    texts = [None if x > 1 else f"{x:.0g}" for x in X[:, -1]]
+    return pd.DataFrame(
+        {"x": X[:, 0], "sign": pd.Categorical(np.sign(X[:, 0]).astype(str)), "day": days, "text": texts}
+    )
+
+
+def on_frames(function: Callable[..., Any], pairs: bool = False) -> Callable[[Rows], list[Any]]:
+    def call(X: Rows) -> list[Any]:
+        first, second = (X, X[::-1]) if pairs else (X, halves(X)[1])
+        result = function(as_frame(first), as_frame(second), n_resamples=19, random_state=0)
+        str(result.summary)
+        return [result.statistic, result.pvalue, result.null_distribution]
+
+    return call
+
+
 def as_bags(X: Rows) -> list[Rows]:
     """Bags of uneven sizes, one of a single row, and a few of ordinary rows so that there are enough of them."""
     rng = np.random.default_rng(1)
@@ -249,6 +270,8 @@ def subjects() -> dict[str, Subject]:
         found[f"{mean!r}"] = Subject(of_mean(mean))
     found |= {
         "mmd_test": Subject(of_test(mh.mmd_test), wide=False),
+        "mmd_test(frames)": Subject(on_frames(mh.mmd_test), wide=False),
+        "hsic_test(frames)": Subject(on_frames(mh.hsic_test, pairs=True), wide=False),
         "mmd_test(unbiased)": Subject(of_test(mh.mmd_test, unbiased=True)),
         "mmd_test(spectral)": Subject(of_test(mh.mmd_test, statistic="spectral")),
         "mmd_test(list)": Subject(of_test(mh.mmd_test, [mh.Gaussian(), mh.Linear()])),

@@ -52,13 +52,31 @@ def parquet(path: Path) -> None:
     polars.DataFrame(ROWS, schema=["a", "b", "c"]).write_parquet(path)
 
 
-def described(path: Path) -> None:
-    """Read a table as the command does; status 1 comes with a message."""
-    out, words = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(words):
-        status = muhat(["describe", str(path)])
-    if status:
+def run(*command: str, refused: int = 2) -> None:
+    """Run a command; the status ``refused`` comes with a message."""
+    words = io.StringIO()
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(words):
+        status = muhat([*command])
+    if status == refused:
         raise ValueError(words.getvalue())
+    if status not in (0, 1):
+        raise AssertionError(f"status {status}: {words.getvalue()}")
+
+
+def described(path: Path) -> None:
+    run("describe", str(path))
+
+
+def compared(path: Path) -> None:
+    whole = path.with_name("whole.csv")
+    table(whole)
+    run("compare", str(whole), str(path), "--resamples", "19")
+
+
+def watched(path: Path) -> None:
+    whole = path.with_name("whole.csv")
+    table(whole)
+    run("watch", str(whole), str(path), "--run-length", "100")
 
 
 def sketch(path: Path) -> None:
@@ -122,24 +140,22 @@ def results(path: Path) -> None:
 
 def read_results(path: Path) -> None:
     (path.parent / "results.json").write_bytes(path.read_bytes())
-    words = io.StringIO()
-    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(words):
-        status = muhat(["claims", "--out", str(path.parent)])
-    if status:
-        raise ValueError(words.getvalue())
+    run("claims", "--out", str(path.parent), refused=1)
 
 
 KINDS = {
     "csv": Kind(table, described),
     "npy": Kind(npy, described),
     "parquet": Kind(parquet, described),
+    "compared": Kind(table, compared),
+    "stream": Kind(table, watched),
     "sketch": Kind(sketch, read_sketch),
     "monitor": Kind(monitor, read_monitor),
     "bags": Kind(bags, read_bags),
     "cells": Kind(cells, read_cells),
     "results": Kind(results, read_results),
 }
-SUFFIXES = {"csv": ".csv", "npy": ".npy", "parquet": ".parquet"}
+SUFFIXES = {"csv": ".csv", "npy": ".npy", "parquet": ".parquet", "compared": ".csv", "stream": ".csv"}
 CHECKED = {"sketch", "monitor"}
 
 

@@ -30,7 +30,7 @@ def test_every_public_estimator_is_attacked():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["csv", "npy", "parquet", "sketch", "monitor", "bags", "cells", "results"])
+@pytest.mark.parametrize("kind", ["csv", "npy", "parquet", "stream", "sketch", "monitor", "bags", "cells", "results"])
 def test_damaged_files_are_refused_by_name(kind, tmp_path):
     pytest.importorskip("duckdb")
     pytest.importorskip("polars")

@@ -170,7 +170,7 @@ BAD_FILES = {
     "a page": (b"<!doctype html><table><tr><td>1</td></tr></table>", "is HTML or XML; export the table as CSV"),
     "half a gzip": (gzip.compress(b"x\n1\n2\n")[:-9], "damaged gzip file .* compress the table again"),
     "bzip2": (b"BZh91AY", "compressed by bzip2; unpack it first"),
-    "too many columns": (b"1," * 600_000, "600,001 cells; a table may have up to 50,000 columns"),
+    "too many columns": (b"1," * 600_000, "has 600,001 columns, and a table may have up to 50,000"),
     "endless line": (b"1" * (2**24 + 1), "line 1: more than 16,777,216 characters"),
     "half an NPY": (b"\x93NUMPY\x01\x00", "does not hold an array of numbers"),
     "half a Parquet": (b"PAR1xxxx", "damaged Parquet file .* write it again"),
@@ -204,6 +204,27 @@ def test_bad_arrays(array, message, tmp_path, capsys):
     code, _, err = run(capsys, "describe", str(tmp_path / "t.npy"))
     assert code == 2
     assert re.search(message, err), err
+
+
+def test_twenty_million_columns_are_refused_before_they_are_read(tmp_path, capsys):
+    """Header and length of the file say it; its 8 GB have no blocks on the disk."""
+    shape, path = (50, 20_000_000), tmp_path / "t.npy"
+    with open(path, "wb") as file:
+        np.lib.format.write_array_header_1_0(file, {"descr": "<f8", "fortran_order": False, "shape": shape})
+        file.truncate(file.tell() + 8 * shape[0] * shape[1])
+    for command in (["describe", str(path)], ["compare", str(path), str(path)]):
+        code, out, err = run(capsys, *command)
+        assert (code, out) == (2, "")
+        assert f"{path} has 20,000,000 columns, and a table may have up to 50,000; save fewer of them" in err
+
+
+def test_parquet_of_too_many_columns(tmp_path, capsys, monkeypatch):
+    polars = pytest.importorskip("polars")
+    monkeypatch.setattr("muhat.files.database.MOST_COLUMNS", 2)
+    polars.DataFrame(X[:5]).write_parquet(tmp_path / "t.parquet")
+    code, _, err = run(capsys, "describe", str(tmp_path / "t.parquet"))
+    assert code == 2
+    assert "t.parquet has 3 columns, and a table may have up to 2; save fewer" in err
 
 
 @pytest.mark.parametrize("suffix", ["npy", "parquet", "csv"])

@@ -133,6 +133,26 @@ def test_wrong_references(files, capsys):
     assert watch(str(files["folder"] / "none.csv"), files["quiet"]) == 2
 
 
+NOT_LINES = {
+    "not text": ("a,b,c\n1,2,3\n".encode("utf-16"), "wrong.csv: this is not text in UTF-8 .*; pass CSV"),
+    "not text further down": (
+        b"a,b,c\n" + 9999 * b"1,2,3\n" + b"\xff",
+        r"wrong.csv, after line \d{4}: this is not text",
+    ),
+    "20 million columns": (b"1," * 20_000_000, "line 1: more than 1,048,576 characters; pass CSV"),
+    "other columns": (b"x," + b",".join(b"x%d" % j for j in range(9999)), "column 'a'; it has 'x', 'x0', .{,200}, …$"),
+}
+
+
+@pytest.mark.parametrize("name", NOT_LINES)
+def test_what_cannot_be_read_as_lines(name, tmp_path):
+    content, message = NOT_LINES[name]
+    path = tmp_path / "wrong.csv"
+    path.write_bytes(content)
+    with path.open(encoding="utf-8-sig", newline="") as file, pytest.raises(ValueError, match=message):
+        list(NumberedLines(file, path.name).rows("abc"))
+
+
 def test_the_reader_asks_for_no_more_than_a_line():
     """A row of a pipe is there as soon as its line is."""
 

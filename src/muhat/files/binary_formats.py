@@ -25,9 +25,9 @@ def read_npy(path: str, local: Path, database: Database) -> Table:
     array = array.reshape(len(array), -1) if array.size else np.empty((0, 0))
     if not array.size:
         raise ValueError(f"{path} has no rows")
+    database.make_room(path, array.shape[1])
     keys = [f"c{j}" for j in range(array.shape[1])]
     relation = f"table_{local.stem}"
-    database.make_room(len(keys))
     database.rows(f"CREATE TABLE {relation} ({', '.join(f'{key} DOUBLE' for key in keys)})")
     step = max(_CELLS // array.shape[1], 1)
     for rows in blocks(len(array), step):
@@ -59,7 +59,7 @@ def read_parquet(path: str, local: Path, database: Database) -> Table:
     relation = f"table_{local.stem}"
     try:
         described = database.rows(f"DESCRIBE SELECT * FROM read_parquet('{local}')")
-        database.make_room(len(described))
+        database.make_room(path, len(described))
         names = unique_names([row[0] for row in described])
         types = [str(row[1]) for row in described]
         columns, expressions, unusable = [], [], {}

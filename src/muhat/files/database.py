@@ -17,6 +17,9 @@ WIDE = 2000
 
 MEMORY_A_COLUMN_MB = 0.3
 
+MOST_COLUMNS = 50_000
+"""Tables of more columns are refused: the engine would take minutes and gigabytes before it has read a row."""
+
 
 @dataclass(frozen=True, eq=False)
 class Database:
@@ -35,8 +38,13 @@ class Database:
         found: dict[str, Any] = self.connection.execute(query).fetchnumpy()
         return found
 
-    def make_room(self, width: int) -> None:
+    def make_room(self, path: str, width: int) -> None:
         """Let a table of many columns have more memory: the engine works on 2,048 rows of all columns at once."""
+        if width > MOST_COLUMNS:
+            raise ValueError(
+                f"{path} has {width:,} columns, and a table may have up to {MOST_COLUMNS:,}; save fewer of them, or "
+                "turn the table if its rows stand in columns"
+            )
         if width > WIDE:
             self.rows(f"SET memory_limit = '{MEMORY_MB + width * MEMORY_A_COLUMN_MB}MB'")
             self.rows("PRAGMA disable_optimizer")  # its time grows with the square of the columns

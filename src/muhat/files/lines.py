@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import os
 import stat
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from math import isfinite
 from typing import NamedTuple, TextIO
@@ -14,6 +15,7 @@ MISSING = frozenset(["", "na", "n/a", "nan", "null", "none", "?", "-", "inf", "-
 
 _DELIMITERS = "\t;,|"
 _LONGEST_LINE = 2**20
+_NAMES_SHOWN = 20
 _BLOCK = 512  # rows of a file that are taken together
 
 
@@ -47,17 +49,24 @@ class NumberedLines:
         self.has_names = any(_is_text(cell) for cell in cells)
         self.names = [cell.strip() for cell in cells] if self.has_names else [f"x{j}" for j in range(len(cells))]
         if len(set(self.names)) < len(self.names):
-            twice = next(name for name in self.names if self.names.count(name) > 1)
+            twice = Counter(self.names).most_common(1)[0][0]
             raise ValueError(f"{self.name} has the column {twice!r} twice; rename one of them")
         self._pending = None if self.has_names else (self._number, cells)
         self._reader = csv.reader(self._lines(), delimiter=self.delimiter)
 
     def _lines(self) -> Iterator[str]:
-        while line := self._text.readline(_LONGEST_LINE):
+        while line := self._read():
             self._number += 1
             if len(line) == _LONGEST_LINE:
                 raise ValueError(f"{self.name}, line {self._number}: more than {_LONGEST_LINE:,} characters; pass CSV")
             yield line
+
+    def _read(self) -> str:
+        try:
+            return self._text.readline(_LONGEST_LINE)
+        except UnicodeDecodeError as error:
+            where = f"{self.name}, after line {self._number}" if self._number else self.name
+            raise ValueError(f"{where}: this is not text in UTF-8 ({error.reason}); pass CSV") from error
 
     def cells(self) -> Iterator[tuple[int, list[str]]]:
         """The cells of each row, and its line."""
@@ -89,10 +98,12 @@ class NumberedLines:
 
     def rows(self, columns: Sequence[str]) -> Iterator[Row]:
         """The numbers of some columns, by name."""
-        missing = [column for column in columns if column not in self.names]
-        if missing:
-            raise ValueError(f"{self.name} lacks the column {missing[0]!r}; it has {self.names}")
-        places = [self.names.index(column) for column in columns]
+        place_of = {name: place for place, name in enumerate(self.names)}
+        missing = next((column for column in columns if column not in place_of), None)
+        if missing is not None:
+            some = ", ".join(map(repr, self.names[:_NAMES_SHOWN])) + (", …" if len(self.names) > _NAMES_SHOWN else "")
+            raise ValueError(f"{self.name} lacks the column {missing!r}; it has {some}")
+        places = [place_of[column] for column in columns]
         for line, cells in self.cells():
             chosen = [cells[place].strip() for place in places]
             wrong = next((column for column, cell in zip(columns, chosen, strict=True) if _is_text(cell)), None)

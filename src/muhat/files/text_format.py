@@ -16,7 +16,6 @@ from typing import Any
 from muhat.files.database import Database
 from muhat.files.tables import MISSING, Column, Kind, Place, Reading, Table, shortened, unique_names
 
-MOST_COLUMNS = 50_000
 LONGEST_LINE = 2**24
 
 _LOOK_LINES = 20
@@ -35,7 +34,7 @@ def read_text(path: str, local: Path, database: Database, reading: Reading) -> T
     """Read a CSV file into the database; every line must have its width, and every number must be one."""
     local, survey = _surveyed(path, local, database)
     form = _look(path, local, survey)
-    database.make_room(form.width)
+    database.make_room(path, form.width)
     cells = _beginning(path, local, form, database)
     if all(not (cell or "").strip() for row in cells for cell in row):
         raise ValueError(f"{path} is empty; it should hold a row of values in each line")
@@ -142,8 +141,6 @@ def _look(path: str, local: Path, survey: _Survey) -> _Form:
     shown = [line for line in lines if line.strip() and not _COMMENT.match(line)][:_LOOK_LINES]
     delimiter = delimiter_of(shown)
     width = _widths(shown[:1], delimiter)[0] if shown else 1
-    if width > MOST_COLUMNS:
-        raise ValueError(f"{path}, line 1: {width:,} cells; a table may have up to {MOST_COLUMNS:,} columns")
     first = next((i for i, line in enumerate(lines) if line.strip() and not _COMMENT.match(line)), 0)
     leading = sum(line.startswith("#") for line in lines[:first])
     # The engine cuts lines at a comment sign wherever it stands, so it is told of one only where none stands elsewhere.
