@@ -167,12 +167,15 @@ class Reach:
         self.files = {file.rpartition("src/muhat/")[2]: file for file in self.data.measured_files()}
 
     def tests(self, mutant: Mutant) -> list[str]:
-        """Tests that reach the mutant, those of its room first; none where another process or numba runs it."""
+        """Tests that reach the mutant; first stored answers, then its room. None where another process runs it."""
         file = self.files.get(mutant.module)
         contexts = self.data.contexts_by_lineno(file) if file else {}
         found = {context.rpartition("|")[0] for line in mutant.lines for context in contexts.get(line, [])}
-        own = tuple(own_tests(mutant.module))
-        return sorted((test for test in found if test.startswith("tests/")), key=lambda test: not test.startswith(own))
+        first = ["tests/test_pinned.py", *own_tests(mutant.module)]
+        return sorted(
+            (test for test in found if test.startswith("tests/")),
+            key=lambda test: next((i for i, place in enumerate(first) if test.startswith(place)), len(first)),
+        )
 
 
 def _run_here(copy: Path, tests: list[str]) -> int:

@@ -20,6 +20,7 @@ import muhat as mh
 from muhat.command_line import main
 from muhat.files import differences, summaries
 from muhat.files.compare import relative_size
+from muhat.files.encoding import encoded
 from muhat.files.histograms import histogram
 from muhat.files.pairs import pair_changes
 from muhat.files.reasons import reasons
@@ -253,6 +254,54 @@ def test_columns_that_are_mostly_missing(tmp_path, capsys):
     assert found["pairs"][-1]["pvalue"] == 1.0
 
 
+def test_pvalues_of_gaps_do_not_depend_on_other_columns(tmp_path, capsys):
+    """The adjusted ones do."""
+    rng = np.random.default_rng(0)
+    tables = [[[x if x < cut else None, y] for x, y in rng.normal(size=(60, 2))] for cut in (2.0, 0.8)]
+    both = [write(tmp_path / f"{name}.csv", rows, "xy") for name, rows in zip("ab", tables, strict=True)]
+    gaps = [
+        next(column["missing"] for column in found_in(capsys, *both, *options)["columns"] if column["name"] == "x")
+        for options in ([], ["--columns", "x"])
+    ]
+    assert gaps[0]["pvalue"] == gaps[1]["pvalue"] < gaps[1]["adjusted_pvalue"] < gaps[0]["adjusted_pvalue"]
+
+
+def test_a_changed_dependence_dates_and_empty_columns_are_told(tmp_path, capsys):
+    """The columns alone are alike; the day and the pair changed, and one file has no value of the last column."""
+    rng = np.random.default_rng(0)
+    paths = []
+    for name, sign in (("a", 1), ("b", -1)):
+        x = rng.normal(size=80)
+        days = np.datetime64("2026-01-01" if sign > 0 else "2027-01-01") + rng.integers(0, 99, size=80)
+        rows = zip(x, sign * x + 0.1 * rng.normal(size=80), days, x if sign > 0 else [None] * 80, strict=True)
+        paths.append(write(tmp_path / f"{name}.csv", rows, ("x", "y", "day", "gone")))
+    page = tmp_path / "p.html"
+    _, out, _ = run(capsys, "compare", *paths, "--html", str(page), "--resamples", "19")
+    text = page.read_text(encoding="utf-8")
+    assert "Pairs of columns whose dependence changed" in text
+    assert ">missing</th>" in text
+    for told in ("2026-01-0", "2027-0", "no values"):
+        assert told in out
+        assert told in text
+
+
+def test_coordinates_of_columns_with_few_values():
+    gap = np.nan
+    columns = [
+        ("category", [np.array(["a", "a"], dtype=object), np.array(["a"], dtype=object)]),
+        ("number", [np.array([3.0, gap]), np.array([3.0])]),
+        ("number", [np.array([3.0, 3.0]), np.array([3.0])]),
+        ("number", [np.array([gap, gap]), np.array([gap])]),
+        ("number", [np.array([1.0, gap]), np.array([2.0])]),
+    ]
+    found = encoded(columns)
+    assert found.sources.tolist() == [1, 4, 4], "only what differs has coordinates: a gap, and a number and its gap"
+    squares = np.sum((found.points[0][:1] - found.points[0][1:]) ** 2, axis=0)
+    np.testing.assert_allclose(squares, [2, 1, 2], rtol=1e-12)
+    raw = encoded(columns, raw=True).points
+    np.testing.assert_allclose([raw[0][0, 1], raw[0][1, 1], raw[1][0, 1]], [1, 1.5, 2], rtol=1e-12)
+
+
 def test_correlations_of_pairs_against_scipy():
     rng = np.random.default_rng(0)
     X, Y = (rng.normal(size=(n, 3)) @ rng.normal(size=(3, 3)) for n in (200, 150))
@@ -260,6 +309,19 @@ def test_correlations_of_pairs_against_scipy():
     for change in changes:
         expected = [stats.spearmanr(*Z[:, list(change.columns)].T).statistic for Z in (X, Y)]
         np.testing.assert_allclose(change.correlations, expected, rtol=0, atol=1e-12)
+
+
+def test_rows_of_gaps_change_no_pair():
+    rng = np.random.default_rng(0)
+    X, Y = (rng.normal(size=(n, 3)) @ rng.normal(size=(3, 3)) for n in (60, 50))
+    longer = [np.vstack([np.full((9, 3), np.nan), Z, np.full((30, 3), np.nan)]) for Z in (X, Y)]
+    found, expected = (
+        pair_changes([("number", tuple(Z[:, j] for Z in pair)) for j in range(3)]) for pair in (longer, (X, Y))
+    )
+    for with_gaps, without in zip(found, expected, strict=True):
+        assert with_gaps.columns == without.columns
+        numbers = [[change.pvalue, *change.correlations] for change in (with_gaps, without)]
+        np.testing.assert_allclose(*numbers, rtol=1e-9)
 
 
 def test_pairs_keep_their_level_and_ignore_marginal_changes():
@@ -423,6 +485,7 @@ def test_a_column_of_two_kinds(tmp_path, capsys):
     ]
     assert f"it holds numbers in {paths[0]} and text such as 'a' in {paths[1]}" in found_in(capsys, *paths)["notes"][0]
     assert "write the same kind of value in both files" in run(capsys, "compare", *paths, "--columns", "y")[2]
+    assert found_in(capsys, *paths, "--exclude", "y")["notes"] == []
 
 
 def test_files_of_one_name_are_told_apart(files, tmp_path, capsys):
@@ -524,6 +587,7 @@ def test_the_page_is_whole_alone_and_the_same_again(page, files, capsys):
     text = page.read_text(encoding="utf-8")
     assert [path.name for path in page.parent.iterdir()] == ["report.html"]
     assert not re.search(r'(?:src|href|xlink:href)="(?!#)', text)
+    assert ">missing</th>" not in text, "where nothing is missing, there is no column for it"
     before = page.read_bytes()
     main(["compare", *files[:2], "--html", str(page), "--resamples", "99"])
     assert page.read_bytes() == before

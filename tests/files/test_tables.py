@@ -94,6 +94,44 @@ def test_a_sign_of_comments_within_lines_is_text(tmp_path):
     assert contents(tmp_path / "t.csv")["colour"].tolist() == ["#ff0000", "#00ff00", "red #2", "blue", "#0000ff"]
 
 
+def test_the_size_of_chunks_does_not_matter(tmp_path, monkeypatch):
+    """Characters of several bytes may be cut by their ends."""
+    path = write(tmp_path / "t.csv", [[f"{i}", "é€😀"[i % 3]] for i in range(30)], ("numéro", "ß"))
+    whole = contents(path)
+    for size in range(1, 9):
+        monkeypatch.setattr("muhat.files.text_format._CHUNK", size)
+        found = contents(path)
+        assert list(found) == ["numéro", "ß"]
+        assert all((found[name] == whole[name]).all() for name in found)
+
+
+def test_a_line_far_down_is_refused_as_one_at_the_top(tmp_path, monkeypatch):
+    monkeypatch.setattr("muhat.files.text_format._LOOK_CELLS", 4)
+    (tmp_path / "t.csv").write_text("x,y\n" + 50 * "1,2\n" + "1,2,3\n")
+    with pytest.raises(ValueError, match=r"t.csv, line 52: 3 cells, and 2 in the first row"):
+        contents(tmp_path / "t.csv")
+
+
+def test_a_line_that_is_much_longer_than_the_first_ones(tmp_path):
+    (tmp_path / "t.csv").write_text("x,y\n" + 50 * "1,2\n" + f"1,{'2' * 2**22}\n")
+    with pytest.raises(
+        ValueError, match=r"t.csv, line 52: more than 2,097,152 characters; is this CSV, and is every quot"
+    ):
+        contents(tmp_path / "t.csv")
+
+
+def test_dates_of_parquet_are_those_of_csv(tmp_path):
+    polars = pytest.importorskip("polars")
+    days = np.array(["2026-01-02", "1969-12-31"], dtype="datetime64[D]")
+    polars.DataFrame({"day": days, "list": [[1], [2]]}).write_parquet(tmp_path / "t.parquet")
+    write(tmp_path / "t.csv", [[day] for day in days], ["day"])
+    found, expected = (contents(tmp_path / f"t.{suffix}") for suffix in ("parquet", "csv"))
+    assert found["day"].tolist() == expected["day"].tolist() == days.astype("datetime64[s]").astype(int).tolist()
+    polars.DataFrame({"day": days[:0]}).write_parquet(tmp_path / "t.parquet")
+    with pytest.raises(ValueError, match="has no rows"):
+        contents(tmp_path / "t.parquet")
+
+
 def test_lines_are_counted_where_rows_have_one_each(tmp_path):
     (tmp_path / "t.csv").write_text('x,y\n1,"a\nb"\n2,c\n')
     with opened(tmp_path / "t.csv") as table:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from muhat import command_line
-from muhat.files.lines import NumberedLines
+from muhat.files.lines import NumberedLines, batch_size, batches
 
 OPTIONS = ["--run-length", "300"]
 
@@ -131,6 +131,9 @@ def test_wrong_references(files, capsys):
         assert watch(str(path), files["quiet"]) == 2
         assert message in capsys.readouterr().err
     assert watch(str(files["folder"] / "none.csv"), files["quiet"]) == 2
+    path.write_text("a,b\n1,\n2,\n")
+    assert watch(str(path), files["quiet"], "--columns", "b") == 2
+    assert "0 sample(s)" in capsys.readouterr().err
 
 
 NOT_LINES = {
@@ -151,6 +154,18 @@ def test_what_cannot_be_read_as_lines(name, tmp_path):
     path.write_bytes(content)
     with path.open(encoding="utf-8-sig", newline="") as file, pytest.raises(ValueError, match=message):
         list(NumberedLines(file, path.name).rows("abc"))
+
+
+def test_batches_hold_all_rows_in_order(files):
+    with Path(files["quiet"]).open() as file:
+        rows = list(NumberedLines(file, "quiet").rows("abc"))
+        assert batch_size(file) > 1
+    for size in (1, 7, 20, 60, 99):
+        found = list(batches(iter(rows), size))
+        assert [row for batch in found for row in batch] == rows
+        assert {len(batch) for batch in found[:-1]} <= {size}
+        assert 0 < len(found[-1]) <= size
+    assert batch_size(io.StringIO()) == 1, "the next row may be long in coming"
 
 
 def test_the_reader_asks_for_no_more_than_a_line():

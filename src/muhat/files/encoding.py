@@ -81,7 +81,6 @@ def standardised(values: Array) -> Array:
     """
     values = values / np.abs(values).max()  # squares of huge values would overflow, those of tiny ones vanish
     values = values - values.mean()
-    values = values / np.abs(values).max()
     return values / values.std()
 
 

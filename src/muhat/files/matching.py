@@ -58,8 +58,7 @@ def matched(tables: Sequence[Table], reading: Reading) -> Matched:
 
 def _column(table: Table, name: str) -> Column:
     column = table.column(name)
-    if column is None:
-        raise KeyError(name)
+    assert column is not None, f"{name} was looked for before"
     return column
 
 

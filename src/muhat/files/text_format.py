@@ -204,10 +204,10 @@ def _complaint(path: str, said: str) -> str:
             f"{where}: {widths[2]} cells, and {widths[1]} in the first row; give every row the same number of cells, "
             "in quotation marks where one holds the separator"
         )
+    if longest := re.search(r"Maximum line size of (\d+)", said):
+        return f"{where}: more than {int(longest[1]):,} characters; is this CSV, and is every quotation mark closed?"
     if "quote" in said.lower():
         return f"{where}: is a quotation mark not closed? Close it, or write two for one that is part of the text"
-    if "maximum line size" in said.lower():
-        return f"{where}: more than {LONGEST_LINE:,} characters; is this a table in CSV?"
     reason = " ".join(said.split("Possible")[0].split())[:200]
     return f"{where}: this is not CSV as we know it ({reason}); write the table again"
 

@@ -126,8 +126,7 @@ def _watch_rows(
 
 def _alarm(monitor: DriftMonitor, line: int, name: str, how: Watching) -> None:
     found = monitor.result_
-    if found is None:
-        return
+    assert found is not None, "an alarm has a result"
     columns = ", ".join(f"{column} ({number:.1f})" for column, number in found.columns[:5])
     rows = "this row is" if found.window == 1 else f"the last {found.window:,} rows, since row {found.since:,}, are"
     text = (

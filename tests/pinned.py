@@ -1,0 +1,217 @@
+"""The answers of this version: calls whose numbers come from a search, a draw or a long formula.
+
+``python tests/pinned.py`` computes them and writes ``tests/data/pinned.json``, which ``test_pinned.py`` compares. Laws
+say what an answer must be like; this file says that it is the same as before, so that a change of numbers is meant and
+stands in the change log.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import tempfile
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+import muhat as mh
+from muhat.command_line import main
+
+STORED = Path(__file__).parent / "data" / "pinned.json"
+
+
+def rows(n, d=3, seed=0, shift=0.0):
+    return np.random.default_rng(seed).normal(size=(n, d)) * np.arange(1, d + 1) + shift
+
+
+X, Y, AT = rows(24), rows(18, seed=1, shift=0.7), rows(3, seed=2)
+KERNELS = [mh.Gaussian(), mh.Linear(), mh.Polynomial(2), mh.Polynomial(3), mh.Laplace(), mh.Matern(2.5)]
+BAGS = [rows(n, 2, seed=n, shift=n % 3) for n in range(2, 26)]
+TARGETS = np.array([len(bag) + bag.mean() for bag in BAGS])
+
+
+# ---------------------------------------------------------------- calls
+
+
+def of_means():
+    """Weights, scores and values of every estimator of a mean."""
+    estimators = [
+        *(mean(kernel) for kernel in KERNELS for mean in (mh.ShrunkKernelMean, mh.SpectralKernelMean)),
+        *(mh.AdaptiveKernelMean(kernel) for kernel in KERNELS),
+        *(mh.SpectralKernelMean(filter=f()) for f in (mh.Landweber, mh.TruncatedSVD, mh.NuMethod, mh.IteratedTikhonov)),
+        mh.SpectralKernelMean(lam="theorem4"),
+        mh.RobustKernelMean(),
+        mh.RobustKernelMean(loss="hampel", shrinkage="loo"),
+        mh.MedianOfMeans(random_state=0, shrinkage="loo"),
+        mh.ConstrainedKernelMean(),
+        mh.ConstrainedKernelMean(shrinkage=0.5, nonnegative=False),
+    ]
+    for estimator in estimators:
+        fitted = estimator.fit(X)
+        yield repr(estimator), [fitted.weights_, fitted.mean_(AT), fitted.mean_.norm(), fitted.loo_score_]
+    blended = mh.BlendedSample(n_resamples=5, random_state=0).fit(X)
+    yield "BlendedSample", [blended.share_, blended.quantile(0.3)]
+    yield "james_stein", mh.james_stein(AT, 0.5)
+    P = mh.paper_mixture(3, random_state=0)
+    yield "paper_mixture", [P.sample(4, random_state=0), P.log_density(AT)]
+    yield "oracle_shrinkage", list(mh.oracle_shrinkage(mh.Gaussian(2.0), P, 20))
+
+
+def of_inference():
+    """Tests, intervals and bands."""
+    strata = np.arange(len(X) + len(Y)) % 2
+    options = {
+        "": {},
+        "unbiased": {"unbiased": True, "kernel": mh.Gaussian()},
+        "list": {"kernel": [mh.Gaussian(), mh.Laplace()]},
+        "spectral": {"statistic": "spectral", "kernel": mh.Gaussian()},
+        "shrunk": {"mean": mh.ShrunkKernelMean(), "kernel": mh.Gaussian()},
+        "strata": {"strata": strata},
+        "scale": {"scale": "columns", "kernel": mh.Matern()},
+    }
+    for name, chosen in options.items():
+        found = mh.mmd_test(X, Y, n_resamples=39, random_state=0, **chosen)
+        yield f"mmd_test {name}", [found.statistic, found.pvalue, found.null_distribution, found.witness(AT)]
+        yield f"mmd_test {name}: its words", str(found)
+    for name, chosen in {"": {}, "unbiased": {"unbiased": True, "kernel_x": mh.Gaussian()}}.items():
+        found = mh.hsic_test(X[:, :2], X[:, 2:] ** 2 + X[:, :1], n_resamples=39, random_state=0, **chosen)
+        yield f"hsic_test {name}", [found.statistic, found.pvalue, found.null_distribution, str(found)]
+    for method in ("jackknife", "bootstrap"):
+        found = mh.mmd_interval(X, Y, method=method, n_resamples=39, random_state=0)
+        yield f"mmd_interval {method}", [found.low, found.high, found.estimate, found.standard_error]
+        bands = mh.mean_bands(mh.ShrunkKernelMean().fit(X), AT, method=method, n_resamples=39, random_state=0)
+        yield f"mean_bands {method}", [bands.low, bands.high]
+    found = mh.mmd_difference_interval(X, Y, rows(20, seed=3))
+    yield "mmd_difference_interval", [found.low, found.high, found.estimate]
+    for method in ("bernstein", "bootstrap"):
+        ball = mh.confidence_ball(mh.KernelMean().fit(X), method=method, n_resamples=39, random_state=0)
+        yield f"confidence_ball {method}", ball.radius
+    yield "mean_error", mh.mean_error(mh.SpectralKernelMean().fit(X))
+
+
+def of_bags():
+    """Groups: kernels between them, priors, predictions and p-values."""
+    for name, chosen in {
+        "": {},
+        "pool": {"pool": True, "level2": mh.Gaussian()},
+        "whiten": {"whiten": True},
+        "mean": {"mean": mh.ShrunkKernelMean()},
+        "features": {"features": mh.Nystroem(n_components=8, random_state=0)},
+    }.items():
+        kernel = mh.DistributionKernel(**chosen)
+        yield f"DistributionKernel {name}", [kernel.fit_transform(BAGS), kernel.transform(BAGS[:3])]
+    prior = mh.BagPrior(random_state=0).fit(BAGS)
+    means = [mean(AT[:, :2]) for mean in prior.means(BAGS[:3])]
+    yield "BagPrior", [prior.transform(BAGS), prior.log_odds(BAGS), prior.log_odds(BAGS[:4], BAGS[4:8]), *means]
+    for weighted in (True, False):
+        ridge = mh.DistributionRidge(random_state=0, weight_by_size=weighted).fit(BAGS, TARGETS)
+        yield f"DistributionRidge {weighted}", list(ridge.predict(BAGS[:5], return_std=True))
+    detector = mh.GroupAnomalyDetector(random_state=0).fit(BAGS)
+    yield "GroupAnomalyDetector", [detector.score_samples(BAGS), detector.p_values([3 * bag for bag in BAGS])]
+    yield "SupportMeasureClassifier", mh.SupportMeasureClassifier().fit(BAGS, TARGETS > 14).decision_function(BAGS)
+    yield "SupportMeasureRegressor", mh.SupportMeasureRegressor(C=10).fit(BAGS, TARGETS).predict(BAGS)
+    yield "OneClass", mh.OneClassSupportMeasureMachine(nu=0.3).fit(BAGS).decision_function(BAGS)
+    yield "pooled_means", [mean(AT[:, :2]) for mean in mh.pooled_means(BAGS[:4])]
+
+
+def of_operators_and_features():
+    """Kernel PCA, covariance operators, matched mixtures, features and sketches."""
+    for name, chosen in {"": {}, "fixed-point": {"pre_image": "fixed-point", "mean": mh.ShrunkKernelMean()}}.items():
+        pca = mh.KernelPCA(2, **chosen).fit(X)
+        scores = pca.transform(AT)
+        yield (
+            f"KernelPCA {name}",
+            [pca.eigenvalues_, np.abs(scores), pca.reconstruction_error(AT), pca.inverse_transform(scores)],
+        )
+    covariance = mh.KernelCovariance(mean=mh.ShrunkKernelMean()).fit(X, Y=X**2)
+    yield "KernelCovariance", [covariance.weights_, covariance.operator_.norm()]
+    for kind in ("spherical", "diag"):
+        matched = mh.MatchedGaussianMixture(2, n_init=2, random_state=0, covariance_type=kind).fit(X)
+        yield f"MatchedGaussianMixture {kind}", [matched.objective_, matched.score(X)]
+    for landmarks in ("uniform", "k-means++", "pivoted"):
+        features = mh.Nystroem(n_components=6, landmarks=landmarks, random_state=0)
+        mean = mh.SpectralKernelMean(features=features).fit(X)
+        yield f"Nystroem {landmarks}", [mean.mean_(AT), mean.approximation_error_]
+    for orthogonal in (True, False):
+        fourier = mh.Fourier(mh.Matern(), n_components=16, orthogonal=orthogonal, random_state=0).fit(X)
+        yield f"Fourier {orthogonal}", fourier.transform(AT)
+    sketch = mh.MeanSketch(mh.Nystroem(n_components=5, random_state=0).fit(X), True, reservoir_size=4)
+    yield "MeanSketch", sketch.update(X).update(Y).mean_element()(AT)
+
+
+def of_monitors():
+    """Thresholds, and the alarm of a stream that changes."""
+    stream = np.concatenate([rows(40, seed=5), rows(40, seed=6, shift=3.0)])
+    for block in (1, 3):
+        monitor = mh.DriftMonitor(300, n_simulations=100, block_length=block, random_state=0).fit(rows(60, seed=4))
+        monitor.update(stream)
+        found = monitor.result_
+        yield (
+            f"DriftMonitor {block}",
+            [found.row, found.since, found.window, found.score, found.threshold, dict(found.columns)],
+        )
+        yield f"DriftMonitor {block}: witness", monitor.witness_(AT)
+
+
+def of_files():
+    """What the commands say of two tables of numbers, texts, dates and gaps."""
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [str(Path(folder) / f"{name}.csv") for name in "ab"]
+        for path, shift in zip(paths, (0, 1), strict=True):
+            rng = np.random.default_rng(shift)
+            lines = ["number,day,colour,gaps,both"]
+            for i in range(60):
+                x, y, z = rng.normal(size=3)
+                colour = ["red", "green", "blue", ""][int(rng.integers(4 - shift))]
+                gap = "" if rng.random() < 0.1 + 0.3 * shift else f"{y + 0.5 * shift:.4f}"
+                day = np.datetime64("2026-01-01") + 7 * i + 50 * shift
+                lines.append(f"{x:.4f},{day},{colour},{gap},{(x if shift else y) + 0.2 * z:.4f}")
+            Path(path).write_text("\n".join(lines) + "\n")
+        commands = [
+            ["compare", *paths, "--resamples", "99", "--json"],
+            ["compare", *paths, "--resamples", "99"],
+            ["compare", *paths, "--resamples", "19", "--raw", "--kernel", "laplace", "--json"],
+            ["describe", paths[0], "--json"],
+            ["describe", paths[1], "--rows", "30"],
+            ["watch", *paths, "--run-length", "200", "--columns", "number", "both", "--json"],
+        ]
+        for command in commands:
+            out = io.StringIO()
+            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
+                code = main(command)
+            said = out.getvalue().replace(folder, "FOLDER")
+            lines = [json.loads(line) for line in said.splitlines()] if command[0] == "watch" else None
+            found = lines if lines is not None else json.loads(said) if "--json" in command else said.splitlines()
+            yield " ".join(command).replace(folder, "FOLDER"), [code, found]
+
+
+CALLS = {name[3:]: call for name, call in globals().items() if name.startswith("of_")}
+
+
+# ---------------------------------------------------------------- storing and comparing
+
+
+def plain(value):
+    """JSON of a few numbers: of a long array, its size, its sum and a sum with uneven weights."""
+    if isinstance(value, dict):
+        return {str(key): plain(part) for key, part in value.items()}
+    if isinstance(value, np.ndarray) and value.size > 6:
+        flat = value.astype(float).ravel()
+        return [len(flat), float(flat.sum()), float(flat @ np.cos(np.arange(len(flat))))]
+    if isinstance(value, list | tuple | np.ndarray):
+        return [plain(part) for part in value]
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def answers(name):
+    """The answers of one group of calls, as JSON has them."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return json.loads(json.dumps({call: plain(found) for call, found in CALLS[name]()}))
+
+
+if __name__ == "__main__":
+    stored = {name: answers(name) for name in CALLS}
+    STORED.write_text(json.dumps(stored, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -1,0 +1,32 @@
+"""Answers do not change without a word: those of ``pinned.py`` are those that were stored."""
+
+import json
+import math
+
+import pytest
+from pinned import CALLS, STORED, answers
+from sklearn.utils.fixes import parse_version, sp_version
+
+EXPECTED = json.loads(STORED.read_text(encoding="utf-8"))
+SAME = 1e-5
+"""Searches end this close to each other on other machines; no p-value and no choice differs."""
+
+
+def differences(found, expected, where):
+    """Places where two answers differ."""
+    if isinstance(expected, dict) and isinstance(found, dict) and expected.keys() == found.keys():
+        return [line for key in expected for line in differences(found[key], expected[key], f"{where} / {key}")]
+    if isinstance(expected, list) and isinstance(found, list) and len(expected) == len(found):
+        return [line for i in range(len(found)) for line in differences(found[i], expected[i], f"{where} [{i}]")]
+    if isinstance(expected, float) and isinstance(found, float):
+        same = math.isclose(found, expected, rel_tol=SAME, abs_tol=1e-9)
+    else:
+        same = found == expected
+    return [] if same else [f"{where}: {found!r} is not {expected!r}"]
+
+
+@pytest.mark.skipif(sp_version < parse_version("1.16"), reason="older searches end elsewhere")
+@pytest.mark.parametrize("name", CALLS)
+def test_answers_are_those_of_this_version(name):
+    """Meant changes: ``python tests/pinned.py``, and a line in the change log."""
+    assert not differences(answers(name), EXPECTED[name], name)
