@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 
 import muhat as mh
 from muhat.bags.data import Bags
-from muhat.bags.prior import OutsidePart
+from muhat.bags.prior import OutsidePart, OutsideSums
 
 NEW = random_bags((2, 40, 1, 7), seed=1)
 
@@ -140,7 +140,7 @@ def test_what_landmarks_miss_against_loops():
                 z, w = features.transform(np.stack([x, y]))
                 (own if i == j else shared).append(float(kernel(x[None], y[None])[0, 0] - z @ w))
     data = Bags(np.concatenate(bags), np.cumsum([0, *map(len, bags)]))
-    missed, noise = OutsidePart.of(features, data)
+    missed, noise = OutsidePart.of(OutsideSums.of(features, data))
     assert np.mean(shared) > 0
     assert_allclose(missed, np.mean(shared), rtol=1e-10)
     assert_allclose(noise, np.mean(own) - np.mean(shared), rtol=1e-10)

@@ -22,7 +22,15 @@ from workers import (
 
 import muhat as mh
 from muhat.distributed import cluster as over_workers
-from muhat.distributed.cluster import bag_gram, map_cells, mmd_distance, sketch_collection, two_sample_test
+from muhat.distributed.cluster import (
+    bag_gram,
+    bag_prior,
+    bag_vectors,
+    map_cells,
+    mmd_distance,
+    sketch_collection,
+    two_sample_test,
+)
 from muhat.distributed.tasks import sketch_block
 
 SETTINGS = {"plain": {}, "full": {"second_moment": True, "reservoir_size": 40}}
@@ -166,6 +174,28 @@ def test_any_form_of_bags(client, monkeypatch, count):
     assert_allclose(bag_gram(cube, kernel), mh.DistributionKernel(kernel).fit_transform(cube), rtol=0, atol=1e-10)
 
 
+@pytest.mark.parametrize(
+    "features", [mh.Nystroem(mh.Laplace(1.2), 20, random_state=0), mh.Fourier(mh.Gaussian(1.0), 30, random_state=0)]
+)
+def test_prior_over_bags(client, monkeypatch, features):
+    """Workers add up what one machine knows: the same prior, vectors and pooled means."""
+    import dask
+
+    monkeypatch.setattr(over_workers, "GROUP_ROWS", 30)
+    features.fit(np.concatenate(BAGS))
+    expected = mh.BagPrior(features.kernel, features).fit(BAGS)
+    for given in (BAGS, [dask.delayed(np.array)(bag) for bag in BAGS]):
+        prior = bag_prior(given, features, client=client)
+        assert prior.blend_ == expected.blend_
+        assert_allclose(prior.ratios_, expected.ratios_, rtol=0, atol=1e-8 * expected.ratios_[0])
+        assert_allclose(prior.log_odds(BAGS), expected.log_odds(BAGS), rtol=1e-6, atol=1e-6)
+        assert_allclose(bag_vectors(prior, given, client=client), prior.transform(BAGS), rtol=0, atol=1e-10)
+        if isinstance(features, mh.Nystroem):
+            pairs = zip(prior.means(BAGS), expected.means(BAGS), strict=True)
+            assert max(f.distance(g) for f, g in pairs) < 1e-6
+            assert_allclose(prior._outside, expected._outside, rtol=1e-8)
+
+
 def test_cells(client):
     results = dict(map_cells(shrinkage_of_cell, iter(CELLS), client))
     assert sorted(results) == list(range(len(CELLS)))
@@ -184,7 +214,15 @@ def test_numbers_do_not_depend_on_the_workers(client, monkeypatch):
         mmd = mmd_distance(chunked(X), chunked(Y), mh.Gaussian(1.0), client=chosen)
         cells = dict(map_cells(shrinkage_of_cell, CELLS, chosen))
         gram = bag_gram(BAGS, mean=mh.ShrunkKernelMean(), client=chosen)
-        return [sketch._sums.total, sketch._sums.moment, mmd.squared, gram, [cells[i] for i in range(len(CELLS))]]
+        vectors = bag_vectors(bag_prior(BAGS, FEATURES["nystroem"], client=chosen), BAGS, client=chosen)
+        return [
+            sketch._sums.total,
+            sketch._sums.moment,
+            mmd.squared,
+            gram,
+            vectors,
+            [cells[i] for i in range(len(CELLS))],
+        ]
 
     expected = all_of(client)
     for count in (1, 3):

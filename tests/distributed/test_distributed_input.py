@@ -9,7 +9,15 @@ from workers import BAGS, CELLS, FEATURES, X, Y, chunked, delayed_blocks, requir
 
 import muhat as mh
 from muhat.distributed import cluster as over_workers
-from muhat.distributed.cluster import bag_gram, map_cells, mmd_distance, sketch_collection, two_sample_test
+from muhat.distributed.cluster import (
+    bag_gram,
+    bag_prior,
+    bag_vectors,
+    map_cells,
+    mmd_distance,
+    sketch_collection,
+    two_sample_test,
+)
 
 
 @pytest.fixture(scope="module")
@@ -130,6 +138,14 @@ REFUSED = {
     r"overflows on these rows": lambda: bag_gram([1e200 * X, X], mh.Linear()),
     r"mean='plain' must be None": lambda: bag_gram(BAGS, mean="plain"),
     r"level2=3 must be": lambda: bag_gram(BAGS, level2=3),
+    r"This Nystroem instance is not fitted yet": lambda: bag_prior(BAGS, mh.Nystroem()),
+    r"features=3 must be": lambda: bag_prior(BAGS, 3),
+    r"ridge=0 must be": lambda: bag_prior(BAGS, SKETCH, ridge=0),
+    r"bags holds one bag, and a prior needs": lambda: bag_prior([X], SKETCH),
+    r"all bags have one row": lambda: bag_prior([X[:1], X[1:2]], SKETCH),
+    r"bags have 2 columns and the features were fitted to 3": lambda: bag_prior([X[:, :2], Y[:, :2]], SKETCH),
+    r"bags\[1\]: .* NaN": lambda: bag_prior([*delayed_blocks(ONE, 1), with_nan()], SKETCH),
+    r"BagPrior instance is not fitted": lambda: bag_vectors(mh.BagPrior(), BAGS),
     r"retries=-1 must be a whole number": lambda: map_cells(shrinkage_of_cell, CELLS, retries=-1),
 }
 

@@ -35,6 +35,39 @@ LOG_ODDS_RIDGE = 10.0
 """Ridge of log-odds over that of means: they weigh all directions alike, so that noise in B does more harm."""
 
 
+class OutsideSums(NamedTuple):
+    """Sums over rows that are not landmarks of what the span of the landmarks misses; those of parts add up."""
+
+    pairs: float = 0.0  # inner products of different rows of a bag
+    squares: float = 0.0
+    n_pairs: int = 0
+    n_rows: int = 0
+
+    @classmethod
+    def of(cls, features: Nystroem, bags: Bags) -> OutsideSums:
+        """Over some rows of each bag."""
+        sums, landmarks = cls(), _as_bytes(features.landmarks_)
+        for rows in bags.parts(bags.rows):
+            chosen = rows[:: -(-len(rows) // MAX_ROWS_FOR_OUTSIDE_PART)]
+            free = chosen[[row not in landmarks for row in _as_bytes(chosen)]]
+            if not len(free):
+                continue
+            Z, n = features.transform(free), len(free)
+            total = float(features.kernel_.evaluate(free, free).sum() - np.square(Z.sum(axis=0)).sum())
+            squares = float(features.kernel_.diagonal(free).sum() - np.square(Z).sum())
+            sums = sums.plus(cls(total - squares, squares, n * (n - 1), n))
+        return sums
+
+    def plus(self, other: OutsideSums) -> OutsideSums:
+        """The sums of both."""
+        return OutsideSums(
+            self.pairs + other.pairs,
+            self.squares + other.squares,
+            self.n_pairs + other.n_pairs,
+            self.n_rows + other.n_rows,
+        )
+
+
 class OutsidePart(NamedTuple):
     """The squared part of a mean outside of the span of the landmarks, and the noise of a row there."""
 
@@ -42,23 +75,12 @@ class OutsidePart(NamedTuple):
     noise: float
 
     @classmethod
-    def of(cls, features: Nystroem, bags: Bags) -> OutsidePart:
+    def of(cls, sums: OutsideSums) -> OutsidePart:
         """From pairs of rows of a bag, which share nothing but the mean; landmarks have no part outside."""
-        kernel, total, trace, pairs, others = features.kernel_, 0.0, 0.0, 0, 0
-        landmarks = _as_bytes(features.landmarks_)
-        for rows in bags.parts(bags.rows):
-            chosen = rows[:: -(-len(rows) // MAX_ROWS_FOR_OUTSIDE_PART)]
-            free = chosen[[row not in landmarks for row in _as_bytes(chosen)]]
-            if not len(free):
-                continue
-            Z = features.transform(free)
-            total += float(kernel.evaluate(free, free).sum() - np.square(Z.sum(axis=0)).sum())
-            trace += float(kernel.diagonal(free).sum() - np.square(Z).sum())
-            pairs, others = pairs + len(free) * (len(free) - 1), others + len(free)
-        if not pairs:
+        if not sums.n_pairs:
             return cls(0.0, 0.0)
-        missed = max((total - trace) / pairs, 0.0)
-        return cls(missed, max(trace / others - missed, 0.0))
+        missed = max(sums.pairs / sums.n_pairs, 0.0)
+        return cls(missed, max(sums.squares / sums.n_rows - missed, 0.0))
 
     def better_plain(self, features: Nystroem, bags: Bags, noise_sizes: Array, gains: Array) -> NDArray[np.bool_]:
         r"""Bags whose average errs less than an estimate in the span, as far as can be told.
@@ -180,22 +202,30 @@ class BagPrior(ValueParametersMixin, TakesBagsMixin, ClassNamePrefixFeaturesOutM
         -------
         self
         """
-        ridge, blend = self._checked_parameters()
+        self._checked_parameters()
         data = check_bags(bags, self, reset=True)
         if len(data) < 2:
             raise ValueError("bags holds one bag, and a prior needs two or more; use KernelMean for one sample")
         noise_sizes = check_population(population, data.sizes)
         kernel = self.kernel.resolve(data.rows)
         features = fit_features(self.features, kernel, data.rows, 0 if self.random_state is None else self.random_state)
-        moments = check_noise(plain_moments(features, data))
-        self.kernel_, self._features = kernel, features
+        outside = OutsideSums.of(features, data) if isinstance(features, Nystroem) else None
+        return self._fit_moments(features, plain_moments(features, data), noise_sizes, outside)
+
+    def _fit_moments(
+        self, features: BaseFeatures, moments: BagMoments, noise_sizes: Array, outside: OutsideSums | None
+    ) -> Self:
+        """Fit from what is known of bags in fitted features."""
+        ridge, blend = self._checked_parameters()
+        check_noise(moments)
+        self.kernel_, self._features = features.kernel_, features
         self.approximation_error_ = features.approximation_error_
         self._pool = fit_pool(moments, noise_sizes, ridge)
         self._pool_for_odds = fit_pool(moments, noise_sizes, LOG_ODDS_RIDGE * ridge)
         self.blend_ = choose_blend(moments, noise_sizes, ridge, blend)
         self.ratios_ = self._pool.ratios
         self._n_features_out = max(int((self.ratios_ > _NO_DIFFERENCE * self.ratios_[0]).sum()), 1)
-        self._outside = OutsidePart.of(features, data) if isinstance(features, Nystroem) else None
+        self._outside = None if outside is None else OutsidePart.of(outside)
         return self
 
     def _checked_parameters(self) -> tuple[float, float | Literal["cv"]]:
@@ -257,7 +287,11 @@ class BagPrior(ValueParametersMixin, TakesBagsMixin, ClassNamePrefixFeaturesOutM
             The direction in which bags differ most comes first; directions in which they do not differ are left out.
         """
         data = self._check_new(bags)
-        return (self._coordinates(data, self._pool) * self._pool.factors(data.sizes))[:, : self._n_features_out]
+        return self._vectors(plain_moments(self._features, data, within=False).means, data.sizes)
+
+    def _vectors(self, means: Array, sizes: NDArray[np.intp]) -> Array:
+        """Vectors of bags from their means in features."""
+        return (self._pool.coordinates(means) * self._pool.factors(sizes))[:, : self._n_features_out]
 
     @one_blas_thread()
     def log_odds(self, bags: Any, others: Any = None) -> Array:

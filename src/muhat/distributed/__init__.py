@@ -1,10 +1,21 @@
 """The same over Dask."""
 
-from muhat.distributed.cluster import MMD, bag_gram, map_cells, mmd_distance, sketch_collection, two_sample_test
+from muhat.distributed.cluster import (
+    MMD,
+    bag_gram,
+    bag_prior,
+    bag_vectors,
+    map_cells,
+    mmd_distance,
+    sketch_collection,
+    two_sample_test,
+)
 
 __all__ = [
     "MMD",
     "bag_gram",
+    "bag_prior",
+    "bag_vectors",
     "map_cells",
     "mmd_distance",
     "sketch_collection",

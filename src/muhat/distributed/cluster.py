@@ -8,18 +8,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator, Iterable, Sequence
+from functools import reduce
 from itertools import combinations_with_replacement, pairwise
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
-from muhat.bags.data import check_bags
+from muhat.bags.data import Bags, check_bags
 from muhat.bags.kernel import DistributionKernel, Level2, check_level2, evaluate_level2, resolve_level2
+from muhat.bags.prior import POOLING_RIDGE, BagPrior, OutsideSums
+from muhat.bags.whitening import BagMoments
 from muhat.distributed.collections import check_client, is_remote, load_module, one_copy, row_blocks
 from muhat.distributed.tasks import (
+    PartOfBags,
     bin_means,
     count_rows,
     fill_tile,
+    group_moments,
     group_size,
     merge_sketches,
     pool_bags,
@@ -36,6 +42,7 @@ from muhat.inference.squared_mmd import unbiased_squared_mmd
 from muhat.inference.two_sample import MMDResult
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.radial import Gaussian
+from muhat.linalg.resources import one_blas_thread
 from muhat.means.base import BaseKernelMean
 from muhat.means.recipes import check_recipe
 from muhat.types import Array, RandomState
@@ -243,19 +250,93 @@ def bag_gram(
     check_recipe("mean", mean)
     check_level2(level2)
     client = check_client(client)
-    if isinstance(bags, Sequence) and any(is_remote(bag) for bag in bags):
+    if _are_remote(bags):
         _check_resolved(kernel)
-        matrices, offsets, count = list(bags), np.arange(len(bags) + 1), GROUPS  # of sizes unknown
     else:
         data = check_bags(bags, DistributionKernel(), reset=True)
-        kernel, matrices, offsets = kernel.resolve(data.rows), data.parts(data.rows), data.offsets
-        count = min(GROUPS, 1 + len(data.rows) // GROUP_ROWS)
-    cuts = np.unique(np.searchsorted(offsets, np.linspace(0, offsets[-1], count + 1))).tolist()
-    groups = [
-        load_module("dask").delayed(pool_bags)("bags", matrices[start:stop], start) for start, stop in pairwise(cuts)
-    ]
+        kernel, bags = kernel.resolve(data.rows), data
+    groups = _groups_of_bags(bags)
     inner = _inner_products(client, kernel, mean, groups)[0]
     return evaluate_level2(resolve_level2(level2, inner), inner, np.diag(inner), np.diag(inner))
+
+
+def bag_prior(
+    bags: Any,
+    features: BaseFeatures,
+    ridge: float = POOLING_RIDGE,
+    blend: float | Literal["cv"] = "cv",
+    client: Any = None,
+) -> BagPrior:
+    """A :class:`BagPrior` fitted to bags that lie with the workers; no row travels.
+
+    Each worker sends the means of its bags in the features, m numbers a bag, and one covariance within bags. The prior
+    is that of ``BagPrior(features.kernel_, features).fit(bags)`` up to rounding, for features that are fitted already.
+
+    Parameters
+    ----------
+    bags : sequence of arrays of shape (n_i, d), delayed objects, futures or Dask arrays
+        See :func:`bag_gram`; two or more.
+    features : fitted Nystroem or Fourier
+        Fitted to a sample of rows of many bags.
+    ridge, blend
+        See :class:`BagPrior`.
+    client : distributed.Client, default the current one
+
+    Returns
+    -------
+    BagPrior
+        Fitted: its ``means``, ``transform`` and ``log_odds`` take bags that are here, and :func:`bag_vectors` others.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from distributed import Client
+    >>> import muhat as mh
+    >>> rng = np.random.default_rng(0)
+    >>> bags = [rng.normal(rng.normal(size=2), size=(n, 2)) for n in rng.integers(3, 100, size=60)]
+    >>> features = mh.Nystroem(n_components=50, random_state=0).fit(np.vstack(bags))
+    >>> with Client(processes=False, dashboard_address="127.0.0.1:0", worker_dashboard_address="127.0.0.1:0"):
+    ...     prior = mh.distributed.bag_prior(bags, features)
+    ...     vectors = mh.distributed.bag_vectors(prior, bags)
+    >>> vectors.shape == prior.transform(bags).shape
+    True
+    """
+    prior = BagPrior(getattr(features, "kernel_", Gaussian()), features, ridge=ridge, blend=blend)
+    prior._checked_parameters()
+    MeanSketch(features)  # refuses what is not fitted
+    parts = _moments_of_groups(bags, features, check_client(client), within=True)
+    sizes = np.concatenate([part.sizes for part in parts])
+    if len(sizes) < 2:
+        raise ValueError("bags holds one bag, and a prior needs two or more; use KernelMean for one sample")
+    degrees = sum(part.moments.degrees for part in parts)
+    scatter = np.sum([part.moments.within * part.moments.degrees for part in parts], axis=0)
+    moments = BagMoments(np.concatenate([part.moments.means for part in parts]), scatter / max(degrees, 1), degrees)
+    outside = [part.outside for part in parts if part.outside is not None]
+    prior.n_features_in_ = features.n_features_in_
+    with one_blas_thread():
+        return prior._fit_moments(features, moments, sizes, reduce(OutsideSums.plus, outside) if outside else None)
+
+
+def bag_vectors(prior: BagPrior, bags: Any, client: Any = None) -> Array:
+    """Vectors of bags for any classifier, those of ``prior.transform``, from bags that lie with the workers.
+
+    Parameters
+    ----------
+    prior : fitted BagPrior
+        By :func:`bag_prior`, or by ``BagPrior().fit`` on some bags.
+    bags : sequence of arrays of shape (n_i, d), delayed objects, futures or Dask arrays
+        See :func:`bag_gram`.
+    client : distributed.Client, default the current one
+
+    Returns
+    -------
+    array of shape (n_bags, n_components)
+    """
+    check_is_fitted(prior, "kernel_")
+    parts = _moments_of_groups(bags, prior._features, check_client(client), within=False)
+    means, sizes = (np.concatenate(each) for each in zip(*((p.moments.means, p.sizes) for p in parts), strict=True))
+    with one_blas_thread():
+        return prior._vectors(means, sizes)
 
 
 def map_cells(
@@ -296,6 +377,30 @@ def _check_resolved(kernel: Kernel) -> None:
         raise ValueError(
             f"kernel={kernel!r} needs a number as its bandwidth; pass kernel.resolve(rows) with a sample of the rows"
         )
+
+
+def _are_remote(bags: Any) -> bool:
+    return isinstance(bags, Sequence) and any(is_remote(bag) for bag in bags)
+
+
+def _groups_of_bags(bags: Any) -> list[Any]:
+    """Bags as delayed groups of them: by rows where these are here, else by number."""
+    if isinstance(bags, Bags):
+        matrices, offsets = bags.parts(bags.rows), bags.offsets
+        count = min(GROUPS, 1 + len(bags.rows) // GROUP_ROWS)
+    else:
+        matrices, offsets, count = list(bags), np.arange(len(bags) + 1), GROUPS
+    cuts = np.unique(np.searchsorted(offsets, np.linspace(0, offsets[-1], count + 1))).tolist()
+    delayed = load_module("dask").delayed
+    return [delayed(pool_bags)("bags", matrices[start:stop], start) for start, stop in pairwise(cuts)]
+
+
+def _moments_of_groups(bags: Any, features: BaseFeatures, client: Any, *, within: bool) -> list[PartOfBags]:
+    """What each group of bags says of means and noise, in the order of the bags."""
+    given = bags if _are_remote(bags) else check_bags(bags, DistributionKernel(), reset=True)
+    delayed, shared = load_module("dask").delayed, one_copy(client, features)
+    tasks = [delayed(group_moments)(shared, group, within) for group in _groups_of_bags(given)]
+    return client.gather(client.compute(tasks))
 
 
 def _check_sizes(n: int, m: int, unbiased: bool) -> None:

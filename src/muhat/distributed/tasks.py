@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import reduce
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import parallel_config
+from numpy.typing import NDArray
 
 from muhat.bags.data import Bags
+from muhat.bags.prior import OutsideSums
 from muhat.bags.sums import bag_sums
+from muhat.bags.whitening import BagMoments, plain_moments
 from muhat.features.base import BaseFeatures
+from muhat.features.nystroem import Nystroem
 from muhat.features.reservoir import Reservoir
 from muhat.features.sketch import MeanSketch
 from muhat.features.sums import FeatureSums, check_sums
@@ -115,6 +119,26 @@ def fill_tile(recipe: tuple[Kernel, Any], left: Part, right: Part) -> Array:
         if not np.isfinite(4.0 * np.abs(G).max()):  # squared distances add four of them
             raise ValueError(f"{kernel!r} overflows on these rows; rescale them first")
         return G
+
+
+class PartOfBags(NamedTuple):
+    """What a group of bags says of all."""
+
+    sizes: NDArray[np.intp]
+    moments: BagMoments
+    outside: OutsideSums | None
+
+
+def group_moments(features: BaseFeatures, bags: Bags, within: bool) -> PartOfBags:
+    """Means of bags in features, and with ``within`` the covariance there and what the features miss."""
+    with _task():
+        if bags.rows.shape[1] != features.n_features_in_:
+            raise ValueError(
+                f"bags have {bags.rows.shape[1]} columns and the features were fitted to {features.n_features_in_}; "
+                f"pass bags with the same columns"
+            )
+        outside = OutsideSums.of(features, bags) if within and isinstance(features, Nystroem) else None
+        return PartOfBags(bags.sizes, plain_moments(features, bags, within=within), outside)
 
 
 def run_cell(cell: Any, function: Callable[[Any], Any]) -> Any:
