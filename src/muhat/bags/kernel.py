@@ -252,6 +252,11 @@ class DistributionKernel(
     def _mapped(self, means: Array, data: Bags) -> Array:
         return means if self._metric is None else self._metric(means, data.sizes)
 
+    def _reliabilities(self, bags: Any) -> Array:
+        """How much each bag can tell by its size, 1 on average; 1 for all where no prior was learned."""
+        sizes, metric = np.array([len(bag) for bag in bags]), self._metric
+        return metric.pool.reliabilities(sizes) if isinstance(metric, PooledMap) else np.ones(len(sizes))
+
     @one_blas_thread()
     def _transform(self, bags: Any) -> Array:
         data = check_bags(bags, self, reset=False)

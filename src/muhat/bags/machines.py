@@ -22,7 +22,7 @@ from muhat.kernels.radial import Gaussian
 from muhat.means.base import BaseKernelMean
 from muhat.parameters import ValueParametersMixin
 from muhat.types import Array
-from muhat.validation import check_number
+from muhat.validation import check_flag, check_number
 
 MAX_RATIO_OF_SIZES = 3
 """Largest ratio of two bags' sizes for which the one-class machine gives no warning."""
@@ -35,12 +35,20 @@ class _SupportMeasureMachine(ValueParametersMixin, TakesBagsMixin, BaseEstimator
     have one size.
     """
 
-    def _fit_machine(self, machine: Any, bags: Any, y: Any = None, sample_weight: Any = None) -> Array:
-        """Fit the machine to the Gram matrix of the bags, and return that."""
+    def _fit_machine(self, machine: Any, bags: Any, y: Any = None, sample_weight: Any = None) -> tuple[Array, Any]:
+        """Fit the machine to the Gram matrix of the bags, and return that with the weights of the bags."""
+        by_size = check_flag("weight_by_size", getattr(self, "weight_by_size", False))
+        if by_size and not self.pool:
+            raise ValueError(
+                "weight_by_size=True needs pool=True, whose prior says how much a bag of each size can tell; without "
+                "it pass sample_weight"
+            )
         shared = DistributionKernel().get_params(deep=False)
         embedding = DistributionKernel(**{name: getattr(self, name) for name in shared})
         K = embedding._fit(bags)
         weights = None if sample_weight is None else check_bag_weights(sample_weight, len(K))
+        if by_size:
+            weights = embedding._reliabilities(bags) * (1.0 if weights is None else weights)
         self._machine = machine.fit(K, y, sample_weight=weights)
         self._embedding = embedding
         self.kernel_, self.level2_ = embedding.kernel_, embedding.level2_
@@ -49,7 +57,7 @@ class _SupportMeasureMachine(ValueParametersMixin, TakesBagsMixin, BaseEstimator
         if hasattr(embedding, "feature_names_in_"):
             self.feature_names_in_ = embedding.feature_names_in_
         self.support_ = self._machine.support_
-        return K
+        return K, weights
 
     def _gram(self, bags: Any) -> Array:
         check_is_fitted(self, "kernel_")
@@ -116,6 +124,9 @@ class SupportMeasureClassifier(ClassifierMixin, _SupportMeasureMachine):
         The ridge of ``whiten`` and ``pool``.
     pool : bool, default False
         Whether to shrink each mean by what a bag of its size can tell; for a search, with bags of uneven sizes.
+    weight_by_size : bool, default False
+        Whether C of a bag grows with what its size can tell, with ``pool``: it is multiplied by
+        :math:`\operatorname{tr}B/(\operatorname{tr}B + \operatorname{tr}W/n_i)`, in units of the mean.
     memory : path or joblib.Memory, optional
         Where a search keeps sums over rows; see :class:`DistributionKernel` for these five.
 
@@ -158,6 +169,7 @@ class SupportMeasureClassifier(ClassifierMixin, _SupportMeasureMachine):
         features: BaseFeatures | None = None,
         ridge: float = RIDGE,
         pool: bool = False,
+        weight_by_size: bool = False,
         memory: Any = None,
     ) -> None:
         self.kernel = kernel
@@ -170,6 +182,7 @@ class SupportMeasureClassifier(ClassifierMixin, _SupportMeasureMachine):
         self.features = features
         self.ridge = ridge
         self.pool = pool
+        self.weight_by_size = weight_by_size
         self.memory = memory
 
     def fit(self, bags: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -200,11 +213,11 @@ class SupportMeasureClassifier(ClassifierMixin, _SupportMeasureMachine):
         from sklearn.svm import SVC  # takes long to import
 
         machine = SVC(kernel="precomputed", C=C, class_weight=self.class_weight)
-        K = self._fit_machine(machine, bags, y, sample_weight)
+        K, weights = self._fit_machine(machine, bags, y, sample_weight)
         if self.probability:
             from sklearn.calibration import CalibratedClassifierCV
 
-            self._calibrated = CalibratedClassifierCV(machine, ensemble=False).fit(K, y, sample_weight=sample_weight)
+            self._calibrated = CalibratedClassifierCV(machine, ensemble=False).fit(K, y, sample_weight=weights)
         return self
 
     @available_if(_offers_probabilities)
@@ -248,7 +261,7 @@ class SupportMeasureRegressor(RegressorMixin, _SupportMeasureMachine):
 
     Parameters
     ----------
-    kernel, mean, level2, whiten, features, ridge, pool, memory
+    kernel, mean, level2, whiten, features, ridge, pool, weight_by_size, memory
         See :class:`SupportMeasureClassifier`.
     C : float > 0, default 1.0
         The smaller, the stronger the regularisation.
@@ -283,6 +296,7 @@ class SupportMeasureRegressor(RegressorMixin, _SupportMeasureMachine):
         features: BaseFeatures | None = None,
         ridge: float = RIDGE,
         pool: bool = False,
+        weight_by_size: bool = False,
         memory: Any = None,
     ) -> None:
         self.kernel = kernel
@@ -294,6 +308,7 @@ class SupportMeasureRegressor(RegressorMixin, _SupportMeasureMachine):
         self.features = features
         self.ridge = ridge
         self.pool = pool
+        self.weight_by_size = weight_by_size
         self.memory = memory
 
     def fit(self, bags: Any, y: Any, sample_weight: Any = None) -> Self:

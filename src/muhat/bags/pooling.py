@@ -87,6 +87,11 @@ class Pool:
         ratios = (1.0 - blend) * self.ratios + blend * self.common
         return ratios / (ratios + 1.0 / sizes[:, None])
 
+    def reliabilities(self, sizes: NDArray[np.number]) -> Array:
+        """How much a bag of each size can tell, over all directions: tr B/(tr B + tr W_ρ/n), in units of their mean."""
+        shares = self.common / (self.common + 1.0 / sizes)
+        return shares / shares.mean() if shares.any() else np.ones(len(sizes))
+
     def shrunk(self, X: Array, sizes: NDArray[np.number], blend: float) -> Array:
         """B_θ(B_θ + W_ρ/n)⁻¹x for the rows of X: centred means in the unit of this prior."""
         return (X @ self.into * self.factors(sizes, blend)) @ self.back
