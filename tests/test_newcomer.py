@@ -133,7 +133,12 @@ OF_BAGS = (
     mh.GroupAnomalyDetector,
     mh.OneClassSupportMeasureMachine,
 )
-SUPERVISED = (mh.DistributionRidge, mh.SupportMeasureClassifier, mh.SupportMeasureRegressor)
+SUPERVISED = (
+    mh.DistributionRidge,
+    mh.DistributionRidgeClassifier,
+    mh.SupportMeasureClassifier,
+    mh.SupportMeasureRegressor,
+)
 SMALL = {
     mh.DriftMonitor: {"run_length": 50, "n_simulations": 100},
     mh.MatchedGaussianMixture: {"n_components": 2, "n_init": 1},

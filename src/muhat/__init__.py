@@ -8,7 +8,7 @@ from muhat.bags.data import bags_from_groups
 from muhat.bags.kernel import DistributionKernel
 from muhat.bags.machines import OneClassSupportMeasureMachine, SupportMeasureClassifier, SupportMeasureRegressor
 from muhat.bags.prior import BagPrior, pooled_means
-from muhat.bags.ridge import DistributionRidge
+from muhat.bags.ridge import DistributionRidge, DistributionRidgeClassifier
 from muhat.bags.scaler import BagScaler
 from muhat.datasets import draw_bags, load_bags, load_uci, paper_mixture
 from muhat.density.matched_mixture import MatchedGaussianMixture
@@ -52,6 +52,7 @@ __all__ = [
     "ConstrainedKernelMean",
     "DistributionKernel",
     "DistributionRidge",
+    "DistributionRidgeClassifier",
     "DriftMonitor",
     "Element",
     "Fourier",

@@ -30,10 +30,11 @@ WHITENED = DistributionKernel(
 NEED_NOISE = {  # they compare bags with the noise of their rows, and refuse bags of one row each
     "prior": mh.BagPrior(random_state=0),
     "ridge": mh.DistributionRidge(),
+    "ridge_classifier": mh.DistributionRidgeClassifier(),
     "anomaly": mh.GroupAnomalyDetector(alpha=0.2),
 }
 ESTIMATORS = {**MACHINES, "kernel": DistributionKernel(level2=mh.Gaussian()), "whitened": WHITENED, **NEED_NOISE}
-METHODS = ("predict", "decision_function", "score_samples", "transform", "p_values", "log_odds")
+METHODS = ("predict", "predict_proba", "decision_function", "score_samples", "transform", "p_values", "log_odds")
 every_machine = pytest.mark.parametrize("name", MACHINES)
 every_estimator = pytest.mark.parametrize("name", ESTIMATORS)
 

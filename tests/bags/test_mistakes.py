@@ -13,6 +13,7 @@ EIGHT, SINGLE = random_bags(), random_bags((1,) * 12)
 BAGS, Y = labelled_bags()
 FRAMES = [pd.DataFrame(bag, columns=list("abc")) for bag in EIGHT]
 KERNEL, PRIOR, RIDGE, DETECTOR = mh.DistributionKernel, mh.BagPrior, mh.DistributionRidge, mh.GroupAnomalyDetector
+SIGNS = mh.DistributionRidgeClassifier
 CLASSIFIER, REGRESSOR, ONE = mh.SupportMeasureClassifier, mh.SupportMeasureRegressor, mh.OneClassSupportMeasureMachine
 FITTED = KERNEL(mh.Gaussian(1.0)).fit(EIGHT)
 WITH_FOURIER = PRIOR(features=mh.Fourier(n_components=20, random_state=0)).fit(EIGHT)
@@ -118,7 +119,7 @@ TABLE = [
             ("two columns of y", np.column_stack([Y, Y]), "1d"),
         ]
     ),
-    ("one class", fit(CLASSIFIER, BAGS, np.zeros(24)), r"one class only, .*OneClassSupportMeasureMachine"),
+    ("one class", fit(CLASSIFIER, BAGS, np.zeros(24)), r"one class only, .*GroupAnomalyDetector"),
     ("classes that are numbers", fit(CLASSIFIER, BAGS, Y + np.linspace(0, 0.5, 24)), r"[Uu]nknown label type"),
     ("weights", fit(CLASSIFIER, BAGS, Y, [1, 2, 3]), r"sample_weight has shape \(3,\) and must have one entry a bag"),
     ("by size without pool", fit(CLASSIFIER, BAGS, Y, weight_by_size=True), "weight_by_size=True needs pool=True"),
@@ -145,6 +146,15 @@ TABLE = [
     ("ridge: nan in y", fit(RIDGE, y=[np.nan] * 8), "NaN"),
     ("ridge: one bag", fit(RIDGE, EIGHT[:1], [1.0]), "1 bags are too few"),
     ("ridge: level2", fit(RIDGE, y=ORDER, level2="cubic"), "level2='cubic' must be"),
+    ("ridge: one class", fit(SIGNS, y=np.ones(8)), "y holds one class only, .*1.*, and a classifier needs two"),
+    ("ridge: no class", lambda: SIGNS().fit(EIGHT, None), "requires y to be passed"),
+    ("ridge: labels", fit(SIGNS, y=[0, 1]), "y has 2 entries for 8 bags"),
+    ("ridge: numbers", fit(SIGNS, y=ORDER + 0.5), "Unknown label type"),
+    (
+        "ridge: class without weight",
+        fit(SIGNS, y=ORDER > 5, sample_weight=ORDER <= 5),
+        "all bags of class .*True.* have sample_weight 0; leave them out",
+    ),
     ("ridge: pool", fit(RIDGE, y=ORDER, pool="yes"), "pool='yes' must be"),
     ("ridge: weights", fit(RIDGE, y=ORDER, sample_weight=-np.ones(8)), "sample_weight must not be negative"),
     ("ridge: single rows", fit(RIDGE, SINGLE, np.arange(12)), "all bags have one row"),

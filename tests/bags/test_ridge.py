@@ -2,8 +2,9 @@
 
 import numpy as np
 import pytest
-from bag_samples import random_bags
-from numpy.testing import assert_allclose
+from bag_samples import labelled_bags, random_bags
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import norm
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
@@ -192,3 +193,29 @@ def test_noise_that_depends_on_sizes_can_be_left_out():
     assert small > 2 * large
     small, large = level.noise(np.array([1, 60]))
     assert small == large
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_classes_are_regressions_on_their_signs(n_classes):
+    bags, numbers = labelled_bags(60, n_classes, low=2)
+    names = np.array(["ash", "birch", "cedar"])[numbers]
+    machine = mh.DistributionRidgeClassifier(weight_by_size=False).fit(bags, names)
+    signs = np.where(names[:, None] == machine.classes_, 1.0, -1.0)[:, 1 if n_classes == 2 else 0 :]
+    regression = mh.DistributionRidge(weight_by_size=False).fit(bags, signs)
+    means, std = regression.predict(bags, return_std=True)
+    assert_allclose(machine.decision_function(bags).reshape(means.shape), means, rtol=1e-9)
+    assert machine.score(bags, names) > 0.8
+    shares = norm.cdf(means / std)
+    shares = np.column_stack([1 - shares, shares]) if n_classes == 2 else shares / shares.sum(axis=1, keepdims=True)
+    assert_allclose(machine.predict_proba(bags), shares, rtol=1e-6, atol=1e-12)
+    assert_array_equal(machine.classes_[shares.argmax(axis=1)][:5], machine.predict(bags)[:5])
+
+
+def test_small_bags_are_left_in_doubt():
+    bags, y = spread_bags(80, low=20)
+    machine = mh.DistributionRidgeClassifier().fit([bag[: 3 + 5 * (i % 4)] for i, bag in enumerate(bags)], y > 2)
+    sure = [machine.predict_proba([bag[:n] for bag in bags]).max(axis=1).mean() for n in (1, 3, 20)]
+    assert sure == sorted(sure)
+    far = machine.predict_proba([np.full((3, 2), 1e6)])
+    assert np.isfinite(far).all()
+    assert_allclose(far.sum(), 1)

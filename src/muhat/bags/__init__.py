@@ -5,7 +5,7 @@ from muhat.bags.data import bags_from_groups
 from muhat.bags.kernel import DistributionKernel
 from muhat.bags.machines import OneClassSupportMeasureMachine, SupportMeasureClassifier, SupportMeasureRegressor
 from muhat.bags.prior import BagPrior, pooled_means
-from muhat.bags.ridge import DistributionRidge
+from muhat.bags.ridge import DistributionRidge, DistributionRidgeClassifier
 from muhat.bags.scaler import BagScaler
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "BagScaler",
     "DistributionKernel",
     "DistributionRidge",
+    "DistributionRidgeClassifier",
     "GroupAnomalyDetector",
     "OneClassSupportMeasureMachine",
     "SupportMeasureClassifier",

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator
-from sklearn.utils import column_or_1d
+from sklearn.utils import assert_all_finite, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from muhat.linalg.blocks import blocks
@@ -119,6 +120,29 @@ def check_bag_weights(sample_weight: Any, n: int) -> Array:
             f"{weights.max():g}. Pass one weight a bag"
         )
     return weights
+
+
+def check_target(estimator: Any, bags: Any, y: Any) -> NDArray[Any]:
+    """One finite value for each bag, or a ValueError."""
+    if y is None:
+        raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None")
+    target = column_or_1d(y, warn=True)
+    assert_all_finite(target, input_name="y")
+    if hasattr(bags, "__len__") and len(bags) != len(target):
+        raise ValueError(f"y has {len(target)} entries for {len(bags)} bags; pass one entry a bag")
+    return target
+
+
+def check_labels(estimator: Any, bags: Any, y: Any) -> NDArray[Any]:
+    """The class of each bag, of two classes or more, or a ValueError."""
+    labels = check_target(estimator, bags, y)
+    check_classification_targets(labels)
+    if len(np.unique(labels)) == 1:
+        raise ValueError(
+            f"y holds one class only, {labels.tolist()[0]!r}, and a classifier needs two; bags of one class are for "
+            f"GroupAnomalyDetector"
+        )
+    return labels
 
 
 def check_matrices(bags: Any, estimator: Any, *, reset: bool) -> list[Array]:

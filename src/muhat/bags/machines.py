@@ -8,12 +8,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, OutlierMixin, RegressorMixin
-from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
-from muhat.bags.data import TakesBagsMixin, check_bag_weights
+from muhat.bags.data import TakesBagsMixin, check_bag_weights, check_labels, check_target
 from muhat.bags.kernel import DistributionKernel, Level2
 from muhat.bags.whitening import RIDGE
 from muhat.features.base import BaseFeatures
@@ -77,16 +75,6 @@ class _SupportMeasureMachine(ValueParametersMixin, TakesBagsMixin, BaseEstimator
         """
         K = self._gram(bags)
         return self._machine.predict(K)
-
-
-def _check_target(estimator: Any, bags: Any, y: Any) -> NDArray[Any]:
-    if y is None:
-        raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None")
-    target = column_or_1d(y, warn=True)
-    assert_all_finite(target, input_name="y")
-    if hasattr(bags, "__len__") and len(bags) != len(target):
-        raise ValueError(f"y has {len(target)} entries for {len(bags)} bags; pass one entry a bag")
-    return target
 
 
 def _offers_probabilities(estimator: Any) -> bool:
@@ -202,14 +190,8 @@ class SupportMeasureClassifier(ClassifierMixin, _SupportMeasureMachine):
         self
         """
         C = check_number("C", self.C, low=0, open_low=True)
-        y = _check_target(self, bags, y)
-        check_classification_targets(y)
+        y = check_labels(self, bags, y)
         self.classes_ = np.unique(y)
-        if len(self.classes_) == 1:
-            raise ValueError(
-                f"y holds one class only, {self.classes_[0]!r}, and a classifier needs two; bags of one class are "
-                f"for OneClassSupportMeasureMachine"
-            )
         from sklearn.svm import SVC  # takes long to import
 
         machine = SVC(kernel="precomputed", C=C, class_weight=self.class_weight)
@@ -329,7 +311,7 @@ class SupportMeasureRegressor(RegressorMixin, _SupportMeasureMachine):
         """
         C = check_number("C", self.C, low=0, open_low=True)
         epsilon = check_number("epsilon", self.epsilon, low=0)
-        y = _check_target(self, bags, y).astype(np.float64)
+        y = check_target(self, bags, y).astype(np.float64)
         from sklearn.svm import SVR
 
         self._fit_machine(SVR(kernel="precomputed", C=C, epsilon=epsilon), bags, y, sample_weight)

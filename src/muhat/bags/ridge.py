@@ -1,4 +1,4 @@
-"""Ridge regression on bags whose means are known with error."""
+"""Ridge regression on bags whose means are known with error, for numbers and for classes."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, RegressorMixin
+from scipy.special import log_ndtr, softmax
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from muhat.bags.data import Bags, TakesBagsMixin, check_bag_weights, check_bags
+from muhat.bags.data import Bags, TakesBagsMixin, check_bag_weights, check_bags, check_labels
 from muhat.bags.kernel import Level2, check_level2
 from muhat.bags.pooling import Pool, fit_pool, left_out_means
 from muhat.bags.prior import check_noise
@@ -59,7 +60,106 @@ class Vectors(NamedTuple):
         return mapped, outside.clip(0.0)
 
 
-class DistributionRidge(RegressorMixin, ValueParametersMixin, TakesBagsMixin, BaseEstimator):
+class _RidgeOnBags(ValueParametersMixin, TakesBagsMixin, BaseEstimator):
+    """Base of the two: one ridge regression for each column of targets, all in the same vectors of bags."""
+
+    def __init__(
+        self,
+        kernel: Kernel = Gaussian(),
+        level2: Level2 | Literal["loo"] = "loo",
+        features: BaseFeatures | None = None,
+        *,
+        ridge: float = RIDGE,
+        pool: bool = True,
+        weight_by_size: bool = True,
+        random_state: RandomState = None,
+    ) -> None:
+        self.kernel = kernel
+        self.level2 = level2
+        self.features = features
+        self.ridge = ridge
+        self.pool = pool
+        self.weight_by_size = weight_by_size
+        self.random_state = random_state
+
+    def _fit_targets(self, data: Bags, targets: Array, sample_weight: Any) -> None:
+        """Choose the kernels, and fit a ridge regression to each column."""
+        weights = check_bag_weights(sample_weight, len(data))
+        present = np.flatnonzero(weights)
+        if len(present) < _FEWEST_BAGS:
+            raise ValueError(f"{len(present)} bags are too few to regress on; pass {_FEWEST_BAGS} or more")
+        location, scale = targets[present].mean(axis=0), targets[present].std(axis=0)
+        check_varies(scale, location)
+        standard = (targets[present] - location) / scale
+        weights = weights[present] / weights[present].mean()
+        best: tuple[float, Vectors, list[WeightedRidge]] | None = None
+        for vectors, means in self._candidates(data):
+            Z, _ = vectors.of_centred(means[present])
+            by_size = bool(self.weight_by_size)
+            fits = [fit_by_size(Z, t, data.sizes[present], weights, by_size=by_size) for t in standard.T]
+            score = sum(each.score for each in fits)
+            if best is None or score < best[0] - _TIE:
+                best = score, vectors, fits
+        assert best is not None
+        self.loo_score_, self._vectors, self._ridges = -best[0], best[1], best[2]
+        self._location, self._scale = location, scale
+        self.kernel_, self.level2_ = self._vectors.features.kernel_, self._vectors.level2
+        self.lam_ = np.array([each.lam for each in self._ridges])
+        self.noise_: list[SizeNoise] = [each.noise for each in self._ridges]
+
+    @one_blas_thread()
+    def _predict_targets(self, bags: Any, *, with_variances: bool = True) -> tuple[Array, Array | None]:
+        """Mean and variance of each target of new bags."""
+        check_is_fitted(self, "kernel_")
+        data = check_bags(bags, self, reset=False)
+        moments = light_moments(self._vectors.features, data, within=False)
+        Z, outside = self._vectors.of(moments.means, data.sizes)
+        means = np.column_stack([ridge.predict(Z) for ridge in self._ridges]) * self._scale + self._location
+        if not with_variances:
+            return means, None
+        variances = np.column_stack([ridge.variances(Z, data.sizes, outside) for ridge in self._ridges])
+        return means, variances * np.square(self._scale)
+
+    def _check_parameters(self) -> None:
+        check_kernel("kernel", self.kernel)
+        check_features(self.features)
+        check_number("ridge", self.ridge, low=0, open_low=True)
+        check_flag("pool", self.pool)
+        check_flag("weight_by_size", self.weight_by_size)
+        if not (isinstance(self.level2, str) and self.level2 == "loo"):
+            check_level2(self.level2)
+
+    def _candidates(self, data: Bags) -> Iterator[tuple[Vectors, Array]]:
+        """Every choice of the two kernels, with the centred means of the bags in its features.
+
+        Bags are shrunk by a prior of others, as new ones will be: shrunk by a prior that they are part of, they would
+        look better known than they are.
+        """
+        rows = light_sample(data, check_rng(0 if self.random_state is None else self.random_state))
+        for kernel in with_widths(self.kernel, rows, WIDTHS):
+            features = light_features(self.features, kernel, rows)
+            moments = check_noise(light_moments(features, data))
+            pool = fit_pool(moments, data.sizes, self.ridge)
+            Z = moments.means / pool.unit - pool.centre
+            if self.pool:
+                Z = left_out_means(pool, moments, data.sizes, self.ridge)
+            for level2 in self._level2_candidates(Z):
+                second = None
+                if isinstance(level2, Kernel):
+                    second = Nystroem(level2, min(len(Z), LEVEL2_LANDMARKS), random_state=0).fit(Z)
+                    level2 = second.kernel_
+                yield Vectors(features, pool, self.pool, level2, second), Z
+
+    def _level2_candidates(self, Z: Array) -> list[Level2]:
+        if not (isinstance(self.level2, str) and self.level2 == "loo"):
+            return [self.level2]
+        if not np.ptp(Z, axis=0).any():
+            return ["linear"]  # bags that do not differ have no median distance
+        median = Gaussian().resolve(Z).bandwidth
+        return ["linear", *(Gaussian(factor * float(median)) for factor in LEVEL2_WIDTHS)]
+
+
+class DistributionRidge(RegressorMixin, _RidgeOnBags):
     r"""A number for each group of rows, from ridge regression that knows how much each group can tell.
 
     The mean of a bag of n rows is known with an error. A prior learned from all bags (see :class:`BagPrior`) gives its
@@ -123,31 +223,12 @@ class DistributionRidge(RegressorMixin, ValueParametersMixin, TakesBagsMixin, Ba
     >>> y = rng.uniform(1, 3, size=150)
     >>> bags = [rng.normal(scale=scale, size=(rng.integers(3, 200), 2)) for scale in y]  # the target is the spread
     >>> machine = mh.DistributionRidge(random_state=0).fit(bags[:100], y[:100])
-    >>> bool(machine.score(bags[100:], y[100:]) > 0.9)
-    True
-    >>> mean, std = machine.predict([bags[0][:3], bags[0]], return_std=True)  # three rows tell less
-    >>> bool(std[0] > std[1])
-    True
+    >>> print(f"{machine.score(bags[100:], y[100:]):.2f}")
+    0.96
+    >>> mean, std = machine.predict([bags[0][:3], bags[0]], return_std=True)
+    >>> std.round(1)  # three rows tell less
+    array([0.4, 0.2])
     """
-
-    def __init__(
-        self,
-        kernel: Kernel = Gaussian(),
-        level2: Level2 | Literal["loo"] = "loo",
-        features: BaseFeatures | None = None,
-        *,
-        ridge: float = RIDGE,
-        pool: bool = True,
-        weight_by_size: bool = True,
-        random_state: RandomState = None,
-    ) -> None:
-        self.kernel = kernel
-        self.level2 = level2
-        self.features = features
-        self.ridge = ridge
-        self.pool = pool
-        self.weight_by_size = weight_by_size
-        self.random_state = random_state
 
     @one_blas_thread()
     def fit(self, bags: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -168,31 +249,9 @@ class DistributionRidge(RegressorMixin, ValueParametersMixin, TakesBagsMixin, Ba
         self._check_parameters()
         data = check_bags(bags, self, reset=True)
         targets, self._one_output = check_targets(y, len(data))
-        weights = check_bag_weights(sample_weight, len(data))
-        present = np.flatnonzero(weights)
-        if len(present) < _FEWEST_BAGS:
-            raise ValueError(f"{len(present)} bags are too few to regress on; pass {_FEWEST_BAGS} or more")
-        location, scale = targets[present].mean(axis=0), targets[present].std(axis=0)
-        check_varies(scale, location)
-        standard = (targets[present] - location) / scale
-        weights = weights[present] / weights[present].mean()
-        best: tuple[float, Vectors, list[WeightedRidge]] | None = None
-        for vectors, means in self._candidates(data):
-            Z, _ = vectors.of_centred(means[present])
-            by_size = bool(self.weight_by_size)
-            fits = [fit_by_size(Z, t, data.sizes[present], weights, by_size=by_size) for t in standard.T]
-            score = sum(each.score for each in fits)
-            if best is None or score < best[0] - _TIE:
-                best = score, vectors, fits
-        assert best is not None
-        self.loo_score_, self._vectors, self._ridges = -best[0], best[1], best[2]
-        self._location, self._scale = location, scale
-        self.kernel_, self.level2_ = self._vectors.features.kernel_, self._vectors.level2
-        self.lam_ = np.array([each.lam for each in self._ridges])
-        self.noise_: list[SizeNoise] = [each.noise for each in self._ridges]
+        self._fit_targets(data, targets, sample_weight)
         return self
 
-    @one_blas_thread()
     def predict(self, bags: Any, return_std: bool = False) -> Any:
         """The target of each bag.
 
@@ -208,59 +267,127 @@ class DistributionRidge(RegressorMixin, ValueParametersMixin, TakesBagsMixin, Ba
         std : array of the same shape
             With ``return_std``.
         """
-        check_is_fitted(self, "kernel_")
-        data = check_bags(bags, self, reset=False)
-        moments = light_moments(self._vectors.features, data, within=False)
-        Z, outside = self._vectors.of(moments.means, data.sizes)
-        mean = np.column_stack([ridge.predict(Z) for ridge in self._ridges]) * self._scale + self._location
-        if not return_std:
-            return mean[:, 0] if self._one_output else mean
-        variances = np.column_stack([ridge.variances(Z, data.sizes, outside) for ridge in self._ridges])
-        std = np.sqrt(variances) * self._scale
-        return (mean[:, 0], std[:, 0]) if self._one_output else (mean, std)
-
-    def _check_parameters(self) -> None:
-        check_kernel("kernel", self.kernel)
-        check_features(self.features)
-        check_number("ridge", self.ridge, low=0, open_low=True)
-        check_flag("pool", self.pool)
-        check_flag("weight_by_size", self.weight_by_size)
-        if not (isinstance(self.level2, str) and self.level2 == "loo"):
-            check_level2(self.level2)
-
-    def _candidates(self, data: Bags) -> Iterator[tuple[Vectors, Array]]:
-        """Every choice of the two kernels, with the centred means of the bags in its features.
-
-        Bags are shrunk by a prior of others, as new ones will be: shrunk by a prior that they are part of, they would
-        look better known than they are.
-        """
-        rows = light_sample(data, check_rng(0 if self.random_state is None else self.random_state))
-        for kernel in with_widths(self.kernel, rows, WIDTHS):
-            features = light_features(self.features, kernel, rows)
-            moments = check_noise(light_moments(features, data))
-            pool = fit_pool(moments, data.sizes, self.ridge)
-            Z = moments.means / pool.unit - pool.centre
-            if self.pool:
-                Z = left_out_means(pool, moments, data.sizes, self.ridge)
-            for level2 in self._level2_candidates(Z):
-                second = None
-                if isinstance(level2, Kernel):
-                    second = Nystroem(level2, min(len(Z), LEVEL2_LANDMARKS), random_state=0).fit(Z)
-                    level2 = second.kernel_
-                yield Vectors(features, pool, self.pool, level2, second), Z
-
-    def _level2_candidates(self, Z: Array) -> list[Level2]:
-        if not (isinstance(self.level2, str) and self.level2 == "loo"):
-            return [self.level2]
-        if not np.ptp(Z, axis=0).any():
-            return ["linear"]  # bags that do not differ have no median distance
-        median = Gaussian().resolve(Z).bandwidth
-        return ["linear", *(Gaussian(factor * float(median)) for factor in LEVEL2_WIDTHS)]
+        means, variances = self._predict_targets(bags, with_variances=return_std)
+        if variances is None:
+            return means[:, 0] if self._one_output else means
+        std = np.sqrt(variances)
+        return (means[:, 0], std[:, 0]) if self._one_output else (means, std)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
+
+
+class DistributionRidgeClassifier(ClassifierMixin, _RidgeOnBags):
+    r"""A class for each group of rows, from the ridge regression of :class:`DistributionRidge`.
+
+    Each class has a target, 1 for its bags and −1 for the others (two classes share one), and the largest prediction
+    wins. As for numbers, small bags are shrunk more and count less in the fit, and nothing has to be searched: the
+    bandwidth, the level-2 kernel, λ and the noise by size are chosen by closed-form leave-one-out.
+
+    Parameters
+    ----------
+    kernel, level2, features, ridge, pool, weight_by_size, random_state
+        See :class:`DistributionRidge`.
+
+    Attributes
+    ----------
+    classes_ : array of shape (n_classes,)
+        The classes.
+    kernel_, level2_, lam_, noise_, loo_score_, n_features_in_
+        See :class:`DistributionRidge`; an output is a class, and with two classes the second.
+
+    Examples
+    --------
+    >>> import numpy as np, muhat as mh
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.arange(120) % 2
+    >>> bags = [rng.normal(scale=1 + label / 2, size=(rng.integers(3, 60), 2)) for label in y]  # they differ in spread
+    >>> machine = mh.DistributionRidgeClassifier().fit(bags[:80], y[:80])
+    >>> print(f"{machine.score(bags[80:], y[80:]):.2f}")
+    0.97
+    >>> machine.predict_proba([bags[1][:4], bags[1]]).round(2)  # four rows tell less
+    array([[0.04, 0.96],
+           [0.  , 1.  ]])
+    """
+
+    @one_blas_thread()
+    def fit(self, bags: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Choose the kernels, and fit a ridge regression for each class.
+
+        Parameters
+        ----------
+        bags : sequence of arrays of shape (n_i, d)
+        y : array of shape (n,)
+            The class of each bag.
+        sample_weight : array of shape (n,), optional
+            Factors of the precision of each target; a bag of weight 0 takes no part.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        labels = check_labels(self, bags, y)
+        data = check_bags(bags, self, reset=True)
+        weights = check_bag_weights(sample_weight, len(data))
+        self.classes_ = np.unique(labels)
+        absent = np.setdiff1d(self.classes_, labels[weights > 0])
+        if len(absent):
+            raise ValueError(
+                f"all bags of class {absent[0]!r} have sample_weight 0; leave them out, or give them weight"
+            )
+        of_class = labels[:, None] == self.classes_[1 if len(self.classes_) == 2 else 0 :]
+        self._fit_targets(data, np.where(of_class, 1.0, -1.0), weights)
+        return self
+
+    def decision_function(self, bags: Any) -> Array:
+        """The prediction of each class: near 1 for the bags of a class, and near −1 for others.
+
+        Parameters
+        ----------
+        bags : sequence of arrays of shape (n_i, d)
+
+        Returns
+        -------
+        array of shape (n, n_classes), or (n,) for two classes: positive for the second
+        """
+        means, _ = self._predict_targets(bags, with_variances=False)
+        return means[:, 0] if len(self.classes_) == 2 else means
+
+    def predict(self, bags: Any) -> NDArray[Any]:
+        """The class of each bag.
+
+        Parameters
+        ----------
+        bags : sequence of arrays of shape (n_i, d)
+
+        Returns
+        -------
+        array of shape (n,)
+        """
+        values = self.decision_function(bags)
+        return self.classes_[(values > 0).astype(int) if values.ndim == 1 else values.argmax(axis=1)]
+
+    def predict_proba(self, bags: Any) -> Array:
+        r"""The probability of each class; small bags are left in more doubt.
+
+        With mean m and standard deviation s of the target of a class it is :math:`\Phi(m/s)`, the probability of a
+        positive target, and several classes share the probability in proportion to it.
+
+        Parameters
+        ----------
+        bags : sequence of arrays of shape (n_i, d)
+
+        Returns
+        -------
+        array of shape (n, n_classes)
+        """
+        means, variances = self._predict_targets(bags)
+        assert variances is not None
+        scores = means / np.sqrt(variances)
+        return softmax(log_ndtr(np.hstack([-scores, scores]) if scores.shape[1] == 1 else scores), axis=1)
 
 
 _FEWEST_BAGS = 3
