@@ -107,3 +107,24 @@ def test_all_bags_equal_are_normal():
     bag = random_bags((6,))[0]
     fitted = mh.GroupAnomalyDetector().fit([bag] * 12)
     assert np.isfinite(fitted.score_samples([bag, bag + 3.0])).all()
+
+
+def test_p_values_of_the_bags_of_fit_are_level(detector):
+    """Bags judged by others: the rate of false alarms is alpha, which in-sample p-values do not reach."""
+    bags = normal_bags(150, 0)
+    assert 0.03 < np.mean(detector.p_values_ <= 0.1) < 0.18
+    assert abs(detector.p_values_.mean() - 0.5) < 0.08
+    assert detector.p_values(bags).mean() > detector.p_values_.mean()
+    assert_array_equal(detector.fit_predict(bags) == -1, detector.p_values_ <= 0.1)
+
+
+def test_the_odd_groups_at_hand_are_found():
+    """In bags of one size, so that the p-value is a rank among the scores of bags left out."""
+    odd = correlated(normal_bags(3, 5, low=80, high=81))
+    bags = [*normal_bags(60, 4, low=80, high=81), *odd]
+    fitted = mh.GroupAnomalyDetector(random_state=0).fit(bags)
+    p = fitted.p_values_
+    assert p.min() >= 1 / len(bags)
+    assert_array_equal(np.sort(p) * len(bags), np.arange(1, len(bags) + 1))
+    assert p[-3:].mean() < 0.15
+    assert p[-3:].mean() < fitted.p_values(odd).mean()  # which have shaped the prior

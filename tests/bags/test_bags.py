@@ -3,6 +3,7 @@
 import numpy as np
 import oracles
 import pandas as pd
+import polars as pl
 import pytest
 from bag_samples import SIZES, Counting, random_bags
 from hypothesis import given, settings
@@ -198,6 +199,14 @@ def test_bags_from_groups():
     frame = pd.DataFrame(X)
     for again, bag in zip(bags_from_groups(frame, pd.Series([7, 3, 9, 7, 3, 7]))[0], bags, strict=True):
         assert_array_equal(again, bag)
+
+
+@pytest.mark.parametrize("library", [pd, pl])
+def test_a_column_says_the_group(library):
+    frame = library.DataFrame({"length": [1.0, 2.0, 3.0], "shop": ["b", "a", "b"], "width": [4.0, 5.0, 6.0]})
+    bags, labels = bags_from_groups(frame, "shop")
+    assert labels.tolist() == ["a", "b"]
+    assert [bag.tolist() for bag in bags] == [[[2.0, 5.0]], [[1.0, 4.0], [3.0, 6.0]]]
 
 
 # ---------------------------------------------------------------- what is recalled

@@ -62,6 +62,10 @@ TABLE = [
     ("widths", fit(KERNEL, [*EIGHT[:2], np.ones((2, 4))]), r"bags\[2\] has 4 columns and bags\[0\] has 3"),
     ("names of columns", fit(KERNEL, [*FRAMES[:2], FRAMES[2][list("bac")]]), r"bags\[2\].*feature names"),
     ("labels of groups", lambda: bags_from_groups(np.ones((3, 2)), [0, 1]), "groups has 2 labels and X has 3 rows"),
+    ("a name of groups", lambda: bags_from_groups(np.ones((3, 2)), "a"), "groups='a' must be the name of a column"),
+    ("a missing label", lambda: bags_from_groups(np.ones((3, 2)), ["a", None, "b"]), r"groups\[1\] is missing; leave"),
+    ("a NaN label", lambda: bags_from_groups(np.ones((2, 2)), [1.0, np.nan]), r"groups\[1\] is missing; leave"),
+    ("grouped frame", fit(KERNEL, FRAMES[0].groupby("a")), r"pass \[rows for _, rows in bags\]"),
     ("no labels of groups", lambda: bags_from_groups(np.ones((3, 2)), None), "groups=None must be the labels"),
     *(
         (

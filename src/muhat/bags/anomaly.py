@@ -130,6 +130,9 @@ class GroupAnomalyDetector(OutlierMixin, ValueParametersMixin, TakesBagsMixin, B
     ----------
     kernel_ : Kernel
         With the bandwidth as a number.
+    p_values_ : array of shape (n,)
+        The p-value of each bag of ``fit``, by the others: for "which of my groups is odd?" A fold of the bags is scored
+        by the prior of the other folds.
     sizes_ : array
         Sizes at which training bags were cut for the calibration.
     n_features_in_ : int
@@ -150,6 +153,11 @@ class GroupAnomalyDetector(OutlierMixin, ValueParametersMixin, TakesBagsMixin, B
     >>> odd = [np.repeat(rng.normal(size=(n, 1)), 2, axis=1) for n in (30, 60, 90)]  # normal rows, odd together
     >>> detector.predict(odd).tolist()
     [-1, -1, -1]
+
+    The same among the groups at hand:
+
+    >>> detector.fit_predict(bags + odd)[-3:].tolist()
+    [-1, -1, -1]
     """
 
     def __init__(
@@ -169,7 +177,7 @@ class GroupAnomalyDetector(OutlierMixin, ValueParametersMixin, TakesBagsMixin, B
 
     @one_blas_thread()
     def fit(self, bags: Any, y: Any = None) -> Self:
-        """Learn from normal bags; a few odd ones among them do little harm.
+        """Learn from normal bags; a few odd ones among them make the test more timid, and do no other harm.
 
         Parameters
         ----------
@@ -194,9 +202,10 @@ class GroupAnomalyDetector(OutlierMixin, ValueParametersMixin, TakesBagsMixin, B
         folds = rng.permutation(np.arange(len(data)) % FOLDS)
         parts = [light_moments(features, subset(data, np.flatnonzero(folds == fold))) for fold in range(FOLDS)]
         sizes = size_grid(int(data.sizes.max()))
-        cuts = cut_means(features, data, sizes, rng)
-        pool = fit_pool(check_noise(together(parts, folds, range(FOLDS))), data.sizes, ridge)
-        calibration = np.empty(cuts.shape[:2])  # (sizes, bags)
+        cuts, kinds = cut_means(features, data, sizes, rng), nearest_kind(data.sizes, sizes)
+        whole = check_noise(together(parts, folds, range(FOLDS)))
+        pool = fit_pool(whole, data.sizes, ridge)
+        calibration, left_out = np.empty(cuts.shape[:2]), np.empty(len(data))  # (sizes, bags)
         for fold in range(FOLDS):
             others = [each for each in range(FOLDS) if each != fold]
             moments = check_noise(together(parts, folds, others))
@@ -204,11 +213,32 @@ class GroupAnomalyDetector(OutlierMixin, ValueParametersMixin, TakesBagsMixin, B
             out = folds == fold
             for kind, size in enumerate(sizes):
                 calibration[kind, out] = others_surprise(cuts[kind, out], np.minimum(data.sizes[out], size), kind)
+            left_out[out] = scores_by_kind(others_surprise, whole.means[out], data.sizes[out], kinds[out])
         surprise = Surprise(pool, sizes, ridge)
         self.kernel_, self.sizes_ = features.kernel_, sizes
         self._features, self._surprise = features, surprise
-        self._calibration = [calibrating(calibration[kind], data.sizes, size) for kind, size in enumerate(sizes)]
+        chosen = [calibrating(data.sizes, size) for size in sizes]
+        self._calibration = [np.sort(calibration[kind, which]) for kind, which in enumerate(chosen)]
+        self.p_values_ = np.empty(len(data))
+        for i, kind in enumerate(kinds):
+            others = chosen[kind][chosen[kind] != i]
+            self.p_values_[i] = (1.0 + (calibration[kind, others] >= left_out[i]).sum()) / (1.0 + len(others))
         return self
+
+    def fit_predict(self, bags: Any, y: Any = None, **options: Any) -> NDArray[np.intp]:
+        """Which of the bags at hand are odd: -1 where ``p_values_`` is at most ``alpha``, and 1 elsewhere.
+
+        Parameters
+        ----------
+        bags : sequence of arrays of shape (n_i, d)
+        y : ignored
+        **options : ignored
+
+        Returns
+        -------
+        array of shape (n,)
+        """
+        return np.where(self.fit(bags).p_values_ <= self.alpha, -1, 1)
 
     def _check_parameters(self) -> None:
         check_kernel("kernel", self.kernel)
@@ -235,6 +265,9 @@ class GroupAnomalyDetector(OutlierMixin, ValueParametersMixin, TakesBagsMixin, B
 
     def p_values(self, bags: Any) -> Array:
         """The probability that a normal bag of the same size is at least as odd.
+
+        For new bags. Those of ``fit`` have shaped the prior, so that they look less odd than they are: they have their
+        p-values in ``p_values_``.
 
         Parameters
         ----------
@@ -269,13 +302,22 @@ class GroupAnomalyDetector(OutlierMixin, ValueParametersMixin, TakesBagsMixin, B
     def _scores(self, bags: Any) -> tuple[Array, NDArray[np.intp]]:
         check_is_fitted(self, "kernel_")
         data = check_bags(bags, self, reset=False)
-        means = light_moments(self._features, data, within=False).means
-        kinds = np.abs(np.log(data.sizes)[:, None] - np.log(self.sizes_)).argmin(axis=1)
-        scores = np.empty(len(data))
-        for kind in np.unique(kinds):
-            which = kinds == kind
-            scores[which] = self._surprise(means[which], data.sizes[which], int(kind))
-        return scores, kinds
+        means, kinds = light_moments(self._features, data, within=False).means, nearest_kind(data.sizes, self.sizes_)
+        return scores_by_kind(self._surprise, means, data.sizes, kinds), kinds
+
+
+def nearest_kind(sizes: NDArray[np.intp], grid: NDArray[np.intp]) -> NDArray[np.intp]:
+    """The number of the size of the grid that is nearest to each size, by ratio."""
+    return np.abs(np.log(sizes)[:, None] - np.log(grid)).argmin(axis=1)
+
+
+def scores_by_kind(surprise: Surprise, means: Array, sizes: NDArray[np.intp], kinds: NDArray[np.intp]) -> Array:
+    """Scores of bags, each with the weights of its kind of size."""
+    scores = np.empty(len(means))
+    for kind in np.unique(kinds):
+        which = kinds == kind
+        scores[which] = surprise(means[which], sizes[which], int(kind))
+    return scores
 
 
 def size_grid(largest: int) -> NDArray[np.intp]:
@@ -318,7 +360,7 @@ def cut_means(features: BaseFeatures, data: Bags, sizes: NDArray[np.intp], rng: 
     return cuts
 
 
-def calibrating(scores: Array, sizes: NDArray[np.intp], size: int) -> Array:
-    """Sorted scores of the bags of at least a size; of the largest ones where those are few."""
+def calibrating(sizes: NDArray[np.intp], size: int) -> NDArray[np.intp]:
+    """Numbers of the bags of at least a size; of the largest ones where those are few."""
     count = max(int((sizes >= size).sum()), min(FEWEST_FOR_CALIBRATION, len(sizes)))
-    return np.sort(scores[np.argsort(-sizes, kind="stable")[:count]])
+    return np.argsort(-sizes, kind="stable")[:count]

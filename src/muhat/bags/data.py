@@ -79,10 +79,10 @@ def bags_from_groups(X: Any, groups: Any) -> tuple[list[Array], NDArray[Any]]:
 
     Parameters
     ----------
-    X : array of shape (n, d) or (n,)
+    X : array or data frame of shape (n, d), or array of shape (n,)
         A table; a vector is a table of one column.
-    groups : array of shape (n,)
-        The label of each row.
+    groups : array of shape (n,), or str
+        The label of each row; or the name of a column of a data frame, which the bags are then without.
 
     Returns
     -------
@@ -97,11 +97,22 @@ def bags_from_groups(X: Any, groups: Any) -> tuple[list[Array], NDArray[Any]]:
     >>> bags, labels = mh.bags_from_groups([[1.0], [2.0], [3.0]], ["b", "a", "b"])
     >>> labels.tolist(), [bag.ravel().tolist() for bag in bags]
     (['a', 'b'], [[2.0], [1.0, 3.0]])
+
+    Put targets into the order of the labels: ``y = outcome.loc[labels]`` for a Series with the labels as its index.
     """
+    if isinstance(groups, str):
+        if groups not in getattr(X, "columns", ()):
+            raise ValueError(
+                f"groups={groups!r} must be the name of a column of a data frame X, or the labels of its rows"
+            )
+        groups, X = X[groups], X.drop(columns=groups) if hasattr(X, "iloc") else X.drop(groups)
     rows = check_rows(_as_table(X))
-    if groups is None:
-        raise ValueError("groups=None must be the labels of the rows of X, one a row")
+    if np.ndim(groups) == 0:
+        raise ValueError(f"groups={groups!r} must be the labels of the rows of X, one a row")
     groups = column_or_1d(groups)
+    absent = np.flatnonzero([label is None or (label == label) is not True for label in groups.tolist()])
+    if len(absent):
+        raise ValueError(f"groups[{absent[0]}] is missing; leave rows without a label out, or give them one")
     if len(groups) != len(rows):
         raise ValueError(f"groups has {len(groups)} labels and X has {len(rows)} rows; pass one label a row")
     labels, inverse, counts = np.unique(groups, return_inverse=True, return_counts=True)
@@ -156,6 +167,11 @@ def check_matrices(bags: Any, estimator: Any, *, reset: bool) -> list[Array]:
         raise ValueError(
             "bags is a dict and must be a list of matrices, one of shape (n_i, d) for each bag; pass "
             "list(bags.values())"
+        )
+    if hasattr(bags, "groups") and hasattr(bags, "ngroups"):
+        raise ValueError(
+            "bags is a grouped data frame and must be a list of matrices, one a bag; pass [rows for _, rows in bags], "
+            "or use bags_from_groups(frame, column)"
         )
     if isinstance(bags, str | bytes) or not hasattr(bags, "__len__") or not hasattr(bags, "__iter__"):
         raise ValueError(f"bags={bags!r} must be a list of matrices, one of shape (n_i, d) for each bag")
