@@ -1,9 +1,10 @@
-"""Doctests that need Dask are skipped where it is missing; in test files ``require_dask`` does it."""
+"""What pytest collects: not what ``make docs`` writes, and doctests that need Dask only where it is installed."""
 
 from importlib.util import find_spec
 
 import pytest
 
+collect_ignore = ["docs/gallery", "docs/generated", "site"]
 NEEDS_DASK = {"distributed.py", "distributed.md"}
 
 

@@ -51,7 +51,7 @@ html_css_files = ["site.css"]
 html_favicon = "_static/logo.svg"
 html_show_sourcelink = False
 html_copy_source = False
-html_sidebars = {name: [] for name in ("index", "start", "command_line", "changelog", "citation", "gallery/*")}
+html_sidebars = {name: [] for name in ("index", "start", "changelog", "citation", "gallery/*")}
 html_theme_options = {
     "logo": {"image_light": "_static/logo.svg", "image_dark": "_static/logo.svg", "text": "muhat"},
     "header_links_before_dropdown": 6,
@@ -78,6 +78,7 @@ READING_ORDER = [
     "robust_mean",
     "error_bars",
     "two_samples",
+    "independence",
     "awkward_tables",
     "failing_sensor",
     "changing_shares",
@@ -91,6 +92,7 @@ READING_ORDER = [
     "like_groups",
     "few_rows",
     "kernel_pca",
+    "covariance",
     "density_matching",
     "stream",
     "large_sample",
