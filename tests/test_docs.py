@@ -193,7 +193,8 @@ def test_the_page_on_reproduction_lists_the_verdicts_of_the_report(report, verdi
 def test_what_to_expect_is_what_the_report_has(report):
     kernels = {"linear": "LIN", "degree 2": "POLY2", "degree 3": "POLY3", "Gaussian, median": "RBF"}
     found = {(row["kernel"], row["n"], row["d"]): row for row in report["experiments"]["figure2"]["summary"]}
-    table = re.findall(r"^\| (.+?) \| (\d+), (\d+) \| (.+) \|$", (DOCS / "notes/means.md").read_text("utf-8"), flags=re.M)
+    notes = (DOCS / "notes" / "means.md").read_text(encoding="utf-8")
+    table = re.findall(r"^\| (.+?) \| (\d+), (\d+) \| (.+) \|$", notes, flags=re.M)
     assert len(table) == 5
     for kernel, n, d, cells in table:
         row = found[kernels[kernel], int(n), int(d)]
