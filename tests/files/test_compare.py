@@ -593,6 +593,15 @@ def test_the_page_is_whole_alone_and_the_same_again(page, files, capsys):
     assert page.read_bytes() == before
 
 
+def test_columns_that_a_page_does_not_show_are_counted(files, tmp_path, monkeypatch):
+    monkeypatch.setattr("muhat.files.pages.MOST_COLUMNS", 2)
+    target = tmp_path / "p.html"
+    for command in (["compare", *files[:2], "--resamples", "19"], ["describe", files[0]]):
+        main([*command, "--html", str(target)])
+        text = target.read_text(encoding="utf-8")
+        assert "… and 1 more columns" in text
+
+
 @pytest.mark.parametrize(
     ("target", "message"), [("{a}", "would write over the table"), ("{folder}", "must be a file"), ("{a}/x", "must be")]
 )

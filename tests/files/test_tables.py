@@ -94,6 +94,13 @@ def test_a_sign_of_comments_within_lines_is_text(tmp_path):
     assert contents(tmp_path / "t.csv")["colour"].tolist() == ["#ff0000", "#00ff00", "red #2", "blue", "#0000ff"]
 
 
+def test_half_of_a_column_of_numbers_are_numbers(tmp_path):
+    write(tmp_path / "t.csv", [[1, 1], ["a", "a"], [2, "b"], ["b", "c"]], ["half", "less"])
+    with opened(tmp_path / "t.csv") as table:
+        assert [column.kind for column in table.columns] == ["number", "category"]
+        assert list(table.flaws) == ["half"]
+
+
 def test_the_size_of_chunks_does_not_matter(tmp_path, monkeypatch):
     """Characters of several bytes may be cut by their ends."""
     path = write(tmp_path / "t.csv", [[f"{i}", "é€😀"[i % 3]] for i in range(30)], ("numéro", "ß"))
