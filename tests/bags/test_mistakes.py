@@ -106,6 +106,7 @@ TABLE = [
     # machines
     ("C 0", fit(CLASSIFIER, BAGS, Y, C=0.0), "C=0.0 must"),
     ("C text", fit(CLASSIFIER, BAGS, Y, C="1"), "C='1' must"),
+    ("C 0 of a regressor", fit(REGRESSOR, BAGS, Y, C=0.0), "C=0.0 must"),
     ("C < 0", fit(REGRESSOR, BAGS, Y, C=-1.0), "C=-1.0 must"),
     ("epsilon", fit(REGRESSOR, BAGS, Y, epsilon=-0.1), "epsilon=-0.1 must"),
     ("nu 0", fit(ONE, BAGS, nu=0.0), "nu=0.0 must"),

@@ -338,6 +338,8 @@ def test_words_say_what_differs(change, group, words):
     assert result.summary.startswith(f"{words} (")
     assert next(finding for finding in result.components if finding.words == words).group == group
     assert repr(result).endswith(f"{result.summary})")
+    assert replace(result, pvalue=0.05).summary == result.summary, "what the level 0.05 finds is told"
+    assert replace(result, pvalue=0.051).summary == "no difference found"
     statistic, pvalue = result
     assert (statistic, pvalue) == (result.statistic, result.pvalue)
 

@@ -15,7 +15,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import muhat as mh
 from muhat.features.sketch import MeanSketch
 from muhat.linalg.resources import one_blas_thread
+from muhat.monitor.calibration import POPULATION
 from muhat.monitor.changed_columns import changed_columns
+from muhat.monitor.drift_monitor import _population
+from muhat.monitor.reference import RowReference
 
 rng = np.random.default_rng(0)
 REFERENCE = rng.normal(size=(300, 3))
@@ -222,6 +225,23 @@ def test_a_large_reference_is_sampled_for_the_simulations():
     for block_length in (1, 5):
         monitor = mh.DriftMonitor(**SMALL, block_length=block_length).fit(big)
         assert monitor.update(np.full((30, 2), 4.0))
+
+
+def test_rows_of_simulated_streams_are_drawn_one_by_one_or_in_stretches():
+    rows = np.arange(POPULATION + 1.0)[:, None]
+    drawn = [_population(rows, 1, np.random.default_rng(seed)).ravel() for seed in range(5)]
+    assert all(len(set(found)) == len(found) == POPULATION for found in drawn)
+    assert len({(set(rows.ravel()) - set(found)).pop() for found in drawn}) > 2, "any row may be left out"
+    found = _population(np.arange(3.0 * POPULATION)[:, None], 5, np.random.default_rng(0)).reshape(-1, 50)
+    assert (np.diff(found, axis=1) == 1).all(), "ten blocks of five rows are taken in one piece"
+    assert len(np.unique(found)) == POPULATION
+
+
+def test_kernels_of_two_kinds_are_those_of_one_kind_each():
+    kernels = [mh.Gaussian(1.0), mh.Laplace(2.0)]
+    together = RowReference(REFERENCE, kernels).cross(QUIET)
+    alone = [RowReference(REFERENCE, [kernel]).cross(QUIET) for kernel in kernels]
+    np.testing.assert_allclose(together, np.concatenate(alone, axis=1), rtol=1e-12)
 
 
 def test_categories_as_ones_and_zeros():

@@ -103,7 +103,7 @@ def _standardised(component: Component) -> Array:
     return np.asarray(row / row.std())
 
 
-def weights(components: Sequence[Component], log_p: Array, discount: bool = True) -> Array:
+def weights(components: Sequence[Component], log_p: Array, discount: bool) -> Array:
     """Weights that sum to 1, in which near duplicates share what one of them would have."""
     centred = log_p - log_p.mean(axis=1, keepdims=True)
     lengths = np.linalg.norm(centred, axis=1)
