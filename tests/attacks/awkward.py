@@ -218,7 +218,9 @@ def prior(X: Rows) -> list[Any]:
 
 def ridge(X: Rows) -> list[Any]:
     bags = as_bags(X)
-    return list(mh.DistributionRidge().fit(bags, targets(bags)).predict(bags, return_std=True))
+    order = np.argsort(targets(bags)) > len(bags) // 2
+    classes = mh.DistributionRidgeClassifier().fit(bags, order).predict_proba(bags)
+    return [*mh.DistributionRidge().fit(bags, targets(bags)).predict(bags, return_std=True), classes]
 
 
 def anomalies(X: Rows) -> list[Any]:
