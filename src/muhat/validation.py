@@ -106,10 +106,15 @@ def in_column_order(X: Any, names: Any) -> Any:
     return X[list(names)]
 
 
-def _check_kind(name: str, X: Any) -> None:
-    """Refuse what numpy would take for numbers, or for a table: dates, masked entries, the name of a file."""
+def check_not_path(name: str, X: Any) -> None:
+    """Raise a ValueError where the name of a file stands for its rows."""
     if isinstance(X, str | PathLike):
         raise ValueError(f"{name}={X!r} is not a matrix; read the file first, for example by pandas.read_csv")
+
+
+def _check_kind(name: str, X: Any) -> None:
+    """Refuse what numpy would take for numbers, or for a table: dates, masked entries, the name of a file."""
+    check_not_path(name, X)
     if np.ma.is_masked(X):
         raise ValueError(f"{name} has masked entries; drop such rows first, np.ma.compress_rows({name})")
     columns = getattr(X, "columns", [""])

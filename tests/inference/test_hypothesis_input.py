@@ -94,6 +94,8 @@ def test_a_column_that_makes_up_the_distance_is_named():
     X = sample(20, 3, seed=0) * [1.0, 1000.0, 1.0]
     with pytest.warns(UserWarning, match="column 1 makes up .* of the squared distances"):
         mmd_test(X, X + 1, mh.Gaussian(), 9)
+    with pytest.warns(UserWarning, match="column 'b' makes up"):
+        mmd_test(pd.DataFrame(X, columns=[*"abc"]), pd.DataFrame(X + 1, columns=[*"abc"]), mh.Gaussian(), 9)
     for settings in ({}, {"kernel": mh.Gaussian(), "scale": None}, {"kernel": mh.Gaussian(), "scale": "columns"}):
         mmd_test(X, X + 1, n_resamples=9, **settings)
 

@@ -2,6 +2,7 @@
 
 import io
 import itertools
+import math
 import sys
 from dataclasses import replace
 
@@ -335,7 +336,7 @@ def test_words_say_what_differs(change, group, words):
     assert result.pvalue == 0.001
     assert group in result.share
     assert_allclose(sum(result.share.values()), 1.0)
-    assert result.summary.startswith(f"{words} (")
+    assert result.summary.split(" (")[0] == words
     assert next(finding for finding in result.components if finding.words == words).group == group
     assert repr(result).endswith(f"{result.summary})")
     assert replace(result, pvalue=0.05).summary == result.summary, "what the level 0.05 finds is told"
@@ -469,7 +470,7 @@ def test_level_of_the_default_test_of_independence(draw, n):
 
 DEPENDENT = [
     (lambda x, e: x + e, "column 0 of X and column 0 of Y are correlated"),
-    (lambda x, e: np.exp(0.8 * np.abs(x)) * e, "rows that are far out in X are far out in Y"),
+    (lambda x, e: np.exp(0.8 * np.abs(x)) * e, "column 0 of X and column 0 of Y have dependent spreads"),
 ]
 
 
@@ -479,7 +480,8 @@ def test_words_say_what_depends(change, words):
     x, e = rng.normal(size=(2, 200, 1))
     result = mh.hsic_test(x, change(x, e), random_state=0)
     assert result.pvalue == 0.001
-    assert result.summary.startswith(f"{words} (")
+    assert result.summary.split(" (")[0] == words
+    assert any(finding.words == "rows that are far out in X are far out in Y" for finding in result.components)
     assert "no dependence found" in repr(mh.hsic_test(x, e, random_state=0))
 
 
@@ -517,16 +519,55 @@ def test_features_in_bins_of_one_row_give_the_unbiased_distance():
     assert spread.value in ("X", "Y")
 
 
-@pytest.mark.parametrize(
-    ("group", "ending"), [("wide", "(90 % of the evidence)"), ("spread", "of the evidence in wide)")]
-)
-def test_words_of_another_group_say_whose_evidence_is_counted(group, ending):
-    strongest = Finding("Gaussian", "wide", 0.01, 0.9, 10.0, words="X and Y lie in different places")
-    specific = Finding("spread", group, 0.01, 0.1, 9.0, words="Y is more spread out")
-    if group == "wide":
-        specific = replace(specific, name="no specific one", share=0.0)
-    result = MMDResult(1.0, 0.01, np.zeros(9), (strongest, specific))
-    assert result.summary.endswith(ending)
+PLACES = Finding("Gaussian", "wide", 0.01, 0.9, 10.0, words="X and Y lie in different places")
+SPREAD = Finding("spread", "spread", 0.01, 0.1, 9.0, words="Y is more spread out")
+COLUMN = Finding("largest column", "columns", 0.01, 0.1, 9.0, column="age", words="column 'age' is higher in Y")
+SUMMARIES = [
+    (
+        PLACES,
+        replace(SPREAD, name="not a specific one", share=0.0),
+        "X and Y lie in different places (90 % of the evidence)",
+    ),
+    (PLACES, SPREAD, "Y is more spread out"),
+    (PLACES, COLUMN, "column 'age' is higher in Y"),
+    (PLACES, replace(COLUMN, evidence=6.0), f"{PLACES.words} (90 % of the evidence); most of all, {COLUMN.words}"),
+    (PLACES, replace(COLUMN, evidence=3.0), "X and Y lie in different places (90 % of the evidence)"),
+    (replace(PLACES, share=0.1), replace(COLUMN, share=0.9), "column 'age' is higher in Y (90 % of the evidence)"),
+]
+
+
+@pytest.mark.parametrize(("first", "second", "words"), SUMMARIES)
+def test_the_evidence_in_a_summary_is_that_of_what_it_tells(first, second, words):
+    assert MMDResult(1.0, 0.01, np.zeros(9), (first, second)).summary == words
+
+
+def test_a_single_statistic_has_words_too():
+    X, Y = sample(30, 2, seed=0), sample(30, 2, seed=1, shift=3.0)
+    differs, same = (mh.mmd_test(X, Z, mh.Gaussian(2.0), 99, 0) for Z in (Y, X + 1e-3))
+    assert differs.summary == "X and Y differ under Gaussian(bandwidth=2.0)"
+    assert same.summary == "no difference found"
+    dependent = mh.hsic_test(X, X, mh.Linear(), mh.Gaussian(1.0), 99, 0, scale="columns")
+    assert dependent.summary == "X and Y depend on each other under Linear() and Gaussian(bandwidth=1.0)"
+
+
+@pytest.mark.parametrize(("n", "m", "smallest"), [(3, 3, 2 / 20), (2, 5, 1 / 21), (4, 4, 2 / 70), (300, 300, 1 / 1000)])
+def test_the_smallest_p_value_is_counted_and_said(n, m, smallest):
+    """By all splits where they are few; no difference is larger than that of 1 and 2."""
+    X, Y = sample(n, 1, seed=0) * 0.01 + 1.0, sample(m, 1, seed=0) * 0.01 + 2.0
+    result = mh.mmd_test(X, Y, mh.Linear(), random_state=0)
+    assert_allclose(result.smallest_pvalue, smallest)
+    assert 0.6 * smallest < result.pvalue < 1.6 * smallest  # splits are drawn at random
+    assert ("no p-value below 0.1" in result.summary) == (smallest > 0.05)
+    pairs = mh.hsic_test(X[:3], X[:3], n_resamples=99, random_state=0, strata=None)
+    assert_allclose(pairs.smallest_pvalue, 1 / math.factorial(min(n, 3)))
+    assert "give no p-value below" in pairs.summary
+
+
+def test_strata_count_in_the_smallest_p_value():
+    X, Y = sample(4, 1, seed=0), sample(4, 1, seed=1)
+    strata = [0, 0, 1, 1] * 2
+    assert_allclose(mh.mmd_test(X, Y, n_resamples=99, strata=strata).smallest_pvalue, 2 / 36)
+    assert_allclose(mh.hsic_test(X, Y, n_resamples=99, strata=strata[:4]).smallest_pvalue, 1 / 4)
 
 
 def test_ties_of_a_joined_statistic_are_relative_where_it_is_large():

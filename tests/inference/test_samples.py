@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from mistakes import refused
 from numpy.testing import assert_allclose, assert_array_equal
 
 import muhat as mh
@@ -18,9 +19,127 @@ def wines(share, n=60, seed=0):
 def test_a_change_of_shares_is_found_and_named():
     result = mh.mmd_test(wines(0.25), wines(0.75, seed=1), random_state=0)
     assert result.pvalue == 0.001
-    assert result.column[0] in ("colour = white", "colour = red")
-    words = next(finding.words for finding in result.components if finding.group == "columns")
-    assert words in ("'colour = white' is more frequent in Y", "'colour = red' is more frequent in X")
+    assert result.column in (("colour = white", "share"), ("colour = red", "share"))
+    white = [100 * (wines(*each)["colour"] == "white").mean() for each in ((0.25,), (0.75, 60, 1))]
+    assert result.summary.split(" (")[0] in (
+        "'colour = white' is more frequent in Y: {:.0f} % → {:.0f} %".format(*white),
+        "'colour = red' is less frequent in Y: {:.0f} % → {:.0f} %".format(*(100 - share for share in white)),
+    )
+
+
+def fewer(frame):
+    return frame.assign(sparkling=frame["sparkling"] & (np.arange(len(frame)) % 4 == 0))
+
+
+def gaps(frame):
+    return frame.assign(colour=frame["colour"].where(np.arange(len(frame)) % 3 > 0, None))
+
+
+def ones(frame):
+    return fewer(frame).astype({"sparkling": int})
+
+
+CHANGED = [
+    (fewer, "'sparkling' is true less often in Y: "),
+    (ones, "'sparkling' is 1 less often in Y: "),
+    (gaps, "'colour' is missing more often in Y: 0 % → 33 %"),
+    (lambda frame: frame.assign(acid=frame["acid"] + 2), "column 'acid' is higher in Y"),
+]
+
+
+@pytest.mark.parametrize(("change", "words"), CHANGED)
+def test_the_column_that_changed_is_named(change, words):
+    X, Y = (wines(0.5, 90, seed) for seed in (0, 1))
+    result = mh.mmd_test(X.astype({"sparkling": int}) if change is ones else X, change(Y), random_state=0)
+    assert words in result.summary
+    if change is ones:
+        arrays = mh.mmd_test(X[["sparkling"]].to_numpy(), change(Y)[["sparkling"]].to_numpy(), random_state=0)
+        assert arrays.summary.startswith("column 0 is 1 less often in Y: ")
+
+
+def test_the_witness_takes_the_tables_of_the_test():
+    X, Y = wines(0.25), gaps(wines(0.75, seed=1))
+    result = mh.mmd_test(X, Y, n_resamples=99, random_state=0)
+    (x, y), *_ = coordinates(X, Y)
+    for witness in (result.witness, -2 * result.witness):
+        assert_array_equal(witness(X), witness(x))
+        assert_array_equal(witness(Y[["sparkling", "colour", "acid"]]), witness(y))
+    pink = Y.assign(colour="pink")
+    assert_array_equal(
+        result.witness(pink), result.witness(np.where([name[:6] == "colour" for name in result_names(X, Y)], 0, y))
+    )
+    with pytest.raises(ValueError, match="lacks the column 'acid'"):
+        result.witness(X[["colour"]])
+    with pytest.raises(ValueError, match="column 'acid' of X holds text or categories and held numbers in the test"):
+        result.witness(X.astype({"acid": str}))
+
+
+def result_names(X, Y):
+    return coordinates(X, Y).names
+
+
+def test_a_column_of_gaps_goes_with_text():
+    X, Y = wines(0.5), wines(0.5, seed=1).assign(colour=None)
+    assert "(missing)" in mh.mmd_test(X, Y, n_resamples=99, random_state=0).column[0]
+
+
+AGES = pd.DataFrame({"age": [31, 42, 53, 64], "plan": list("abab")})
+MISTAKES = [
+    (
+        "numbers as text",
+        lambda: mh.mmd_test(AGES, AGES.astype({"age": str})),
+        ValueError,
+        r"column 'age' holds numbers in X \(int64\) and text or categories in Y \(.*\); give both one type, such as "
+        r"Y\['age'\] = pandas.to_numeric\(Y\['age'\]\)",
+    ),
+    (
+        "numbers as categories",
+        lambda: mh.mmd_test(AGES.astype({"age": "category"}), AGES),
+        ValueError,
+        "column 'age' holds text or categories in X .* and numbers in Y",
+    ),
+    (
+        "dates as text",
+        lambda: mh.mmd_test(AGES.assign(age=pd.Timestamp("2026-01-01")), AGES.assign(age="1.1.2026")),
+        ValueError,
+        r"holds dates in X .* = pandas.to_datetime\(Y\['age'\]\)",
+    ),
+    (
+        "a gap",
+        lambda: mh.mmd_test(AGES, AGES.assign(age=[31, None, 53, None])),
+        ValueError,
+        r"Y contains NaN: column 'age' has it first in row 1 \(counted from 0\); drop such rows, Y.dropna\(\)",
+    ),
+    ("infinity", lambda: mh.mmd_test(AGES.assign(age=np.inf), AGES), ValueError, "X contains infinity: column 'age'"),
+    (
+        "a gap of a pair",
+        lambda: mh.hsic_test(AGES, AGES.assign(age=np.nan)),
+        ValueError,
+        "Y contains NaN: column 'age'",
+    ),
+    ("a path", lambda: mh.mmd_test(AGES, "b.csv"), ValueError, "Y='b.csv' is not a matrix; read the file first"),
+    ("a path of pairs", lambda: mh.hsic_test(AGES, "b.csv"), ValueError, "Y='b.csv' is not a matrix"),
+    (
+        "an array",
+        lambda: mh.mmd_test(AGES, AGES.to_numpy()),
+        ValueError,
+        "Y is of type ndarray and X is a data frame .*'plan'.*; pass Y as a data frame with the same columns",
+    ),
+    (
+        "an array first",
+        lambda: mh.mmd_test(AGES[["age"]].to_numpy(), AGES),
+        ValueError,
+        "X is of type ndarray and Y is a data frame",
+    ),
+]
+
+test_mistakes = refused(MISTAKES)
+
+
+def test_gaps_in_tables_of_polars():
+    polars = pytest.importorskip("polars")
+    with pytest.raises(ValueError, match=r"Y.drop_nulls\(\).drop_nans\(\)"):
+        mh.mmd_test(polars.DataFrame({"a": [1.0, 2.0]}), polars.DataFrame({"a": [1.0, None]}))
 
 
 def test_texts_categories_and_strings_of_polars_are_the_same():
@@ -35,7 +154,7 @@ def test_texts_categories_and_strings_of_polars_are_the_same():
 
 def test_categories_are_indicators_in_units_by_which_rows_differ_by_two():
     X, Y = wines(0.4), wines(0.5, seed=1)
-    (first, second), names, units = coordinates(X, Y)
+    (first, second), names, units, _ = coordinates(X, Y)
     assert names[0] == "acid"
     assert set(names[1:3]) == {"colour = white", "colour = red"}
     assert names[3] == "sparkling"
@@ -47,17 +166,17 @@ def test_categories_are_indicators_in_units_by_which_rows_differ_by_two():
 
 def test_numbered_categories_are_not_numbers_and_object_numbers_are():
     codes = pd.DataFrame({"a": pd.Categorical([1, 2, 3, 1]), "b": pd.array([1, 2, 3, 4], dtype="Int64")})
-    (rows,), names, _ = coordinates(codes)
+    (rows,), names, *_ = coordinates(codes)
     assert names == ["a = 1", "a = 2", "a = 3", "b"]
     assert_array_equal(rows[:, -1], [1, 2, 3, 4])
 
 
 def test_gaps_among_categories_are_one_and_rare_ones_are_joined():
     letters = pd.DataFrame({"a": [None, "x", "x", np.nan], "b": ["p", "q", "p", None]})
-    (_,), names, _ = coordinates(letters)
+    (_,), names, *_ = coordinates(letters)
     assert names == ["a = (missing)", "a = x", "b = p", "b = (missing)", "b = q"]
     many = pd.DataFrame({"a": [f"id{i}" for i in range(50)]})
-    (rows,), names, _ = coordinates(many)
+    (rows,), names, *_ = coordinates(many)
     assert len(names) == MOST_CATEGORIES
     assert names[-1] == "a = (others)"
     assert_array_equal(rows.sum(axis=1), 1.0)
@@ -65,7 +184,7 @@ def test_gaps_among_categories_are_one_and_rare_ones_are_joined():
 
 def test_dates_are_days():
     dates = pd.DataFrame({"when": pd.to_datetime(["2026-01-01", "2026-01-03"]), "x": [1.0, 2.0]})
-    (rows,), names, units = coordinates(dates)
+    (rows,), names, units, _ = coordinates(dates)
     assert_array_equal(np.diff(rows[:, 0]), [2.0])
     assert names == ["when", "x"]
     assert units is None

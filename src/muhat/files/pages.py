@@ -15,12 +15,12 @@ from muhat.files.words import (
     correlations,
     description_summary,
     in_words,
-    percent,
     pvalue_text,
     reason_text,
     shown_value,
     summary_cells,
 )
+from muhat.inference.findings import percent
 from muhat.progress import printable
 from muhat.report.page import Picture, Table, page_template
 

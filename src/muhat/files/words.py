@@ -14,6 +14,7 @@ from muhat.files.describe import Description
 from muhat.files.reasons import Reason
 from muhat.files.rows import Sample, shown_date
 from muhat.files.summaries import Summary
+from muhat.inference.findings import percent
 from muhat.progress import printable
 
 _ROWS = 12
@@ -115,16 +116,6 @@ def pvalue_text(pvalue: float) -> str:
     ('0.0123', '< 1e-300')
     """
     return f"{pvalue:.3g}" if pvalue > 1e-300 else "< 1e-300"
-
-
-def percent(share: float) -> str:
-    """A share in words.
-
-    >>> percent(0.1234), percent(0.0), percent(0.0004), percent(0.996)
-    ('12 %', '0 %', '0.04 %', '99.6 %')
-    """
-    shown = f"{100 * share:.1f}" if share > 0.99 else f"{100 * share:.2g}"
-    return f"{shown.removesuffix('.0')} %"
 
 
 def description_summary(description: Description) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,11 +16,25 @@ from muhat.types import Array
 SEEN = 0.05
 """Above this p-value the words say that nothing was found."""
 
-SPECIFIC = ("linear", "spread", "largest column", "rank correlation", "distance from the centre", "second moments")
+SPECIFIC = ("linear", "spread", "distance from the centre", "second moments")
 """Names of components that see one kind of difference, the plainest first; others see every kind, and say less."""
 
 ENOUGH = 0.35
 """A specific component is preferred in words where its evidence is at least this part of the largest."""
+
+STANDS_OUT, ALONE = 0.5, 0.75
+"""A column is named where its evidence is at least the first part of the largest, and is all that is said from the
+second on."""
+
+
+def percent(share: float) -> str:
+    """A share in words.
+
+    >>> percent(0.1234), percent(0.0), percent(0.0004), percent(0.996)
+    ('12 %', '0 %', '0.04 %', '99.6 %')
+    """
+    shown = f"{100 * share:.1f}" if share > 0.99 else f"{100 * share:.2g}"
+    return f"{shown.removesuffix('.0')} %"
 
 
 @dataclass(frozen=True)
@@ -30,7 +44,7 @@ class Finding:
     ``pvalue`` is that of the component alone and is *not corrected* for the other components: read it as a description.
     ``share`` is its part of the joined statistic, and ``evidence`` −log p of a gamma approximation, which goes on where
     permutations no longer tell p-values apart. ``kernel`` and ``column`` say what the component looked at, if it is one
-    kernel or one column; ``words`` what it saw.
+    kernel or one column; ``words`` what it saw, and ``change`` what changed in the column.
     """
 
     name: str
@@ -41,6 +55,7 @@ class Finding:
     kernel: Kernel | None = None
     column: str | None = None
     words: str = ""
+    change: str | None = None
 
     @property
     def bandwidth(self) -> float | None:
@@ -53,11 +68,13 @@ class JoinedResult(PermutationResult):
     """A permutation test that may join several statistics.
 
     ``components`` has a :class:`Finding` for each of them, the strongest first; it is empty where one statistic was
-    asked for. ``method`` says how the statistics were computed.
+    asked for. ``method`` says how the statistics were computed. No p-value below ``smallest_pvalue`` is possible with
+    these numbers of rows and of resamples.
     """
 
     components: tuple[Finding, ...] = ()
     method: str = "exact"
+    smallest_pvalue: float = field(default=0.0, kw_only=True)
 
     @property
     def share(self) -> dict[str, float]:
@@ -69,16 +86,24 @@ class JoinedResult(PermutationResult):
 
     @property
     def summary(self) -> str:
-        """What was seen, in words."""
-        if not self.components:
-            return ""
+        """What was seen, in words: the column that stands out, or else the kind of difference."""
         if self.pvalue > SEEN:
-            return "no difference found" if self._two_samples else "no dependence found"
+            nothing = "no difference found" if self._two_samples else "no dependence found"
+            if self.smallest_pvalue <= SEEN:
+                return nothing
+            return f"{nothing}; this few rows or resamples give no p-value below {self.smallest_pvalue:.2g}"
+        if not self.components:
+            return self._in_one_word
         leading, share = next(iter(self.share.items()))
-        strongest = next(finding for finding in self.components if finding.group == leading)
-        told = self._specific(strongest)
-        where = "" if told.group == leading else f" in {leading}"
-        return f"{told.words} ({share:.0%} of the evidence{where})".replace("%", " %")
+        told = self._specific(next(finding for finding in self.components if finding.group == leading))
+        most = max(finding.evidence for finding in self.components)
+        of_columns = [finding for finding in self.components if finding.column is not None]
+        column = max(of_columns, key=lambda finding: finding.evidence, default=told)
+        if column.evidence >= ALONE * most:
+            told = column
+        counted = f" ({share:.0%} of the evidence)".replace("%", " %") if told.group == leading else ""
+        also = f"; most of all, {column.words}" if column != told and column.evidence >= STANDS_OUT * most else ""
+        return f"{told.words}{counted}{also}"
 
     def _specific(self, strongest: Finding) -> Finding:
         """The strongest component, or one that says what differs, where it alone has enough of that evidence."""
@@ -94,6 +119,11 @@ class JoinedResult(PermutationResult):
     def _two_samples(self) -> bool:
         return True
 
+    @property
+    def _in_one_word(self) -> str:
+        """What a single statistic saw."""
+        raise NotImplementedError
+
     def __repr__(self) -> str:
         plain = super().__repr__()
         return f"{plain[:-1]}: {self.summary})" if self.components else plain
@@ -105,7 +135,7 @@ def observed_and_null(joined: Joined) -> tuple[float, float, Array]:
 
 
 def ranked(components: Sequence[Component], joined: Joined, describe: Any) -> tuple[Finding, ...]:
-    """The findings, the strongest first; ``describe(component)`` gives kernel, column and words."""
+    """The findings, the strongest first; ``describe(component)`` gives kernel, column, words and change."""
     found = [
         Finding(part.name, part.group, part.pvalue, float(share), float(evidence), *describe(part))
         for part, share, evidence in zip(components, joined.shares, joined.evidence, strict=True)

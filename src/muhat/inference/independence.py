@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.special import factorial
 
 from muhat.elements import Element
 from muhat.inference.dependences import FEATURES, MAX_EXACT_PAIRS, Families, WithinStrata, default_dependences
 from muhat.inference.findings import JoinedResult, observed_and_null, ranked
 from muhat.inference.joining import Component, join
 from muhat.inference.resampling import EPS, permutation_pvalue, pooled_gram
-from muhat.inference.samples import check_scale, check_strata, coordinates, in_units, sample_rows
+from muhat.inference.samples import check_scale, check_strata, coordinates, in_units, sample_rows, without_units
 from muhat.inference.two_sample import is_plain
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.radial import Gaussian
@@ -22,7 +23,7 @@ from muhat.linalg.resources import check_memory, one_blas_thread
 from muhat.means.base import BaseKernelMean
 from muhat.means.recipes import check_recipe, mean_weights
 from muhat.types import Array, RandomState
-from muhat.validation import check_count, check_rng
+from muhat.validation import check_count, check_not_path, check_rng
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -40,6 +41,11 @@ class HSICResult(JoinedResult):
     @property
     def _two_samples(self) -> bool:
         return False
+
+    @property
+    def _in_one_word(self) -> str:
+        kernels = " and ".join(repr(without_units(kernel)) for kernel in (self.kernel_x, self.kernel_y))
+        return f"X and Y depend on each other under {kernels}"
 
 
 # ---------------------------------------------------------------- independence
@@ -126,7 +132,9 @@ def hsic_test(
     >>> mh.hsic_test(np.cos(angle), np.sin(angle), mh.Gaussian(), mh.Gaussian(), random_state=0)
     HSICResult(statistic=0.0086..., pvalue=0.001, n_resamples=999)
     """
-    x, y = coordinates(X), coordinates(Y)
+    for name, sample in (("X", X), ("Y", Y)):
+        check_not_path(name, sample)
+    x, y = coordinates(X, names="X"), coordinates(Y, names="Y")
     X, Y = sample_rows("X", x.samples[0], 4 if unbiased else 2), sample_rows("Y", y.samples[0], 1)
     if len(X) != len(Y):
         raise ValueError(f"X has {len(X)} rows and Y has {len(Y)}; row i of X and row i of Y must be a pair")
@@ -139,7 +147,7 @@ def hsic_test(
     default = kernel_x is None and kernel_y is None and mean is None and not unbiased
     if not (scale is None or isinstance(scale, str)):
         raise ValueError(f'scale={scale!r} must be "auto", "columns" or None; divide the columns first for other units')
-    units = check_scale(scale, X, default, x.units), check_scale(scale, Y, default, y.units)
+    units = check_scale(scale, X, default, x.units, x.names), check_scale(scale, Y, default, y.units, y.names)
     strata = check_strata(strata, None, len(X))
     features = default and len(X) > MAX_EXACT_PAIRS
     check_memory(
@@ -148,13 +156,17 @@ def hsic_test(
         f"the matrices of {len(X):,} pairs",
         "use a random part of the rows, or a larger memory_limit",
     )
+    sizes = [len(X)] if strata is None else np.bincount(strata)
+    smallest = max(1.0 / (n_resamples + 1), 1.0 / float(np.prod(factorial(sizes))))
     pairings = Families(len(X), n_resamples, rng) if strata is None else WithinStrata(strata, n_resamples, rng)
     sides = [rows if unit is None else rows / unit for rows, unit in zip((X, Y), units, strict=True)]
     if default:
         sides = [(rows - np.median(rows, axis=0)) for rows in sides]
-        return _joined(default_dependences(sides[0], sides[1], pairings, rng), units, (x.names, y.names), len(X))
+        found = _joined(default_dependences(sides[0], sides[1], pairings, rng), units, (x.names, y.names), len(X))
+        return replace(found, smallest_pvalue=smallest)
     kernel_x, kernel_y = (kernel_x or Gaussian()).resolve(sides[0]), (kernel_y or Gaussian()).resolve(sides[1])
-    return _single(sides[0], sides[1], kernel_x, kernel_y, pairings, recipe, unbiased, units)
+    found = _single(sides[0], sides[1], kernel_x, kernel_y, pairings, recipe, unbiased, units)
+    return replace(found, smallest_pvalue=smallest)
 
 
 def _single(
@@ -193,7 +205,9 @@ def _joined(components: list[Component], units: tuple[Any, ...], names: tuple[An
     def describe(part: Component) -> tuple[Kernel | None, str | None, str]:
         if part.name in _OF_COLUMNS:
             x, y = labels[part.name]
-            return None, f"{x}, {y}", f"column {x} of X and column {y} of Y {_OF_COLUMNS[part.name]}"
+            quoted = [label if known is None else repr(label) for label, known in zip((x, y), names, strict=True)]
+            words = f"column {quoted[0]} of X and column {quoted[1]} of Y {_OF_COLUMNS[part.name]}"
+            return None, f"{x}, {y}", words
         if part.group == "spread":
             where = "far out in Y" if part.value else "near the centre of Y"
             return None, None, f"rows that are far out in X are {where}"

@@ -7,15 +7,25 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+from scipy.special import comb
 
-from muhat.elements import Element
 from muhat.inference import differences
-from muhat.inference.findings import JoinedResult, observed_and_null, ranked
+from muhat.inference.findings import Finding, JoinedResult, observed_and_null, percent, ranked
 from muhat.inference.fisher import spectral_components, spectral_weights
 from muhat.inference.joining import Component, join
 from muhat.inference.large_samples import MAX_EXACT_ROWS, binned_components
 from muhat.inference.resampling import EPS, permutation_pvalue, pooled_gram, random_splits, ticking
-from muhat.inference.samples import check_scale, check_strata, coordinates, in_units, same_columns, two_samples
+from muhat.inference.samples import (
+    GAP,
+    Coding,
+    check_scale,
+    check_strata,
+    in_units,
+    two_samples,
+    two_tables,
+    without_units,
+    witness_of,
+)
 from muhat.inference.squared_mmd import unbiased_squared_mmd
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.radial import Gaussian
@@ -40,9 +50,9 @@ class MMDResult(JoinedResult):
     """Result of :func:`mmd_test`.
 
     ``kernel`` is the Kernel of the test with its bandwidth, and ``witness`` the Element f − g, the difference of the
-    two means: large where X has more mass. In the default test they belong to the strongest component that is a kernel.
-    Both are None for a precomputed Gram matrix. ``sizes`` are the numbers of rows. ``muhat.plotting.ComponentsDisplay``
-    draws the components, ``muhat.plotting.ResultWitnessDisplay`` the witness.
+    two means: large where X has more mass. It takes the tables that the test took. In the default test they belong to
+    the strongest component that is a kernel. Both are None for a precomputed Gram matrix. ``sizes`` are the numbers of
+    rows. ``muhat.plotting.ComponentsDisplay`` draws the components, ``ResultWitnessDisplay`` the witness.
     """
 
     kernel: Any = None
@@ -51,11 +61,19 @@ class MMDResult(JoinedResult):
 
     @property
     def column(self) -> tuple[str, str] | None:
-        """The column that differs most and in what, such as ("age", "location"); None where no column was tested."""
+        """The column that differs most and in what; None where no column was tested.
+
+        Such as ("age", "location") or ("age", "scale"), and ("colour = white", "share") for categories and truth
+        values.
+        """
         for finding in self.components:
-            if finding.group == "columns" and finding.column is not None:
-                return finding.column, "scale" if "spread" in finding.words else "location"
+            if finding.column is not None and finding.change is not None:
+                return finding.column, finding.change
         return None
+
+    @property
+    def _in_one_word(self) -> str:
+        return "X and Y differ" if self.kernel is None else f"X and Y differ under {without_units(self.kernel)!r}"
 
 
 @one_blas_thread()
@@ -94,8 +112,9 @@ def mmd_test(
         rows.
     Y : array of shape (m, d) or (m,), m >= 2
         The rows of the second sample. The columns of data frames are matched by name. Their texts and categories are
-        compared too, each category a coordinate, and dates count as days. With kernel="precomputed" an array of n + m
-        truth values, True for the rows of the second sample.
+        compared too, each category a coordinate, and dates count as days. A gap among categories is a category; one
+        among numbers or dates is refused. With kernel="precomputed" an array of n + m truth values, True for the rows
+        of the second sample.
     kernel : None, Kernel, list of Kernels or "precomputed", default None
         None joins all components. A kernel asks for its MMD alone, and a list for the unbiased MMDs of its kernels,
         joined. A bandwidth "median" is found once, on the pooled sample.
@@ -145,7 +164,7 @@ def mmd_test(
     >>> result = mh.mmd_test(X, Y, random_state=0)
     >>> result.pvalue
     0.001
-    >>> result.summary.split(" (")[0]
+    >>> result.summary.split(";")[0]
     'Y is more spread out'
     >>> statistic, pvalue = mh.mmd_test(X, Y, mh.Gaussian(), random_state=0)
     >>> bool(pvalue < 0.05)
@@ -160,15 +179,17 @@ def mmd_test(
     if isinstance(kernel, str) and kernel == "precomputed":
         K, observed = _precomputed(X, Y)
         question = _Question(
-            np.empty((len(K), 0)), observed, None, None, n_resamples, rng, strata, memory_limit, verbose
+            np.empty((len(K), 0)), observed, None, None, None, n_resamples, rng, strata, memory_limit, verbose
         )
         return question.spectral(None, K) if statistic == "spectral" else question.single(None, K, mean, unbiased)
     kernels = _kernels(kernel, one_statistic)
-    (X, Y), names, of_categories = coordinates(X, same_columns(X, Y))
-    X, Y = two_samples(X, Y)
+    tables = two_tables(X, Y)
+    X, Y = two_samples(*tables.samples)
     pooled, observed = np.concatenate([X, Y]), np.repeat([1.0, 0.0], [len(X), len(Y)])
-    units = check_scale(scale, pooled, kernels is None, of_categories)
-    question = _Question(pooled, observed, units, names, n_resamples, rng, strata, memory_limit, verbose)
+    units = check_scale(scale, pooled, kernels is None, tables.units, tables.names)
+    question = _Question(
+        pooled, observed, units, tables.names, tables.coding, n_resamples, rng, strata, memory_limit, verbose
+    )
     if kernels is None:
         return question.default()
     if isinstance(kernel, Kernel) or kernel is None:
@@ -220,6 +241,7 @@ class _Question:
     observed: Array
     units: Array | None
     names: list[str] | None
+    coding: Coding | None
     n_resamples: int
     rng: np.random.Generator
     strata: Any
@@ -278,9 +300,7 @@ class _Question:
         found = ranked(components, joined, lambda part: (None, None, "X and Y differ"))
         strongest = components[int(joined.shares.argmax())]
         weights = spectral_weights(K, self._difference(), strongest.value)
-        outer = None if kernel is None else in_units(kernel, self.units)
-        witness = None if outer is None else Element(outer, Atoms.trusted(self.pooled, weights))
-        return MMDResult(*observed_and_null(joined), found, "exact", outer, witness, (self.n, self.m))
+        return self.result(*observed_and_null(joined), found, "exact", self.in_units(kernel), weights)
 
     def single(self, kernel: Kernel | None, K: Array, mean: Any, unbiased: bool) -> MMDResult:
         means, observed = estimated_means(mean, K, self.n, unbiased), self.observed
@@ -288,42 +308,75 @@ class _Question:
         blocks = random_splits(observed, self.n_resamples, self.rng, self.strata)
         null = np.concatenate([means.statistics(S) for S in blocks])
         pvalue = permutation_pvalue(statistic, null, EPS * float(np.trace(K)) / len(K))
-        outer = None if kernel is None else in_units(kernel, self.units)
         weights = means.weights(observed[:, None])[:, 0]
-        witness = None if outer is None else Element(outer, Atoms.trusted(self.pooled, weights))
-        return MMDResult(statistic, pvalue, null, (), "exact", outer, witness, (self.n, self.m))
+        return self.result(statistic, pvalue, null, (), "exact", self.in_units(kernel), weights)
 
     def joined(self, components: list[Component], method: str) -> MMDResult:
         tie = 1e-8 if len(self.observed) <= differences.SMALL else FLOAT32_TIE
         joined = join(components, tie)
         found = ranked(components, joined, self._describe)
         kernel = next((finding.kernel for finding in found if finding.kernel is not None), None)
-        witness = None if kernel is None else Element(kernel, Atoms.trusted(self.pooled, self._difference()))
-        return MMDResult(*observed_and_null(joined), found, method, kernel, witness, (self.n, self.m))
+        return self.result(*observed_and_null(joined), found, method, kernel, self._difference())
 
-    def _is_indicator(self, column: int) -> bool:
-        return bool(np.isin(self.pooled[:, column], (0.0, 1.0)).all())
+    def in_units(self, kernel: Kernel | None) -> Kernel | None:
+        return None if kernel is None else in_units(kernel, self.units)
+
+    def result(
+        self,
+        statistic: float,
+        pvalue: float,
+        null: Array,
+        found: tuple[Finding, ...],
+        method: str,
+        kernel: Kernel | None,
+        weights: Array,
+    ) -> MMDResult:
+        """The result, with the witness of the kernel that has these weights at the pooled rows."""
+        witness = None if kernel is None else witness_of(kernel, Atoms.trusted(self.pooled, weights), self.coding)
+        sizes, smallest = (self.n, self.m), max(1.0 / (self.n_resamples + 1), self._smallest_share())
+        return MMDResult(statistic, pvalue, null, found, method, kernel, witness, sizes, smallest_pvalue=smallest)
+
+    def _smallest_share(self) -> float:
+        """One over the number of splits, or two: where samples have the same size, a split and its mirror are equal."""
+        strata = np.zeros(len(self.observed), dtype=np.intp) if self.strata is None else self.strata
+        sizes, first = np.bincount(strata), np.bincount(strata, weights=self.observed)
+        splits = float(np.prod(comb(sizes, first)))  # infinite where there are very many
+        return (2.0 if (2 * first == sizes).all() else 1.0) / splits
 
     def _difference(self) -> Array:
         """Weights of the pooled rows in f − g."""
         return self.observed / self.n - (1.0 - self.observed) / self.m
 
-    def _describe(self, part: Component) -> tuple[Kernel | None, str | None, str]:
-        """The kernel or the column of a component, and what it saw."""
+    def _describe(self, part: Component) -> tuple[Kernel | None, str | None, str, str | None]:
+        """The kernel or the column of a component, what it saw, and what changed in the column."""
         if part.group in ("spread", "close pairs"):
             kernel, wider = part.value
             what = "is more spread out" if part.group == "spread" else "has fewer close pairs of rows"
-            return in_units(kernel, self.units), None, f"{wider} {what}"
+            return self.in_units(kernel), None, f"{wider} {what}", None
         if part.group == "columns":
             column, kind, larger = part.value
-            if self.names is not None and " = " in self.names[column] and self._is_indicator(column):
-                more = "X" if self._difference() @ self.pooled[:, column] > 0 else "Y"
-                return None, self.names[column], f"{self.names[column]!r} is more frequent in {more}"
-            name = f"column {column}" if self.names is None else f"column {self.names[column]!r}"
+            label = str(column) if self.names is None else self.names[column]
+            if np.isin(self.pooled[:, column], (0.0, 1.0)).all():
+                return None, label, self._share_in_words(column), "share"
+            name = f"column {column}" if self.names is None else f"column {label!r}"
             what = "is more spread out" if kind == "scale" else "is higher"
-            return None, str(column) if self.names is None else self.names[column], f"{name} {what} in {larger}"
-        kernel = None if part.value is None else in_units(part.value, self.units)
-        return kernel, None, _WORDS.get(part.group, f"X and Y differ under {part.group}")
+            return None, label, f"{name} {what} in {larger}", kind
+        return self.in_units(part.value), None, _WORDS.get(part.group, f"X and Y differ under {part.group}"), None
+
+    def _share_in_words(self, column: int) -> str:
+        """How often a coordinate of zeros and ones is 1 in either sample."""
+        ones = self.pooled[:, column]
+        x, y = float(self.observed @ ones) / self.n, float((1.0 - self.observed) @ ones) / self.m
+        more, shares = "more" if y > x else "less", f"{percent(x)} → {percent(y)}"
+        if self.coding is None:
+            name = f"column {column}" if self.names is None else f"column {self.names[column]!r}"
+            return f"{name} is 1 {more} often in Y: {shares}"
+        found = [coordinate for part in self.coding.columns for coordinate in part.coordinates][column]
+        if found.level == GAP:
+            return f"{found.column!r} is missing {more} often in Y: {shares}"
+        if found.level is not None:
+            return f"{found.label!r} is {more} frequent in Y: {shares}"
+        return f"{found.column!r} is {'true' if found.kind == 'bool' else '1'} {more} often in Y: {shares}"
 
 
 _WORDS = {
