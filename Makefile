@@ -20,7 +20,7 @@ test: $(VENV)/.test
 quick: $(VENV)/.test
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal -m "not slow" tests
 
-# Branches that no test takes. What runs in other processes is not counted.
+# Branches that no test takes, in this process and in those that it starts.
 coverage: $(VENV)/.test
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal --cov=muhat --cov-report=term-missing:skip-covered
 

@@ -2,10 +2,10 @@
 
 Of every module a random sample of small changes is made, one at a time, in a copy of the sources: an operator, a
 comparison, a constant, a condition, a sign. Constants of a module are left alone: most of them tune the speed. The
-tests that reach the changed line run on the copy; a first run of all tests under ``coverage`` says which these are, and
-``--map FILE`` keeps what it finds. Where they pass, the tests of the room follow. A change that nobody notices
-survives. ``accepted_mutants.txt`` lists survivors that change nothing a user can see, each with its reason; the command
-ends with 1 where another one survives. It needs a system that can fork.
+quick tests that reach the changed line run on the copy; a first run of all tests under ``coverage`` says which these
+are, and ``--map FILE`` keeps what it finds. Where none is quick, all tests of the room run. A change that nobody
+notices survives. ``accepted_mutants.txt`` lists survivors that change nothing a user can see, each with its reason; the
+command ends with 1 where another one survives. It needs a system that can fork.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ PACKAGE = ROOT / "src" / "muhat"
 LOADED = ("scipy.stats", "scipy.optimize", "sklearn.svm", "sklearn.utils.estimator_checks", "pandas", "numba", "duckdb")
 LOADED += ("polars", "matplotlib.pyplot", "joblib", "dask.array")
 """What takes long to load; each run has it already."""
-_PASSED = (pytest.ExitCode.OK, pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.NO_TESTS_COLLECTED)
-"""Also where the tests that reached a line have other names by now: those of the room follow."""
+_NO_TESTS = (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.NO_TESTS_COLLECTED)
+"""All are slow, or have other names by now."""
 _BROKEN = 70
 ACCEPTED = Path(__file__).with_name("accepted_mutants.txt")
 SWAPS = {
@@ -191,8 +191,8 @@ def _run_here(copy: Path, tests: list[str]) -> int:
     return pytest.main(["-x", "-q", "-p", "no:cacheprovider", *tests])
 
 
-def fails(copy: Path, tests: list[str], limit: float) -> bool:
-    """Whether one of the tests fails on the copy; one that never ends fails too.
+def run(copy: Path, tests: list[str], limit: float) -> int:
+    """The exit code of the tests on the copy; tests that never end fail.
 
     They run in a fork of this process, which has loaded all but the package itself.
     """
@@ -209,25 +209,24 @@ def fails(copy: Path, tests: list[str], limit: float) -> bool:
         if done and (code := os.waitstatus_to_exitcode(status)) == _BROKEN:
             raise RuntimeError(f"pytest does not run {tests}")
         if done:
-            return code not in _PASSED
+            return code
         time.sleep(0.05)
     os.killpg(child, signal.SIGKILL)
     os.waitpid(child, 0)
-    return True
+    return pytest.ExitCode.TESTS_FAILED
 
 
 def noticed(mutant: Mutant, copy: Path, reach: Reach, limit: float) -> bool:
-    """Whether a test fails: first those that reach the line, then the quick ones of the room.
-
-    A value that one test has made may be kept for others. Where no test reaches the line, all tests of the room run.
-    """
+    """Whether one of the quick tests that reach the line fails; where there are none, one of all tests of the room."""
     path = copy / "muhat" / mutant.module
     original = path.read_text(encoding="utf-8")
     path.write_text(mutant.apply(original), encoding="utf-8")
     try:
         reaching, own = reach.tests(mutant), own_tests(mutant.module)
-        quick = ["-m", "not slow"] if reaching else []
-        return any(fails(copy, tests, limit) for tests in (reaching, own and own + quick) if tests)
+        code = run(copy, ["-m", "not slow", *reaching], limit) if reaching else pytest.ExitCode.NO_TESTS_COLLECTED
+        if code in _NO_TESTS and own:
+            code = run(copy, own, limit)
+        return code not in (pytest.ExitCode.OK, *_NO_TESTS)
     finally:
         path.write_text(original, encoding="utf-8")
 

@@ -20,9 +20,9 @@ import muhat as mh
 from muhat.command_line import main
 from muhat.files import differences, summaries
 from muhat.files.compare import relative_size
-from muhat.files.encoding import encoded
+from muhat.files.encoding import MOST_CATEGORIES, encoded
 from muhat.files.histograms import histogram
-from muhat.files.pairs import pair_changes
+from muhat.files.pairs import LEAST_ROWS, pair_changes
 from muhat.files.reasons import reasons
 from muhat.files.rows import Sample
 from muhat.files.summaries import summarised
@@ -300,6 +300,23 @@ def test_coordinates_of_columns_with_few_values():
     np.testing.assert_allclose(squares, [2, 1, 2], rtol=1e-12)
     raw = encoded(columns, raw=True).points
     np.testing.assert_allclose([raw[0][0, 1], raw[0][1, 1], raw[1][0, 1]], [1, 1.5, 2], rtol=1e-12)
+
+
+def test_the_rarest_of_many_categories_are_taken_together():
+    texts = np.repeat([f"{k:02}" for k in range(25)], np.arange(30, 5, -1)).astype(object)
+    points = encoded([("category", [texts, texts[:1]])]).points[0]
+    assert len(np.unique(points, axis=0)) == MOST_CATEGORIES
+    assert len(np.unique(points[texts >= "19"], axis=0)) == 1
+    assert len(np.unique(points[texts <= "19"], axis=0)) == MOST_CATEGORIES
+
+
+def test_why_no_pairs_are_compared(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("muhat.files.pairs.MOST_COORDINATES", 1)
+    for n, reason in ((LEAST_ROWS, "in tables of up to"), (LEAST_ROWS - 1, f"where both files have {LEAST_ROWS} rows")):
+        paths = [
+            write(tmp_path / f"{i}.csv", rounded(np.random.default_rng(i).normal(size=(n, 2))), "xy") for i in (1, 2)
+        ]
+        assert any(f"pairs of columns are compared {reason}" in note for note in found_in(capsys, *paths)["notes"])
 
 
 def test_correlations_of_pairs_against_scipy():
