@@ -109,7 +109,7 @@ def _check_alike(tables: Sequence[Table]) -> None:
             f"{named[0].path} names its columns and {unnamed[0].path} does not; give both a header or neither, "
             "or say --header or --no-header if the first rows were misread"
         )
-    widths = [len(table.columns) + len(table.unusable) for table in unnamed]
+    widths = [len(table.columns) for table in unnamed]
     if len(set(widths)) > 1:
         paths, counts = (" and ".join(map(str, words)) for words in ([table.path for table in unnamed], widths))
         raise ValueError(
