@@ -1,9 +1,12 @@
 """What all tests share: the data folder, which tests are quick, and a session that leaves no process behind."""
 
+import gc
 import os
 import sys
 import time
+from collections import defaultdict
 from pathlib import Path
+from random import Random
 from uuid import uuid4
 
 import pytest
@@ -17,6 +20,18 @@ SLOW = {
     "test_examples.py": "each example of the gallery runs",
 }
 """Rooms and files that `make quick` leaves out, and why; the marker ``slow`` does it for single tests."""
+CASES = 12
+"""Cases of a law that `make quick` runs, drawn by the law's name: other laws meet other kernels and data sets."""
+WHOLE = (
+    "test_docs.py",
+    "test_golden",
+    "test_hypothesis_input",
+    "test_mistakes",
+    "test_monitor_input",
+    "test_newcomer",
+    "test_tables",
+)
+"""How files of messages, golden cases and pages begin: `make quick` runs every case of them."""
 LONG = ("test_docs.py", "test_benchmarks.py", "test_examples.py")
 """Files with the longest tests: they come first, so that no worker is left with one of them at the end."""
 MARK = "MUHAT_TEST_SESSION"
@@ -30,10 +45,20 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(items):
+    laws = defaultdict(list)
     for item in items:
         if SLOW.keys() & set(item.path.parts[-2:]) or "test_scikit_learn_checks" in item.name:
             item.add_marker("slow")
+        elif not item.path.name.startswith(WHOLE):
+            laws[item.path, getattr(item, "originalname", item.name)].append(item)
+    for (_, law), cases in laws.items():
+        for item in Random(law).sample(cases, max(len(cases) - CASES, 0)):
+            item.add_marker("slow")
     items.sort(key=lambda item: item.path.name not in LONG)
+
+
+def pytest_collection_finish():
+    gc.freeze()  # thousands of tests stay until the end: no collection of garbage need look at them
 
 
 # ---------------------------------------------------------------- quick tests start no process

@@ -198,7 +198,7 @@ FITTED = {
         Fourier(mh.Matern(), n_components=6, orthogonal=True, random_state=0),
     ]
 )
-def test_sklearn_checks(estimator, check):
+def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 

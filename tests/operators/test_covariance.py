@@ -211,7 +211,7 @@ def test_two_rows_and_a_vector_for_y():
 
 @pytest.mark.filterwarnings("ignore:bandwidth=.median.. more than half")  # the checks pass labels as Y
 @parametrize_with_checks([mh.KernelCovariance(), mh.ShrunkKernelCenterer()])
-def test_sklearn_checks(estimator, check):
+def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 

@@ -187,7 +187,7 @@ def test_frames_names_and_grid_search(rows):
 @parametrize_with_checks(
     [mh.KernelPCA(2), mh.KernelPCA(2, mean=mh.ShrunkKernelMean(), covariance=mh.ShrunkKernelMean())]
 )
-def test_sklearn_checks(estimator, check):
+def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
 

@@ -8,9 +8,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from scipy.optimize import minimize
 from scipy.special import softmax
-from threadpoolctl import threadpool_limits
 
 from muhat.density.objective import Mixture, Objective
+from muhat.linalg.resources import one_blas_thread
 from muhat.types import Array
 
 Solver = Literal["slsqp", "lbfgs", "weights"]
@@ -48,7 +48,7 @@ def solve(objective: Objective, start: Mixture, solver: Solver, settings: Settin
     """Minimise the objective from ``start``; the result is finite and never worse than the start."""
     solvers = {"slsqp": _by_slsqp, "lbfgs": _by_lbfgs, "weights": _by_weights}
     # The matrices are small: threads of BLAS would cost more than they bring.
-    with threadpool_limits(limits=1, user_api="blas"), np.errstate(over="ignore", invalid="ignore"):
+    with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"):
         solution = solvers[solver](objective, start, settings)
         if objective.value(solution.mixture) <= objective.value(start):
             return solution

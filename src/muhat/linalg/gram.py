@@ -131,8 +131,8 @@ def mapping(entries: int) -> Iterator[Callable[[Callable[[Item], Result], Iterab
 
     Threads see what their caller set for warnings of numpy's.
     """
-    workers = effective_n_jobs(-1)
-    if workers == 1 or entries < THREADED:
+    workers = 1 if entries < THREADED else effective_n_jobs(-1)
+    if workers == 1:
         with one_blas_thread():
             yield map
         return
