@@ -58,7 +58,7 @@ html_theme_options = {
     "navbar_align": "left",
     "navbar_persistent": ["search-button"],
     "show_prev_next": False,
-    "secondary_sidebar_items": {"**": ["page-toc"], "index": [], "gallery/index": []},
+    "secondary_sidebar_items": {"**": ["page-toc"], "index": [], "choosing": [], "gallery/index": []},
     "footer_start": ["copyright"],
     "footer_end": [],
     "show_toc_level": 2,
