@@ -19,6 +19,11 @@ def lower_bounds() -> dict[str, str]:
     return found
 
 
+OF_THAT_TIME = ("pyparsing<3.3",)
+"""What the oldest versions need and do not say: later ones warn of names that matplotlib 3.9 uses."""
+
+
 if __name__ == "__main__":
     for name, bound in lower_bounds().items():
         print(f"{name}=={bound}.*" if bound.count(".") < 2 else f"{name}=={bound}")
+    print("\n".join(OF_THAT_TIME))
