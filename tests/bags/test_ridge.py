@@ -219,3 +219,12 @@ def test_small_bags_are_left_in_doubt():
     far = machine.predict_proba([np.full((3, 2), 1e6)])
     assert np.isfinite(far).all()
     assert_allclose(far.sum(), 1)
+
+
+@pytest.mark.parametrize("level2", ["linear", mh.Gaussian(1.3), "loo"])
+def test_a_level2_kernel_that_is_given_is_kept(level2):
+    bags = random_bags()
+    found = mh.DistributionRidge(mh.Gaussian(1.0), level2, features=mh.Nystroem(n_components=5, random_state=0)).fit(
+        bags, np.arange(len(bags)) % 3.0
+    )
+    assert found.level2_ == level2 or (level2 == "loo" and (found.level2_ == "linear" or found.level2_.bandwidth > 0))
