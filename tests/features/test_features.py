@@ -355,3 +355,12 @@ def test_one_row_and_zero_rows_of_the_space():
     assert Fourier(mh.Gaussian(1.0), 4).fit(row).approximation_error_ == 0.0
     for landmarks in CHOICES:
         assert Nystroem(mh.Linear(), 2, landmarks).fit_transform(np.zeros((3, 2))).shape == (3, 0)
+
+
+@pytest.mark.parametrize("lam", [0.0, np.inf])
+@pytest.mark.parametrize("scale", [1.0, 0.5, "loo"])
+def test_the_scale_at_the_limits_of_the_ridge_is_that_of_the_rows(lam, scale):
+    X, kernel = sample(12, 2, seed=0), mh.Gaussian(1.0)
+    rows = mh.SpectralKernelMean(kernel, lam=lam, scale=scale).fit(X)
+    features = mh.SpectralKernelMean(kernel, lam=lam, scale=scale, features=mh.Nystroem(kernel, 12)).fit(X)
+    assert_allclose(features.scale_, rows.scale_, rtol=1e-7)
