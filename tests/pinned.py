@@ -51,8 +51,9 @@ def of_means():
     for estimator in estimators:
         fitted = estimator.fit(X)
         yield repr(estimator), [fitted.weights_, fitted.mean_(AT), fitted.mean_.norm(), fitted.loo_score_]
-    blended = mh.BlendedSample(n_resamples=5, random_state=0).fit(X)
-    yield "BlendedSample", [blended.share_, blended.quantile(0.3)]
+    for name, scale in (("BlendedSample", False), ("BlendedSample(scale=True)", True)):
+        blended = mh.BlendedSample(scale=scale, n_resamples=5, random_state=0).fit(X)
+        yield name, [blended.share_, blended.quantile(0.3)]
     yield "james_stein", mh.james_stein(AT, 0.5)
     P = mh.paper_mixture(3, random_state=0)
     yield "paper_mixture", [P.sample(4, random_state=0), P.log_density(AT)]

@@ -3,6 +3,7 @@
 from functools import partial
 
 import numpy as np
+import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.covariance import OAS
@@ -43,7 +44,7 @@ def slow_share(kernel, X):
 def test_the_share_minimises_the_risk(seed, width):
     X = rows(seed=seed)
     kernel = mh.Gaussian(width * mh.Gaussian().resolve(X).bandwidth)
-    assert_allclose(mh.BlendedSample(kernel).fit(X).share_, slow_share(kernel, X), atol=1e-4)
+    assert_allclose(mh.BlendedSample(kernel, scale=False).fit(X).share_, slow_share(kernel, X), atol=1e-4)
 
 
 def test_samples_of_a_gaussian_have_large_shares_and_others_small_ones():
@@ -73,7 +74,7 @@ def test_expectations_are_those_of_the_measure():
     assert_allclose(blended.expect(lambda R: np.ones(len(R))), 1, rtol=1e-12)
     assert_allclose(blended.expect(lambda R: R), X.mean(axis=0), rtol=1e-9)  # mirror images
     second = blended.expect(lambda R: (R - X.mean(axis=0)) ** 2)
-    want = (1 - b) * X.var(axis=0) + b * np.diag(OAS().fit(X).covariance_)
+    want = X.var(axis=0) * (1 - b + b * np.diag(OAS().fit(X / X.std(axis=0)).covariance_))
     assert_allclose(second, want, rtol=0.15)
     drawn = blended.sample(40_000, random_state=1)
     assert_allclose(blended.probability(partial(far, 5)), far(5, drawn).mean(), atol=0.02)
@@ -128,12 +129,61 @@ def test_many_more_columns_than_rows():
     )  # by a sample of 256 points
 
 
-@pytest.mark.parametrize("scale", [1e-100, 1e100])
-def test_units_do_not_matter(scale):
-    X = rows()
-    want, got = mh.BlendedSample().fit(X), mh.BlendedSample().fit(scale * X)
-    assert_allclose(got.share_, want.share_, rtol=1e-6)
-    assert_allclose(got.quantile(0.3) / scale, want.quantile(0.3), rtol=1e-6)
+def rows_above(limits, R):
+    return (limits < R).any(axis=1)
+
+
+@pytest.mark.parametrize("kernel", [mh.Gaussian(), mh.Gaussian(2.0), mh.Laplace()])
+@pytest.mark.parametrize("factors", [[1e-6, 1e6, 1.0], [1e6, 1e-6, 3.0], [1e-100] * 3, [1e100] * 3])
+def test_units_of_columns_do_not_matter(kernel, factors):
+    X, limits = rows(20), np.array([1.0, 2.0, 4.0])
+    shift = np.array([5.0, -3.0, 100.0]) * factors
+    blended = mh.BlendedSample(kernel, n_resamples=5, random_state=0)
+    want, error = blended.fit(X).quantile([0.05, 0.3], return_std=True)
+    share, probability = blended.share_, blended.probability(partial(rows_above, limits))
+    expected, drawn = blended.expect(np.abs), blended.sample(50, random_state=0)
+    blended.fit(factors * X + shift)
+    assert_allclose(blended.share_, share, rtol=1e-6)
+    got, other_error = blended.quantile([0.05, 0.3], return_std=True)
+    assert_allclose((got - shift) / factors, want, rtol=1e-6)
+    assert_allclose(other_error / factors, error, rtol=1e-6)
+    assert_allclose(blended.probability(partial(rows_above, factors * limits + shift)), probability, rtol=1e-12)
+    assert_allclose(blended.expect(lambda R: np.abs((R - shift) / factors)), expected, rtol=1e-6)
+    assert_allclose((blended.sample(50, random_state=0) - shift) / factors, drawn, rtol=1e-6, atol=1e-9)
+
+
+def test_a_salary_beside_an_age():
+    X = np.random.default_rng(0).normal([50_000, 40], [9_000, 8], size=(25, 2))
+    blended = mh.BlendedSample().fit(X)
+    assert (np.abs(blended.quantile([0.05, 0.95])[:, 1] - [26.8, 53.2]) < 8).all()
+    assert blended.probability(lambda R: R[:, 1] < 0) < 0.01
+    as_they_are = mh.BlendedSample(scale=False).fit(X)
+    assert as_they_are.quantile(0.05)[1] < -1000  # one common variance
+
+
+def test_a_constant_column_keeps_its_unit():
+    X = np.column_stack([rows(20), np.full(20, 0.1)])
+    blended = mh.BlendedSample(random_state=0).fit(X)
+    assert np.abs(blended.quantile([0.1, 0.9])[:, 3] - 0.1).max() < 1
+    assert np.isfinite(blended.sample(100, random_state=0)).all()
+    assert_allclose(blended.location_, X.mean(axis=0), rtol=1e-12)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_functions_of_a_frame_get_a_frame(library):
+    pytest.importorskip(library)
+    X = rows(20)
+    frame = pd.DataFrame(X, columns=["a", "b", "c"])
+    frame = frame if library == "pandas" else pytest.importorskip("polars").from_pandas(frame)
+    blended, plain = (mh.BlendedSample(n_resamples=3, random_state=0).fit(rows) for rows in (frame, X))
+    named = blended.probability(lambda R: R["b"] > 1, return_std=True)
+    assert named == plain.probability(lambda R: R[:, 1] > 1, return_std=True)
+    drawn = blended.sample(4, random_state=0)
+    assert type(drawn) is type(frame)
+    assert_array_equal(drawn["c"].to_numpy(), plain.sample(4, random_state=0)[:, 2])
+    with pytest.raises(Exception) as found:  # noqa: PT011 the library's own, with a note
+        blended.probability(lambda R: R["d"] > 1)
+    assert "with the columns ['a', 'b', 'c'], as fit did" in found.value.__notes__[0]
 
 
 def test_bad_input_is_named():
@@ -144,6 +194,17 @@ def test_bad_input_is_named():
     blended = mh.BlendedSample().fit(rows())
     with pytest.raises(ValueError, match="event must return True or False for each"):
         blended.probability(lambda R: R[:, 0])
+    with pytest.raises(ValueError, match=r"event='a > 1' must be a function of rows; pass for example lambda"):
+        blended.probability("a > 1")
+    with pytest.raises(ValueError, match="f=None must be a function of rows"):
+        blended.expect(None)
+    with pytest.raises(ValueError, match="scale='columns' must be True or False"):
+        mh.BlendedSample(scale="columns").fit(rows())
+    with pytest.raises(ValueError, match="whose sums overflow; rescale it first"):
+        mh.BlendedSample().fit(rows() * 1e307)
+    with pytest.raises(IndexError) as found:
+        blended.probability(lambda R: R["a"] > 1)
+    assert found.value.__notes__ == ["The function gets an array of shape (15, 3), as fit did."]
     with pytest.raises(ValueError, match="f must return a value for each of 15 rows"):
         blended.expect(lambda R: R.sum())
     with pytest.raises(ValueError, match="q=1 must lie between 0 and 1"):

@@ -13,12 +13,10 @@ import numpy as np
 
 from muhat.elements import Element
 from muhat.kernels.base import Kernel, Measure
+from muhat.linalg.columns import dominant_column
 from muhat.measures import Atoms
 from muhat.types import Array
 from muhat.validation import check_not_path, check_rows, check_weights
-
-DOMINANT = 0.98
-"""A column that makes up more of the squared distances than this is worth a warning."""
 
 MOST_CATEGORIES = 20
 """Of one column; rarer ones are taken together."""
@@ -394,20 +392,11 @@ def check_scale(
 
 
 def _warn_of_dominant_columns(pooled: Array, names: Sequence[str] | None) -> None:
-    if pooled.shape[1] < 2:
-        return
-    halves = pooled / 2 - pooled[0] / 2
-    tops = np.abs(halves).max(axis=0)
-    deviations = tops * (halves / np.where(tops > 0, tops, 1.0)).std(axis=0)
-    largest = float(deviations.max())
-    if not (np.isfinite(largest) and largest > 0):
-        return
-    shares = (deviations / largest) ** 2
-    shares /= shares.sum()
-    if shares.max() > DOMINANT:
-        column = int(shares.argmax())
+    found = dominant_column(pooled)
+    if found is not None:
+        column, share = found
         warnings.warn(
-            f"column {column if names is None else repr(names[column])} makes up {shares.max():.1%} of the squared "
+            f"column {column if names is None else repr(names[column])} makes up {share:.1%} of the squared "
             f"distances, so that the kernel hardly sees the other {pooled.shape[1] - 1}; "
             'pass scale="columns", or scale=None to keep the units',
             UserWarning,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, Self
 
 import numpy as np
@@ -15,12 +17,13 @@ from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.radial import Gaussian
 from muhat.linalg import gram
 from muhat.linalg.blocks import blocks
+from muhat.linalg.columns import ColumnUnits
 from muhat.linalg.distances import power_of_two_near
 from muhat.linalg.resources import check_memory, steady_blas
 from muhat.means.targets import TargetKind, TargetRefits, gaussian_kind, gaussian_target, oas_amount, sampled_target
 from muhat.parameters import ValueParametersMixin
 from muhat.types import Array, RandomState
-from muhat.validation import check_count, check_rng, check_rows
+from muhat.validation import check_count, check_flag, check_rng, check_rows
 
 MAX_COLUMNS_FOR_COVARIANCE = 300
 """Up to this many columns the Gaussian has a covariance matrix; beyond, a sample of it stands for it in the kernel."""
@@ -37,11 +40,16 @@ BLOCK_VALUES = 2**22
 BISECTIONS = 60
 
 
+FARTHEST = 40.0
+"""No point of the Gaussian lies farther from its centre, in standard deviations of a column of the rows."""
+
+
 class BlendedSample(ValueParametersMixin, BaseEstimator):
     r"""Expectations, probabilities and quantiles from ten to a hundred rows, with less error than the sample's own.
 
     The measure :math:`(1 - b) \cdot \text{sample} + b \cdot N(\bar x, \Sigma)`, Σ the OAS covariance of the rows. It
-    has positive weights that sum to one, so it is a distribution, which can be sampled. The share b minimises the
+    has positive weights that sum to one, so it is a distribution, which can be sampled. Columns are standardised
+    inside, so their units do not matter, and all answers are in the units of the rows. The share b minimises the
     estimated risk of the kernel mean of the measure (see :class:`AdaptiveKernelMean`, with λ = 0 and a + b = 1):
 
     .. math:: b = \frac{Q - X - p + t}{Q - 2X + T}, \quad \text{clipped to } [0, 1],
@@ -55,7 +63,11 @@ class BlendedSample(ValueParametersMixin, BaseEstimator):
     Parameters
     ----------
     kernel : Kernel, default Gaussian()
-        The kernel in which the share is chosen: Gaussian, or another radial one. "median" is that of the rows.
+        The kernel in which the share is chosen: Gaussian, or another radial one. "median" is that of the rows. A
+        bandwidth that you pass counts standard deviations of a column, unless ``scale=False``.
+    scale : bool, default True
+        Divide each column by its standard deviation before the share is chosen and the Gaussian is fitted. A constant
+        column keeps its unit. False compares rows as they are: for columns in one unit whose spreads matter.
     n_resamples : int, default 100
         Resamples of the bootstrap, for error bars.
     random_state : None, int, Generator, SeedSequence or RandomState
@@ -68,8 +80,10 @@ class BlendedSample(ValueParametersMixin, BaseEstimator):
     location_ : array of shape (d,)
         The mean :math:`\bar x` of both.
     kernel_ : Kernel
-        With the bandwidth as a number.
+        With the bandwidth as a number, for the standardised columns.
     n_features_in_ : int
+    feature_names_in_ : array of str
+        Only where the rows have column names.
 
     Notes
     -----
@@ -83,15 +97,28 @@ class BlendedSample(ValueParametersMixin, BaseEstimator):
     >>> blended = mh.BlendedSample(random_state=0).fit(X)
     >>> far = lambda rows: rows.sum(axis=1) > 3  # of probability 0.042
     >>> round(float(far(X).mean()), 2), round(blended.probability(far), 2)
-    (0.1, 0.07)
+    (0.1, 0.04)
     >>> blended.quantile(0.9).shape, blended.sample(5, random_state=0).shape
     ((3,), (5, 3))
+
+    Events of a data frame get data frames:
+
+    >>> import pandas as pd
+    >>> people = pd.DataFrame(X[:, :2] * [9000, 8] + [50_000, 40], columns=["salary", "age"])
+    >>> mh.BlendedSample().fit(people).probability(lambda rows: rows["age"] < 20) < 0.05
+    True
     """
 
     def __init__(
-        self, kernel: Kernel = Gaussian(), *, n_resamples: int = 100, random_state: RandomState = None
+        self,
+        kernel: Kernel = Gaussian(),
+        *,
+        scale: bool = True,
+        n_resamples: int = 100,
+        random_state: RandomState = None,
     ) -> None:
         self.kernel = kernel
+        self.scale = scale
         self.n_resamples = n_resamples
         self.random_state = random_state
 
@@ -110,16 +137,21 @@ class BlendedSample(ValueParametersMixin, BaseEstimator):
         """
         check_kernel("kernel", self.kernel)
         check_count("n_resamples", self.n_resamples, low=2)
-        rows = check_rows(X, estimator=self, min_rows=2)
+        scale, rows = check_flag("scale", self.scale), check_rows(X, estimator=self, min_rows=2)
         check_memory(4 * 8 * len(rows) ** 2, None, f"{len(rows):,} rows", "use fewer rows: the sample itself will do")
+        self._frame = Frame.of(X)
+        units = ColumnUnits.of(rows) if scale else ColumnUnits.none(rows.shape[1])
+        if (np.abs(units.centre) / FARTHEST + units.unit > np.finfo(np.float64).max / FARTHEST).any():
+            raise ValueError(f"X has values up to {np.abs(rows).max():.3g}, whose sums overflow; rescale it first")
         with steady_blas(len(rows)):
-            self._fit_rows(rows, self.kernel.resolve(rows))
+            self._fit_rows(rows, units, self.kernel.resolve(units.divide(rows)))
         return self
 
-    def _fit_rows(self, rows: Array, kernel: Kernel) -> None:
-        self.share_ = blending_share(kernel, rows)
-        self.kernel_, self.location_ = kernel, rows.mean(axis=0)
-        self._rows, self._gaussian = rows, SpannedGaussian(rows)
+    def _fit_rows(self, rows: Array, units: ColumnUnits, kernel: Kernel) -> None:
+        scaled = units.divide(rows)
+        self.share_, self.kernel_ = blending_share(kernel, scaled), kernel
+        self._rows, self._units, self._gaussian = rows, units, SpannedGaussian(scaled)
+        self.location_ = units.restore(self._gaussian.centre)
 
     def expect(self, f: Callable[[Array], Any], *, return_std: bool = False) -> Any:
         """The expectation of a function of a row.
@@ -127,7 +159,7 @@ class BlendedSample(ValueParametersMixin, BaseEstimator):
         Parameters
         ----------
         f : callable
-            Maps rows (k, d) to values (k,) or (k, q).
+            Maps rows (k, d) to values (k,) or (k, q). The rows come as a data frame if ``fit`` got one.
         return_std : bool, default False
             Whether to return the standard error of the estimate too, by the bootstrap.
 
@@ -137,6 +169,7 @@ class BlendedSample(ValueParametersMixin, BaseEstimator):
         std : float or array of shape (q,)
             With ``return_std``.
         """
+        _check_function("f", f, "lambda rows: rows.max(axis=1)")
         return self._with_error(lambda fitted: fitted._expectation(f), return_std)
 
     def probability(self, event: Callable[[Array], Any], *, return_std: bool = False) -> Any:
@@ -145,7 +178,7 @@ class BlendedSample(ValueParametersMixin, BaseEstimator):
         Parameters
         ----------
         event : callable
-            Maps rows (k, d) to True or False for each.
+            Maps rows (k, d) to True or False for each. The rows come as a data frame if ``fit`` got one.
         return_std : bool, default False
             Whether to return the standard error too, by the bootstrap.
 
@@ -155,6 +188,7 @@ class BlendedSample(ValueParametersMixin, BaseEstimator):
         std : float
             With ``return_std``.
         """
+        _check_function("event", event, 'lambda rows: rows["age"] > 60')
         return self.expect(lambda rows: _indicator(event, rows), return_std=return_std)
 
     def quantile(self, q: Any, *, return_std: bool = False) -> Any:
@@ -183,7 +217,7 @@ class BlendedSample(ValueParametersMixin, BaseEstimator):
             lambda fitted: fitted._quantiles(np.atleast_1d(levels))[() if levels.ndim else 0], return_std
         )
 
-    def sample(self, n_samples: int = 1, random_state: RandomState = None) -> Array:
+    def sample(self, n_samples: int = 1, random_state: RandomState = None) -> Any:
         """Draw rows of the measure.
 
         Parameters
@@ -193,14 +227,14 @@ class BlendedSample(ValueParametersMixin, BaseEstimator):
 
         Returns
         -------
-        array of shape (n_samples, d)
+        array of shape (n_samples, d), or a data frame if ``fit`` got one
         """
         check_is_fitted(self, "share_")
         rng, count = check_rng(random_state), check_count("n_samples", n_samples)
         drawn = self._rows[rng.integers(len(self._rows), size=count)]
         smooth = np.flatnonzero(rng.random(count) < self.share_)
-        drawn[smooth] = self._gaussian.at(rng.normal(size=(len(smooth), self.n_features_in_)))
-        return drawn
+        drawn[smooth] = self._units.restore(self._gaussian.at(rng.normal(size=(len(smooth), self.n_features_in_))))
+        return self._frame.made_of(drawn)
 
     def _with_error(self, statistic: Callable[[BlendedSample], Any], return_std: bool) -> Any:
         check_is_fitted(self, "share_")
@@ -211,15 +245,16 @@ class BlendedSample(ValueParametersMixin, BaseEstimator):
         values = []
         for _ in range(self.n_resamples):
             resampled = BlendedSample(self.kernel_, random_state=self.random_state)
-            resampled._fit_rows(self._rows[rng.integers(n, size=n)], self.kernel_)
+            resampled._frame = self._frame
+            resampled._fit_rows(self._rows[rng.integers(n, size=n)], self._units, self.kernel_)
             values.append(statistic(resampled))
         std = np.std(values, axis=0, ddof=1)
         return value, float(std) if np.ndim(std) == 0 else std
 
     def _expectation(self, f: Callable[[Array], Any]) -> Any:
-        value = _mean_value(f, self._rows)
+        value = _mean_value(f, self._rows, self._frame)
         if self.share_ > 0:
-            parts = [(len(points), _mean_value(f, points)) for points in self._gaussian_points()]
+            parts = [(len(points), _mean_value(f, points, self._frame)) for points in self._gaussian_points()]
             smooth = sum(count * part for count, part in parts) / sum(count for count, _ in parts)
             value = (1.0 - self.share_) * value + self.share_ * smooth
         return float(value) if np.ndim(value) == 0 else value
@@ -231,10 +266,10 @@ class BlendedSample(ValueParametersMixin, BaseEstimator):
         block = int(np.clip(BLOCK_VALUES // d, 1, POINTS) // 2) or 1
         for part in blocks(POINTS // 2, block):
             half = rng.normal(size=(part.stop - part.start, d))
-            yield self._gaussian.at(np.concatenate([half, -half]))
+            yield self._units.restore(self._gaussian.at(np.concatenate([half, -half])))
 
     def _quantiles(self, levels: Array) -> Array:
-        columns, deviations = np.sort(self._rows, axis=0).T, self._gaussian.deviations()
+        columns, deviations = np.sort(self._rows, axis=0).T, self._units.unit * self._gaussian.deviations()
         parts = [
             _blended_quantiles(column, centre, deviation, self.share_, levels)
             for column, centre, deviation in zip(columns, self.location_, deviations, strict=True)
@@ -252,14 +287,59 @@ def _indicator(event: Callable[[Array], Any], rows: Array) -> Array:
     return inside.astype(np.float64)
 
 
-def _mean_value(f: Callable[[Array], Any], rows: Array) -> Any:
-    values = np.asarray(f(rows), dtype=np.float64)
+def _mean_value(f: Callable[[Any], Any], rows: Array, frame: Frame) -> Any:
+    given = frame.made_of(rows)
+    try:
+        found = f(given)
+    except Exception as error:
+        error.add_note(f"The function gets {frame.described(rows)}, as fit did.")
+        raise
+    values = np.asarray(found, dtype=np.float64)
     if values.ndim == 0 or len(values) != len(rows):
         raise ValueError(
             f"f must return a value for each of {len(rows)} rows, and gave shape {values.shape}; pass a function of "
             f"rows such as lambda rows: rows.max(axis=1)"
         )
     return values.mean(axis=0)
+
+
+def _check_function(name: str, function: Any, example: str) -> None:
+    if not callable(function):
+        raise ValueError(f"{name}={function!r} must be a function of rows; pass for example {example}")
+
+
+@dataclass(frozen=True)
+class Frame:
+    """What rows came as, so that functions of them get the same: a data frame of pandas or polars, or an array.
+
+    Parameters
+    ----------
+    library : "pandas", "polars" or ""
+    columns : tuple
+        The names of the columns of a data frame.
+    """
+
+    library: str = ""
+    columns: tuple[Any, ...] = ()
+
+    @classmethod
+    def of(cls, X: Any) -> Frame:
+        """That of rows as a user has them."""
+        library = type(X).__module__.partition(".")[0]
+        return cls(library, tuple(X.columns)) if library in ("pandas", "polars") and hasattr(X, "columns") else cls()
+
+    def made_of(self, rows: Array) -> Any:
+        """The rows as the user's would be."""
+        if not self.library:
+            return rows
+        names = {"columns" if self.library == "pandas" else "schema": list(self.columns)}
+        return import_module(self.library).DataFrame(rows, **names)
+
+    def described(self, rows: Array) -> str:
+        """For messages."""
+        if not self.library:
+            return f"an array of shape {rows.shape}"
+        return f"a data frame of {self.library} with the columns {list(self.columns)}"
 
 
 def _blended_quantiles(column: Array, centre: float, deviation: float, share: float, levels: Array) -> Array:
