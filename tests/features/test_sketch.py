@@ -251,3 +251,18 @@ def test_memory_does_not_grow_with_the_rows():
 
     peak(5_000)
     assert peak(60_000) < 1.2 * peak(15_000) < 2e7
+
+
+def test_columns_are_matched_by_name():
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 3)) * [1, 5, 9], columns=["a", "b", "c"])
+    features = mh.Nystroem(n_components=10, random_state=0).fit(frame)
+    want, other = mh.MeanSketch(features).update(frame), frame[["c", "a", "b"]]
+    got = mh.MeanSketch(features).update(other)
+    assert want.distance(got) == 0
+    np.testing.assert_array_equal(got(other), want(frame))
+    assert got.downdate(other[:10]).distance(want.downdate(frame[:10])) == 0
+    renamed = frame.rename(columns={"c": "d"})
+    for refuse in (got.update, got.downdate, got):
+        with pytest.raises(ValueError, match=r"X has the columns .*'d'.* and must have .*'c'.*rename them"):
+            refuse(renamed)
+    assert got.n_ == 50

@@ -207,3 +207,14 @@ def test_a_category_that_depends_on_a_number():
     result = mh.hsic_test(pd.DataFrame({"x": x}), side, random_state=0)
     assert result.pvalue == 0.001
     assert result.columns[1] in ("side = right", "side = left")
+
+
+def test_intervals_match_columns_by_name():
+    rng = np.random.default_rng(0)
+    X, Y, Z = (pd.DataFrame(rng.normal(size=(20, 2)) * [1, 9] + shift, columns=["a", "b"]) for shift in (0, 1, 2))
+    kernel = mh.Gaussian(5.0)
+    assert mh.mmd_interval(X, Y[["b", "a"]], kernel).estimate == mh.mmd_interval(X, Y, kernel).estimate
+    want = mh.mmd_difference_interval(X, Y, Z, kernel)
+    assert mh.mmd_difference_interval(X, Y, Z[["b", "a"]], kernel).estimate == want.estimate
+    with pytest.raises(ValueError, match=r"Z has \['a', 'c'\], which differ in 'b'; rename them alike"):
+        mh.mmd_difference_interval(X, Y, Z.rename(columns={"b": "c"}), kernel)

@@ -254,3 +254,62 @@ def test_no_module_outside_of_the_room_asks_for_the_class_of_a_kernel():
                 if asked & classes and not path.is_relative_to(PACKAGE / "kernels"):
                     found.append(f"{path.relative_to(PACKAGE)}:{node.lineno}")
     assert not found
+
+
+class Profile:
+    bandwidth: float | str = "median"
+
+    def profile(self, r):
+        return 1 / (1 + r**2)
+
+
+def test_a_check_tells_what_is_not_a_kernel():
+    X = np.random.default_rng(0).normal(size=(300, 2))
+
+    @dataclass(frozen=True)
+    class Parabola(mh.kernels.Radial):
+        bandwidth: float | str = "median"
+
+        def profile(self, r):
+            return 1 - r**2
+
+    @dataclass(frozen=True)
+    class OtherDiagonal(mh.Gaussian):
+        def diagonal(self, X):
+            return np.full(len(X), 2.0)
+
+    @dataclass(frozen=True)
+    class Flat(mh.Gaussian):
+        def evaluate(self, X, Y):
+            return np.ones(len(X))
+
+    for kernel in (
+        mh.Gaussian(),
+        mh.Linear(),
+        mh.Laplace() + 2.0 * mh.Polynomial(2),
+        mh.as_kernel(lambda A, B: A @ B.T),
+    ):
+        assert kernel.check(X) == kernel.resolve(X)
+    for kernel, message in (
+        (Parabola(), r"not positive semi-definite .*smallest eigenvalue -\d"),
+        (OtherDiagonal(1.0), r"diagonal\(X\) and the diagonal of evaluate\(X, X\) differ by up to 1"),
+        (Flat(1.0), r"evaluate gives the shape \(150,\)"),
+        (mh.as_kernel(lambda A, B: A @ (B * [1, -1]).T), "not positive semi-definite"),
+        (mh.as_kernel(lambda A, B: A[:, :1] + 0 * A @ B.T), "is not symmetric"),
+    ):
+        with pytest.raises(ValueError, match="is not a kernel on these rows: .*" + message):
+            kernel.check(X)
+
+
+def test_an_incomplete_radial_kernel_says_what_is_missing():
+    plain = type("Plain", (Profile, mh.kernels.Radial), {})
+    with pytest.raises(TypeError, match=r"Plain is not a frozen dataclass; write @dataclass\(frozen=True\) above"):
+        plain()
+    with pytest.raises(TypeError, match="is not a frozen dataclass"):
+        dataclass(type("Loose", (Profile, mh.kernels.Radial), {"__annotations__": {"bandwidth": float}}))(1.0)
+    without = {"profile": Profile.profile, "__annotations__": {"power": float}, "power": 1.0}
+    with pytest.raises(TypeError, match="Without has no field bandwidth; add the line: bandwidth: float"):
+        dataclass(frozen=True)(type("Without", (mh.kernels.Radial,), without))()
+    scalar = {"profile": lambda self, r: 1.0, "__annotations__": {"bandwidth": float}}
+    with pytest.raises(ValueError, match=r"Scalar.profile gave the shape \(\) for distances of shape \(1,\); return"):
+        dataclass(frozen=True)(type("Scalar", (mh.kernels.Radial,), scalar))(1.0).diag([[0.0]])

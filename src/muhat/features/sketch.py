@@ -23,7 +23,7 @@ from muhat.linalg.blocks import blocks
 from muhat.measures import Atoms
 from muhat.shrinkage.scores import Lam, Scale
 from muhat.types import Array
-from muhat.validation import check_count, check_rows
+from muhat.validation import check_count, check_rows, in_column_order
 
 _ROWS, _CELLS = 4096, 2**20  # rows, and numbers, that are read at a time
 
@@ -98,7 +98,10 @@ class MeanSketch:
         return self._sums.moment
 
     def update(self, X: Any) -> Self:
-        """Add rows; X is anything with a shape that can be sliced (an array, ``np.memmap``, an HDF5 data set)."""
+        """Add rows; X is anything with a shape that can be sliced (an array, ``np.memmap``, an HDF5 data set).
+
+        The columns of a data frame are put in the order of those that the features were fitted to.
+        """
         return self._take(self._read(X), 1)
 
     def downdate(self, X: Any) -> Self:
@@ -186,7 +189,9 @@ class MeanSketch:
         return FeatureSums(len(rows), Z.sum(axis=0), float(np.vdot(Z, Z)), Z.T @ Z)
 
     def _blocks(self, X: Any) -> Iterator[Array]:
-        X = X if hasattr(X, "shape") else check_rows(X)
+        X = in_column_order(
+            X if hasattr(X, "shape") else check_rows(X), getattr(self.features, "feature_names_in_", None)
+        )
         width = self.features.n_features_in_
         if len(X.shape) != 2 or X.shape[1] != width:
             raise ValueError(f"X has shape {tuple(X.shape)} and must have {width} columns, as the features have")

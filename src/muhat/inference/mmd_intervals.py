@@ -10,6 +10,7 @@ import numpy as np
 from scipy.stats import t as student
 
 from muhat.inference.error_bars import bootstrap_counts, check_level, tails
+from muhat.inference.samples import same_columns
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.radial import Gaussian
 from muhat.linalg import gram
@@ -59,7 +60,7 @@ def mmd_interval(
     Parameters
     ----------
     X, Y : arrays of shape (n, d) and (m, d), with at least 3 rows
-        The two samples, with the same columns.
+        The two samples, with the same columns. Those of data frames are matched by name.
     kernel : Kernel, default Gaussian()
         A bandwidth "median" is found once, on the pooled sample.
     level : float in (0, 1), default 0.95
@@ -147,6 +148,8 @@ def _interval(
     random_state: Any,
 ) -> tuple[Any, ...]:
     """Fields of the result for Σ_g within_g·U_g + Σ_{g<h} between_gh·C_gh, U and C the means of k in and between."""
+    first = samples["X"]
+    samples = {name: same_columns(first, rows, name) for name, rows in samples.items()}
     parts = [check_rows(rows, name=name, min_rows=3) for name, rows in samples.items()]
     if len({part.shape[1] for part in parts}) > 1:
         raise ValueError(f"{', '.join(samples)} must have the same columns; they have {[p.shape[1] for p in parts]}")

@@ -262,15 +262,16 @@ def witness_of(kernel: Kernel, atoms: Atoms, coding: Coding | None) -> Element:
     return Element(kernel, atoms) if coding is None else TableElement(kernel, atoms, coding=coding)
 
 
-def same_columns(X: Any, Y: Any) -> Any:
+def same_columns(X: Any, Y: Any, name: str = "Y") -> Any:
     """Y with its columns in the order of X's, where both have names; a ValueError where the names differ."""
     x, y = (list(getattr(sample, "columns", ())) for sample in (X, Y))
     if not x or not y or x == y:
         return Y
     if sorted(map(str, x)) != sorted(map(str, y)) or len(set(x)) < len(x):
-        missing = [name for name in x if name not in y] or [name for name in y if name not in x] or x
+        missing = [part for part in x if part not in y] or [part for part in y if part not in x] or x
         raise ValueError(
-            f"X has the columns {x} and Y has {y}, which differ in {missing[0]!r}; rename them alike, or pass arrays"
+            f"X has the columns {x} and {name} has {y}, which differ in {missing[0]!r}; rename them alike, or pass "
+            f"arrays"
         )
     return Y[x]
 

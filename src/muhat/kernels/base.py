@@ -14,7 +14,7 @@ from muhat.linalg import gram
 from muhat.measures import Atoms, Gaussians
 from muhat.parameters import Value
 from muhat.types import Array
-from muhat.validation import check_number, check_rows
+from muhat.validation import GRAM_TOLERANCE, check_gram, check_number, check_rows
 
 Measure = Atoms | Gaussians
 
@@ -106,6 +106,28 @@ class Kernel(Value, ABC):
             Repetitions of the rows.
         """
         return self
+
+    def check(self, X: Any) -> Kernel:
+        """This kernel, resolved, or a ValueError where its values on rows of X show that it is not a kernel.
+
+        The matrix k(X, X) must be finite, symmetric and positive semi-definite, and its diagonal must be that of
+        ``diag``. Rows can show that a function is not a kernel, and cannot prove that it is one.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            Rows as your data have them; 200 of them are taken, evenly spaced.
+
+        Examples
+        --------
+        >>> import numpy as np, muhat as mh
+        >>> mh.Gaussian(bandwidth=1.0).check(np.eye(3))
+        Gaussian(bandwidth=1.0)
+        """
+        rows = self.points(X)
+        kernel = self.resolve(rows)
+        check_values(kernel, rows)
+        return kernel
 
     def expect(self, P: Measure, Q: Measure) -> float:
         """The integral of k(x, y) over x ~ P and y ~ Q, exact; a ValueError where there is no closed form."""
@@ -507,6 +529,33 @@ class Scaled(Kernel):
 
     def evaluate_level2(self, inner: Array, left: Array, right: Array) -> Array:
         return self.factor * self.kernel.evaluate_level2(inner, left, right)
+
+
+MAX_ROWS_TO_CHECK = 200
+"""Whether a kernel is one is checked on this many rows of the data at most, evenly spaced."""
+
+
+def check_values(kernel: Kernel, rows: Array) -> None:
+    """Raise a ValueError where the values of a kernel on some of the rows show that it is not a kernel."""
+    some = rows[:: -(-len(rows) // MAX_ROWS_TO_CHECK)]
+    K, diagonal = np.asarray(kernel.evaluate(some, some)), np.asarray(kernel.diagonal(some))
+    shapes = (len(some), len(some)), (len(some),)
+    if (K.shape, diagonal.shape) != shapes:
+        found = f"evaluate gives the shape {K.shape} and diagonal the shape {diagonal.shape}"
+        raise ValueError(f"{kernel!r} is not a kernel on these rows: {found}; return {shapes[0]} and {shapes[1]}")
+    if not np.isfinite(K).all():
+        raise ValueError(f"{kernel!r} is not a kernel on these rows: it has values that are not finite; rescale X")
+    try:
+        check_gram(K, name="k(X, X)")
+    except ValueError as error:
+        smallest = f"smallest eigenvalue {np.linalg.eigvalsh(K).min():.3g}, trace {np.trace(K):.3g}"
+        raise ValueError(f"{kernel!r} is not a kernel on these rows: {error} ({smallest})") from error
+    apart = float(np.abs(diagonal - np.diag(K)).max())
+    if apart > GRAM_TOLERANCE * float(np.abs(K).max()):
+        raise ValueError(
+            f"{kernel!r} is not a kernel on these rows: diagonal(X) and the diagonal of evaluate(X, X) differ by up to "
+            f"{apart:.3g}; return k(x, x) from both"
+        )
 
 
 def check_kernel(name: str, kernel: Any) -> None:

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from muhat.kernels.base import Kernel
+from muhat.kernels.base import Kernel, check_values
 from muhat.types import Array
-from muhat.validation import check_gram, check_rows
+from muhat.validation import check_rows
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -86,10 +86,6 @@ def _are_indices(X: Any) -> bool:
     return isinstance(X, np.ndarray) and X.dtype.kind == "i" and X.ndim == 2 and X.shape[1] == 1
 
 
-MAX_ROWS_TO_CHECK = 200
-"""A function is checked to be a kernel on this many rows of the data at most, evenly spaced."""
-
-
 _ROWWISE = "wrap a function of two rows with sklearn.metrics.pairwise.pairwise_kernels"
 
 
@@ -118,14 +114,7 @@ class FromFunction(Kernel):
 
     def resolve(self, X: Any, sample_weight: Array | None = None) -> Kernel:
         """This kernel, or a ValueError where its matrix on some rows of X shows that it is not a kernel."""
-        rows = self.points(X)
-        some = rows[:: -(-len(rows) // MAX_ROWS_TO_CHECK)]
-        K = self.evaluate(some, some)
-        if np.isfinite(K).all():  # the caller that sums the values reports others
-            try:
-                check_gram(K, name="k(X, X)")
-            except ValueError as error:
-                raise ValueError(f"{self!r} is not a kernel on these rows: {error}") from error
+        check_values(self, self.points(X))
         return self
 
 

@@ -76,7 +76,13 @@ class Radial(Kernel):
         """Refuse the names that other libraries have for a bandwidth, and say what to pass."""
         for name in params.keys() & _REMEDIES.keys() - getattr(cls, "__dataclass_fields__", {}).keys():
             raise TypeError(f"{cls.__name__} has no parameter {name!r}; {_REMEDIES[name]}")
-        return super().__new__(cls)
+        kernel = super().__new__(cls)
+        fields, settings = (getattr(cls, f"__dataclass_{name}__", None) for name in ("fields", "params"))
+        if fields is None or settings is None or not settings.frozen:
+            raise TypeError(f"{cls.__name__} is not a frozen dataclass; write @dataclass(frozen=True) above the class")
+        if "bandwidth" not in fields:
+            raise TypeError(f"{cls.__name__} has no field bandwidth; add the line: bandwidth: float | str = 'median'")
+        return kernel
 
     def __post_init__(self) -> None:
         if not (isinstance(self.bandwidth, str) and self.bandwidth == "median"):
@@ -122,7 +128,13 @@ class Radial(Kernel):
 
     @property
     def upper_bound(self) -> float:
-        return float(self.profile(np.zeros(1))[0])
+        values = np.asarray(self.profile(np.zeros(1)))
+        if values.shape != (1,):
+            raise ValueError(
+                f"{type(self).__name__}.profile gave the shape {values.shape} for distances of shape (1,); return an "
+                f"array of the shape of r, one value for each distance"
+            )
+        return float(values[0])
 
     @property
     def is_stationary(self) -> bool:

@@ -16,9 +16,11 @@ from sklearn.utils.validation import check_is_fitted
 from muhat.elements import Element
 from muhat.features.base import BaseFeatures
 from muhat.features.sketch import MeanSketch
+from muhat.inference.samples import in_units
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.radial import Gaussian
 from muhat.linalg.blocks import blocks
+from muhat.linalg.columns import ColumnUnits, dominant_column
 from muhat.measures import Atoms
 from muhat.monitor.calibration import POPULATION, Calibration, SimulatedStreams, calibrate
 from muhat.monitor.changed_columns import changed_columns
@@ -28,7 +30,7 @@ from muhat.monitor.windows import WindowSums
 from muhat.parameters import ValueParametersMixin
 from muhat.progress import progress
 from muhat.types import Array, RandomState
-from muhat.validation import check_count, check_number, check_rng, check_rows
+from muhat.validation import check_count, check_flag, check_number, check_rng, check_rows
 
 WINDOWS = (1, 3, 10, 30, 100)
 """Lengths of the windows by default; those beyond a quarter of the reference, or half the run length, are left out."""
@@ -77,10 +79,11 @@ class Drift:
     kernel: Kernel
 
     def __str__(self) -> str:
-        names = ", ".join(name for name, _ in self.columns[:3])
+        names = ", ".join(f"{name} ({number:.1f})" for name, number in self.columns[:3])
         return (
             f"drift at row {self.row:,}: the last {self.window:,} row(s), since row {self.since:,}, are unlike the "
-            f"reference (score {self.score:.1f}, threshold {self.threshold:.1f}); most changed: {names}"
+            f"reference (score {self.score:.1f}, threshold {self.threshold:.1f}); most changed: {names}, with about 1 "
+            f"by chance"
         )
 
 
@@ -100,6 +103,9 @@ class DriftMonitor(ValueParametersMixin, BaseEstimator):
     ----------
     run_length : int, default 10_000
         Mean number of rows until a false alarm.
+    scale : bool, default False
+        Divide each column by its standard deviation in the reference: use it for columns in different units. A constant
+        column keeps its unit. Bandwidths then count standard deviations.
     kernel : Kernel or sequence of Kernel, optional
         By default Gaussian kernels whose bandwidths come from the median distance of the reference.
     windows : sequence of int, optional
@@ -165,6 +171,7 @@ class DriftMonitor(ValueParametersMixin, BaseEstimator):
         self,
         run_length: int = 10_000,
         *,
+        scale: bool = False,
         kernel: Kernel | Sequence[Kernel] | None = None,
         windows: Sequence[int] | None = None,
         features: BaseFeatures | None = None,
@@ -173,6 +180,7 @@ class DriftMonitor(ValueParametersMixin, BaseEstimator):
         random_state: RandomState = None,
     ) -> None:
         self.run_length = run_length
+        self.scale = scale
         self.kernel = kernel
         self.windows = windows
         self.features = features
@@ -191,6 +199,7 @@ class DriftMonitor(ValueParametersMixin, BaseEstimator):
         y : ignored
         """
         run_length = check_number("run_length", self.run_length, low=2)
+        check_flag("scale", self.scale)
         block_length = check_number("block_length", self.block_length, low=1)
         streams, rng = check_count("n_simulations", self.n_simulations, low=100), check_rng(self.random_state)
         reference = self._reference_of(X)
@@ -215,6 +224,8 @@ class DriftMonitor(ValueParametersMixin, BaseEstimator):
 
     def _reference_of(self, X: Any) -> Reference:
         if isinstance(X, MeanSketch):
+            if self.scale:
+                raise ValueError("scale=True cannot change the units of a sketch; pass rows, or sketch scaled rows")
             if len(X._kept.rows) < FEWEST_ROWS:
                 raise ValueError(
                     f"the sketch keeps {len(X._kept.rows)} rows, and simulations need {FEWEST_ROWS} or more; make it "
@@ -233,11 +244,15 @@ class DriftMonitor(ValueParametersMixin, BaseEstimator):
             )
         if (rows == rows[0]).all():
             raise ValueError("all rows of X are equal, so any other row is a drift; pass a reference that varies")
+        units = ColumnUnits.of(rows).unit if self.scale else None
+        scaled = rows if units is None else rows / units
+        if units is None:
+            _warn_of_units(rows, list(getattr(self, "feature_names_in_", range(rows.shape[1]))))
         if self.features is not None:
             if not isinstance(self.features, BaseFeatures):
                 raise ValueError(f"features={self.features!r} must be Nystroem or Fourier features, or None")
-            return FeatureReference(MeanSketch(clone(self.features).fit(rows)).update(rows), rows)
-        return RowReference(rows, self._kernels_for(rows))
+            return FeatureReference(MeanSketch(clone(self.features).fit(scaled)).update(scaled), rows, units)
+        return RowReference(rows, self._kernels_for(scaled), units)
 
     def _kernels_for(self, rows: Array) -> tuple[Kernel, ...]:
         if self.kernel is None:
@@ -325,7 +340,7 @@ class DriftMonitor(ValueParametersMixin, BaseEstimator):
         columns = changed_columns(reference, rows, self.column_names_)
         self.result_ = Drift(row, row - window + 1, window, score, threshold, columns, kernel)
         self._alarm_rows = rows
-        self.witness_ = witness(kernel, reference, rows)
+        self.witness_ = witness(in_units(kernel, self._reference.units), reference, rows)
 
     @property
     def column_names_(self) -> list[str]:
@@ -394,6 +409,20 @@ def witness(kernel: Kernel, reference: Array, rows: Array) -> Element:
     parts = [(reference, 1.0 / len(reference)), (rows, -1.0 / len(rows))]
     atoms = [Atoms.trusted(points, np.full(len(points), weight)) for points, weight in parts]
     return Element(kernel, *atoms)
+
+
+def _warn_of_units(rows: Array, names: list[Any]) -> None:
+    """Warn where one column makes up nearly all of the distances between rows."""
+    found = dominant_column(rows)
+    if found is not None:
+        others = [str(name) for j, name in enumerate(names) if j != found[0]]
+        shown = ", ".join(others[:3]) + (f" and {len(others) - 3} more" if len(others) > 3 else "")
+        warnings.warn(
+            f"column {names[found[0]]} makes up {found[1]:.1%} of the squared distances between rows, so that changes "
+            f"of {shown} are hardly seen; pass scale=True, or divide the columns by numbers of your own",
+            UserWarning,
+            stacklevel=4,
+        )
 
 
 SAFE_ROWS = 10.0

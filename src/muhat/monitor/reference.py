@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from muhat.features.sketch import MeanSketch
+from muhat.inference.samples import in_units
 from muhat.kernels.base import Kernel
 from muhat.linalg import gram
 from muhat.linalg.compiled import row_values
@@ -33,19 +34,24 @@ class RowReference:
     ----------
     rows : array of shape (n, d)
     kernels : sequence of Kernel
-        Without "median".
+        Without "median"; of columns in the units.
+    units : array of shape (d,), optional
+        What columns are divided by.
     """
 
-    def __init__(self, rows: Array, kernels: Sequence[Kernel]) -> None:
-        self.rows, self.kernels, self.n = rows, tuple(kernels), len(rows)
+    def __init__(self, rows: Array, kernels: Sequence[Kernel], units: Array | None = None) -> None:
+        self.rows, self.kernels, self.n, self.units = rows, tuple(kernels), len(rows), units
         self.width = rows.shape[1]
+        self._kernels = tuple(in_units(kernel, units) for kernel in self.kernels)
         widths = [kernel.gaussian_bandwidth for kernel in self.kernels]
         compiled = row_values() if all(width is not None for width in widths) else None
-        self._compiled = None if compiled is None else _CompiledRows(compiled, rows, np.array(widths, dtype=float))
+        self._compiled = (
+            None if compiled is None else _CompiledRows(compiled, rows, np.array(widths, dtype=float), units)
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Without the compiled loops, so that a pickle opens where there is no numba."""
-        return RowReference, (self.rows, self.kernels)
+        return RowReference, (self.rows, self.kernels, self.units)
 
     def block_size(self, longest: int) -> int:
         """Rows of a stream that are evaluated at a time."""
@@ -53,7 +59,7 @@ class RowReference:
 
     def constants(self) -> Array:
         """Mean of k(x_i, x_j) over the pairs i ≠ j, for each kernel: shape (m,)."""
-        totals = np.array([self._total(kernel) for kernel in self.kernels])
+        totals = np.array([self._total(kernel) for kernel in self._kernels])
         return totals / (self.n * (self.n - 1))
 
     def _total(self, kernel: Kernel) -> float:
@@ -68,7 +74,7 @@ class RowReference:
         if self._compiled is not None:
             return self._compiled.cross(rows)
         with one_blas_thread():
-            return np.array([[k.evaluate(self.rows, y[None]).mean() for k in self.kernels] for y in rows])
+            return np.array([[k.evaluate(self.rows, y[None]).mean() for k in self._kernels] for y in rows])
 
     def recent(self, rows: Array, seen: int, longest: int) -> Array:
         """Kernel values of rows with those before them: shape (T, m, longest − 1), the oldest first.
@@ -88,17 +94,21 @@ class RowReference:
         with one_blas_thread():
             for t in range(len(values)):
                 reach, now = min(seen + t, before), before + t
-                for j, kernel in enumerate(self.kernels):
+                for j, kernel in enumerate(self._kernels):
                     if reach:
                         values[t, j, :reach] = kernel.evaluate(rows[now - reach : now], rows[None, now])[:, 0]
         return values
+
+    def gram(self, rows: Array) -> Array:
+        """Kernel values of all pairs of rows: shape (m, N, N)."""
+        return np.stack([kernel.evaluate(rows, rows) for kernel in self._kernels])
 
 
 class _CompiledRows:
     """Gaussian kernels by compiled loops: rows in columns, in units of the first bandwidth."""
 
-    def __init__(self, values: Any, rows: Array, widths: Array) -> None:
-        self._values, self._unit = values, widths[0]
+    def __init__(self, values: Any, rows: Array, widths: Array, units: Array | None) -> None:
+        self._values, self._unit = values, widths[0] if units is None else widths[0] * units
         self._rates = (widths[0] / widths) ** 2 / (2.0 * log(2.0))
         self._reference = self._columns(rows)
 
@@ -131,10 +141,12 @@ class FeatureReference:
     sketch : MeanSketch
     rows : array of shape (n, d)
         Some rows of the reference, for what features cannot do: simulated streams, and the columns that changed.
+    units : array of shape (d,), optional
+        What columns are divided by before their features are taken.
     """
 
-    def __init__(self, sketch: MeanSketch, rows: Array) -> None:
-        self.sketch, self.rows, self.n = sketch, rows, sketch.n_
+    def __init__(self, sketch: MeanSketch, rows: Array, units: Array | None = None) -> None:
+        self.sketch, self.rows, self.n, self.units = sketch, rows, sketch.n_, units
         self.kernels: tuple[Kernel, ...] = (sketch.features.kernel_,)
         self.width = sketch.features.n_features_in_
         self._mean = sketch.mean_features()
@@ -150,6 +162,7 @@ class FeatureReference:
 
     def features(self, rows: Array) -> Array:
         """z(y), each row by itself."""
+        rows = rows if self.units is None else rows / self.units
         with one_blas_thread():
             return np.concatenate([self.sketch.features._features(y[None]) for y in rows])
 
@@ -166,6 +179,11 @@ class FeatureReference:
             reach, now = min(seen + t, before), before + t
             values[t, 0, :reach] = (Z[now - reach : now] * Z[now]).sum(axis=1)
         return values
+
+    def gram(self, rows: Array) -> Array:
+        """Inner products of the features of all pairs of rows: shape (1, N, N)."""
+        Z = self.features(rows)
+        return (Z @ Z.T)[None]
 
 
 Reference = RowReference | FeatureReference
@@ -184,11 +202,7 @@ def population_grams(reference: Reference, rows: Array) -> Array:
         f"calibration with {N:,} rows and {m} kernel(s)",
         "pass kernel=muhat.Gaussian(), a single kernel",
     )
-    if isinstance(reference, FeatureReference):
-        Z = reference.features(rows)
-        K = (Z @ Z.T)[None]
-    else:
-        K = np.stack([kernel.evaluate(rows, rows) for kernel in reference.kernels])
+    K = reference.gram(rows)
     if not np.isfinite(K).all():
         raise ValueError(f"{reference.kernels[0]!r} gives values that are not finite; rescale the reference")
     diagonal = np.arange(N)

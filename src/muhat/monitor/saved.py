@@ -12,6 +12,7 @@ import numpy as np
 
 from muhat.features.archive import read_archive, write_archive
 from muhat.features.sketch import MeanSketch
+from muhat.inference.samples import in_units
 from muhat.kernels.base import Kernel
 from muhat.kernels.encoding import decode_kernel, encode_kernel
 from muhat.monitor.calibration import Calibration
@@ -21,7 +22,7 @@ from muhat.monitor.tail_scale import TailScale
 
 _FORMAT = "muhat.DriftMonitor.1"
 _SCALE = tuple(field.name for field in fields(TailScale))
-_SETTINGS = ("run_length", "windows", "block_length", "n_simulations")
+_SETTINGS = ("run_length", "scale", "windows", "block_length", "n_simulations")
 
 
 def save_monitor(monitor: DriftMonitor, path: str | Path) -> None:
@@ -50,7 +51,7 @@ def load_monitor(path: str | Path, kernels: Iterable[type[Kernel]] = ()) -> Drif
 def _header(monitor: DriftMonitor) -> dict[str, Any]:
     settings = {name: getattr(monitor, name) for name in _SETTINGS}
     settings["windows"] = None if monitor.windows is None else [int(length) for length in monitor.windows]
-    for name in ("run_length", "block_length", "n_simulations"):
+    for name in ("run_length", "scale", "block_length", "n_simulations"):
         settings[name] = np.asarray(settings[name]).item()
     seed = monitor.random_state
     settings["random_state"] = int(seed) if isinstance(seed, int | np.integer) else None
@@ -88,6 +89,8 @@ def _arrays(monitor: DriftMonitor) -> dict[str, Any]:
     arrays |= {"start": calibration.start, "windows": monitor.windows_, "pairs": sums.pairs, "sums": sums.sums}
     arrays |= {"recent": monitor._recent, "history": np.array(monitor._history, dtype=np.float64)}
     arrays |= {"reference": monitor._reference.rows}
+    if monitor._reference.units is not None:
+        arrays["units"] = monitor._reference.units
     if monitor._alarm_rows is not None:
         arrays["alarm_rows"] = monitor._alarm_rows
     if isinstance(monitor._reference, FeatureReference):
@@ -99,10 +102,13 @@ def _arrays(monitor: DriftMonitor) -> dict[str, Any]:
 
 def _reference(header: dict[str, Any], arrays: dict[str, Any], kernels: tuple[type[Kernel], ...]) -> Reference:
     if "sketch" not in arrays:
-        return RowReference(arrays["reference"], [decode_kernel(kernel, kernels) for kernel in header["kernels"]])
+        found = [decode_kernel(kernel, kernels) for kernel in header["kernels"]]
+        return RowReference(arrays["reference"], found, arrays.get("units"))
     with TemporaryDirectory() as folder:
         (Path(folder) / "sketch.npz").write_bytes(arrays["sketch"].tobytes())
-        return FeatureReference(MeanSketch.load(Path(folder) / "sketch.npz", kernels), arrays["reference"])
+        return FeatureReference(
+            MeanSketch.load(Path(folder) / "sketch.npz", kernels), arrays["reference"], arrays.get("units")
+        )
 
 
 def _restored(header: dict[str, Any], arrays: dict[str, Any], kernels: tuple[type[Kernel], ...]) -> DriftMonitor:
@@ -127,5 +133,5 @@ def _restored(header: dict[str, Any], arrays: dict[str, Any], kernels: tuple[typ
         kernel_found = monitor.kernels_[found["kernel"]]
         monitor.result_ = Drift(**{**found, "columns": columns, "kernel": kernel_found})
         monitor._alarm_rows = arrays["alarm_rows"]
-        monitor.witness_ = witness(kernel_found, reference.rows, arrays["alarm_rows"])
+        monitor.witness_ = witness(in_units(kernel_found, reference.units), reference.rows, arrays["alarm_rows"])
     return monitor
