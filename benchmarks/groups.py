@@ -3,7 +3,7 @@
 Methods and constants were chosen on one half of the populations (``--set chosen``), and what is printed by default
 comes from the other (``group_populations.py`` names both). Differences are paired; standard errors are over the draws.
 
-    python benchmarks/groups.py --part toy regression     # or anomalies, likeness, classification, expectations, scale
+    python benchmarks/groups.py --part toy regression     # or any other part: --help names them
     python benchmarks/groups.py --quick                   # the smallest form of every part
 """
 
@@ -331,6 +331,31 @@ def questions(blended: Any, X: np.ndarray, rows: np.ndarray, rng: np.random.Gene
     return found
 
 
+def error_bars(draws: int, quick: bool, names: list[str]) -> None:
+    """How often the truth lies within two standard errors of the blended sample, on tables as populations."""
+    tables = [name for name in (*CHOSEN, *REPORTED) if name in names and name not in IMAGES and name != "correlation"]
+    kinds = ("quantile 5 %", "median", "quantile 95 %", "half-space", "5 % tail")
+    for n in (20,) if quick else (20, 50):
+        held: list[list[bool]] = []
+        for name in tables:
+            rows = table(name).rows
+            for seed in range(draws):
+                rng = np.random.default_rng([seed, n, 7])
+                blended = mh.BlendedSample(n_resamples=50, random_state=0).fit(rows[rng.choice(len(rows), n)])
+                column, levels = rng.integers(rows.shape[1]), [0.05, 0.5, 0.95]
+                values, errors = blended.quantile(levels, return_std=True)
+                inside = np.abs(values - np.quantile(rows, levels, axis=0)) <= 2 * errors
+                found = [bool(hit) for hit in inside[:, column]]
+                direction = rng.normal(size=rows.shape[1])
+                for level in (0.5, 0.95):
+                    event = partial(beyond, direction, np.quantile(rows @ direction, level))
+                    value, error = blended.probability(event, return_std=True)
+                    found.append(bool(abs(value - event(rows).mean()) <= 2 * error))
+                held.append(found)
+        for kind, share in zip(kinds, np.mean(held, axis=0), strict=True):
+            print(f"  error bars, n = {n:>3}, {kind:<13} within 2 standard errors: {share:.2f}", flush=True)
+
+
 def scale(draws: int, quick: bool, names: list[str]) -> None:
     """Time and memory with many rows: 2,000 bags, a million rows in all."""
     n, size = (50, 20) if quick else (2000, 500)
@@ -361,6 +386,7 @@ PARTS = {
     "likeness": (likeness, 5),
     "classification": (classification, 4),
     "expectations": (expectations, 200),
+    "error_bars": (error_bars, 10),
     "scale": (scale, 1),
 }
 
@@ -376,7 +402,7 @@ def main() -> None:
     wanted = tuple(arguments.names or (CHOSEN if arguments.set == "chosen" else REPORTED))
     for part in arguments.part:
         function, draws = PARTS[part]
-        everything = part == "expectations" and not arguments.names
+        everything = part in ("expectations", "error_bars") and not arguments.names
         names = available(tuple(dict.fromkeys((*CHOSEN, *REPORTED))) if everything else wanted)
         start = perf_counter()
         function(arguments.draws or (2 if arguments.quick else draws), arguments.quick, names)
