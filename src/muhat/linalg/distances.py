@@ -107,20 +107,20 @@ def _expanded(X: Array, Y: Array, A: Array, B: Array) -> Array:
     a, b = np.einsum("ij,ij->i", A, A), np.einsum("ij,ij->i", B, B)
     distances = A @ B.T
     threshold = _CLOSE * max(a.max(initial=0.0), b.max(initial=0.0))
-    cuts = range(_CHUNK, len(A), _CHUNK)
-    strips = list(zip(np.split(distances, cuts), np.split(a, cuts), np.split(X, cuts), strict=True))
+    chunks = [slice(start, start + _CHUNK) for start in range(0, len(A), _CHUNK)]
     counts = []
-    for part, own, _ in strips:
+    for rows in chunks:
+        part = distances[rows]
         part *= -2.0
-        part += np.add.outer(own, b)
+        part += np.add.outer(a[rows], b)
         counts.append(np.count_nonzero(part <= threshold))
     if sum(counts) > _MANY_CLOSE * distances.size:
         return cdist(X, Y, "sqeuclidean")
-    for (part, _, rows), count in zip(strips, counts, strict=True):
+    for rows, count in zip(chunks, counts, strict=True):
         if count:
-            i, j = np.nonzero(part <= threshold)
-            difference = rows[i] - Y[j]
-            part[i, j] = np.einsum("ij,ij->i", difference, difference)
+            i, j = np.nonzero(distances[rows] <= threshold)
+            difference = X[rows][i] - Y[j]
+            distances[rows][i, j] = np.einsum("ij,ij->i", difference, difference)
     return distances
 
 
