@@ -286,3 +286,12 @@ def test_bad_rows_are_named():
         gram.product(mh.Gaussian(1.0), sample(5), gram.LazyRows(mh.Gaussian(1.0), sample(5)[:, :3]), np.ones(5))
     with pytest.raises((TypeError, ValueError), match="dense"):
         gram.quadratic_form(mh.Gaussian(1.0), gram.LazyRows(mh.Gaussian(1.0), csr_array(sample(5))), np.ones(5))
+
+
+@pytest.mark.parametrize("places", [[0, 1, 2, 3], [0, 2, 1, 3], [3, 2, 1, 0], [1, 1, 1, 4], [2], [5, 0]])
+def test_rows_of_a_gram_matrix_in_any_order(places):
+    K = np.arange(36.0).reshape(6, 6)
+    K = K + K.T
+    numbers = np.array(places)[:, None]
+    found = Precomputed(K).evaluate(numbers, numbers[::-1])
+    assert_array_equal(found, K[np.ix_(places, places[::-1])])
