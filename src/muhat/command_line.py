@@ -24,15 +24,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code.
 
     0 is success, for ``compare`` "no difference found". 1 is the other answer: ``compare`` found a difference,
-    ``reproduce`` or ``claims`` failed. 2 is a wrong call, or a file that ``compare`` or ``describe`` cannot use.
+    ``watch`` an alarm, ``reproduce`` or ``claims`` failed. 2 is a wrong call, or a file that cannot be used.
     """
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # not every terminal has our symbols
     parser = _parser()
-    options = parser.parse_args(arguments)
-    if options.command is None:
+    options, unknown = parser.parse_known_args(arguments)
+    if options.command is None and not unknown:
         parser.print_help()
         return 0
+    if unknown:
+        getattr(options, "parser", parser).error(f"unrecognized arguments: {' '.join(unknown)}")
     try:
         code = int(options.run(options))
         sys.stdout.flush()
@@ -75,6 +77,8 @@ def _parser() -> argparse.ArgumentParser:
     _add_reproduce(commands)
     _add_claims(commands)
     _add_prepare(commands)
+    for command in commands.choices.values():
+        command.set_defaults(parser=command)  # whose usage is shown for options that it does not have
     return parser
 
 
@@ -84,7 +88,7 @@ def _add_compare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="do two files hold rows of one distribution, and where do they differ?",
         description="Compare the rows of two files (CSV, NPY, Parquet; - is the standard input): each column, pairs "
         "of columns, and all columns together. Exit code 0: no difference found; 1: a difference; 2: a file or "
-        "an option is wrong.",
+        "an option is wrong, or with --strict a column could not be compared.",
     )
     compare.add_argument("files", nargs=2, metavar="FILE")
     compare.add_argument(
@@ -93,6 +97,9 @@ def _add_compare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     compare.add_argument("--level", type=_share, default=0.05, metavar="P", help="p-value of a finding; default 0.05")
     compare.add_argument(
         "--seconds", type=_above_zero, default=10.0, metavar="S", help="about how long columns together may take"
+    )
+    compare.add_argument(
+        "--strict", action="store_true", help="exit code 2 where a column could not be compared, as in one file only"
     )
     _add_file_options(compare)
     compare.set_defaults(run=_compare, failed=MISUSED)
@@ -135,7 +142,8 @@ def _add_watch(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         help="consecutive rows that depend on each other, in the reference as in the stream; default 1: none do",
     )
     watch.add_argument("--columns", nargs="+", metavar="NAME", help="columns to use; default: all that hold numbers")
-    watch.add_argument("--delimiter", metavar="D", help="separates cells; default: look at the first line")
+    watch.add_argument("--exclude", nargs="+", metavar="NAME", help="columns to leave out, by name or pattern")
+    _add_delimiter(watch)
     watch.add_argument("--raw", action="store_true", help="do not standardise the columns")
     watch.add_argument("--seed", type=_natural, default=0, metavar="S", help="seed of the calibration; default 0")
     watch.add_argument("--json", action="store_true", help="print a line of JSON for each event in place of text")
@@ -154,9 +162,15 @@ def _add_file_options(parser: argparse.ArgumentParser) -> None:
         "--rows", type=_two_or_more, metavar="N", help="use at most N rows of a file for columns together"
     )
     parser.add_argument("--seed", type=_natural, default=0, metavar="S", help="seed of all random numbers; default 0")
+    _add_delimiter(parser)
     parser.add_argument(
         "--header", action=argparse.BooleanOptionalAction, help="the first row holds names; default: look at it"
     )
+
+
+def _add_delimiter(parser: argparse.ArgumentParser) -> None:
+    what = "separates cells in all files, such as '|', or tab; default: look at the first lines"
+    parser.add_argument("--delimiter", type=_delimiter, metavar="D", help=what)
 
 
 def _add_reproduce(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -212,7 +226,7 @@ def _add_out(parser: argparse.ArgumentParser) -> None:
 def _compare(options: argparse.Namespace) -> int:
     from muhat.files.command import compare_files
 
-    named = {name: getattr(options, name) for name in ("kernel", "resamples", "level", "raw", "seconds")}
+    named = {name: getattr(options, name) for name in ("kernel", "resamples", "level", "raw", "seconds", "strict")}
     return compare_files(options.files, *_file_options(options), **named)
 
 
@@ -225,7 +239,7 @@ def _describe(options: argparse.Namespace) -> int:
 def _watch(options: argparse.Namespace) -> int:
     from muhat.files.watch import Watching, watch
 
-    names = ("run_length", "block_length", "columns", "delimiter", "raw", "seed", "html")
+    names = ("run_length", "block_length", "columns", "exclude", "delimiter", "raw", "seed", "html")
     how = Watching(as_json=options.json, **{name: getattr(options, name) for name in names})
     return watch(options.reference, options.stream, how)
 
@@ -234,7 +248,8 @@ def _file_options(options: argparse.Namespace) -> tuple[Reading, Output]:
     from muhat.files.command import Output
     from muhat.files.tables import Reading
 
-    reading = Reading(options.rows, options.seed, options.header, options.columns, options.exclude or ())
+    which = options.columns, options.exclude or (), options.delimiter
+    reading = Reading(options.rows, options.seed, options.header, *which)
     return reading, Output(options.json, options.html)
 
 
@@ -267,6 +282,13 @@ def _printable(message: str) -> str:
     from muhat.progress import printable
 
     return "\n".join(map(printable, message.splitlines()))
+
+
+def _delimiter(text: str) -> str:
+    sign = {"tab": "\t", "\\t": "\t"}.get(text, text)
+    if len(sign) != 1 or not sign.isascii() or sign.isalnum() or sign in "\"'.+-\r\n":
+        raise argparse.ArgumentTypeError(f"{text!r} must be one sign, such as ';' or '|', or the word tab")
+    return sign
 
 
 def _positive(text: str) -> int:

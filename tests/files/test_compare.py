@@ -464,7 +464,8 @@ def test_columns_are_matched_by_name(files, tmp_path, capsys):
     right = write(tmp_path / "b.csv", Y[:, ::-1], NAMES[::-1], delimiter=";")
     found, expected = found_in(capsys, left, right), found_in(capsys, *files[:2])
     assert found["columns"] == expected["columns"]
-    assert found["notes"] == [f"{left}: left out, because only this file has them: 'extra'"]
+    assert found["notes"] == []
+    assert found["not_compared"] == [{"name": "extra", "reason": "only a.csv has it"}]
 
 
 def test_some_columns_only(files, capsys):
@@ -487,7 +488,10 @@ def test_columns_that_are_left_out_get_a_word(tmp_path, capsys):
     found = found_in(capsys, *paths)
     assert [column["name"] for column in found["columns"]] == ["x"]
     notes = "\n".join(found["notes"])
-    assert f"{paths[0]}: column 'price' holds texts such as '{rows[0][4]}'; write plain numbers" in notes
+    plain = rows[0][4].replace("$", "").replace(",", "")
+    assert f"{paths[0]}: column 'price' is taken as text; write '{rows[0][4]}' as {plain}" in notes
+    reason = f"it holds 150 different texts; write '{rows[0][4]}' as {plain}"
+    assert found["not_compared"] == [{"name": "price", "reason": reason}]
     assert "column 'who' is left out: it holds 150 different texts" in notes
     assert "all their values are missing: 'empty'" in notes
     assert "one value only: 'five'" in notes
@@ -500,9 +504,67 @@ def test_a_column_of_two_kinds(tmp_path, capsys):
         write(tmp_path / "a.csv", [[i, i % 3] for i in range(9)], "xy"),
         write(tmp_path / "b.csv", [[i * i, "abc"[i % 3]] for i in range(9)], "xy"),
     ]
-    assert f"it holds numbers in {paths[0]} and text such as 'a' in {paths[1]}" in found_in(capsys, *paths)["notes"][0]
+    reason = "it holds numbers in a.csv and text such as 'a' in b.csv"
+    assert found_in(capsys, *paths)["not_compared"] == [{"name": "y", "reason": reason}]
     assert "write the same kind of value in both files" in run(capsys, "compare", *paths, "--columns", "y")[2]
     assert found_in(capsys, *paths, "--exclude", "y")["notes"] == []
+
+
+RENAMED = {
+    "another name": ("Price", "{:.2f}", "only a.csv has it; 'Price' in b.csv may be 'price': give them one name"),
+    "a blank": ("pri ce", "{:.2f}", "'pri ce' in b.csv may be 'price'"),
+    "a sign": (
+        "price",
+        "€ {:.2f}",
+        "it holds numbers in a.csv and text such as '€ 1.00' in b.csv; write '€ 1.00' as 1.00",
+    ),
+    "a date": ("price", "10/01/{:.0f}", "write dates such as '10/01/1' as 2025-12-31: year, month, day"),
+}
+
+
+@pytest.mark.parametrize("how", RENAMED)
+def test_what_could_not_be_compared_stands_first(how, files, tmp_path, capsys):
+    name, written, reason = RENAMED[how]
+    first = write(tmp_path / "a.csv", [[i % 7, i] for i in range(40)], ("x", "price"))
+    second = write(tmp_path / "b.csv", [[i % 7, written.format(3 * i + 1)] for i in range(40)], ("x", name))
+    page = tmp_path / "page.html"
+    code, out, _ = run(capsys, "compare", first, second, "--resamples", "19", "--html", str(page))
+    text = " ".join(out.split())
+    assert code == 0
+    assert text.startswith("No difference found between a.csv and b.csv in the columns that could be compared (p = ")
+    assert f"'price' could not be compared: {reason}" in text or reason in text
+    assert text.index("could not be compared:") < text.index("All 40 and 40 rows")
+    assert "no difference found in the columns that could be compared" in page.read_text(encoding="utf-8")
+    found = found_in(capsys, first, second, "--resamples", "19")
+    assert reason in found["not_compared"][0]["reason"]
+    code, out, err = run(capsys, "compare", first, second, "--resamples", "19", "--strict")
+    assert code == 2
+    assert "--strict: 'price'" in err
+    excluded = ["--exclude", "price", *([] if name == "price" else [name])]
+    if name == "price":
+        assert run(capsys, "compare", first, second, "--resamples", "19", "--strict", *excluded)[0] == 0
+
+
+@pytest.mark.parametrize("sign", ["|", "^", ":", "\t"])
+def test_other_separators(sign, files, tmp_path, capsys):
+    """Found, or given by an option."""
+    other = tmp_path / "other.csv"
+    other.write_text(Path(files[1]).read_text().replace(",", sign))
+    if sign == ":":
+        assert "no column in common" in run(capsys, "compare", str(other), files[0])[2]
+        third = tmp_path / "third.csv"
+        third.write_text(Path(files[0]).read_text().replace(",", sign))
+        assert run(capsys, "compare", str(third), str(other), "--delimiter", sign)[0] == 1
+    else:
+        assert run(capsys, "compare", files[0], str(other))[0] == 1
+
+
+@pytest.mark.parametrize("arguments", [("--delimiter", "ab"), ("--delimiter", "x"), ("--no-such-option",)])
+def test_a_wrong_option_shows_the_usage_of_its_command(arguments, files, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["compare", *files[:2], *arguments])
+    assert ended.value.code == 2
+    assert "usage: muhat compare" in capsys.readouterr().err
 
 
 def test_files_of_one_name_are_told_apart(files, tmp_path, capsys):
@@ -526,7 +588,7 @@ def test_all_formats_give_one_answer(files, tmp_path, capsys):
     assert len({one["all_columns_together"]["size"] for one in found.values()}) == 1
     assert len({one["pvalue"] for one in found.values()}) == 1
     assert found["csv"]["columns"][0]["name"] == "column 3"
-    assert "'who' is left out: it holds values of type DOUBLE[]" in found["parquet"]["notes"][0]
+    assert found["parquet"]["not_compared"][0]["reason"].startswith("it holds values of type DOUBLE[]")
     assert "row" in found["npy"]["files"][0]["rows_most_unlike"][0]
 
 

@@ -205,7 +205,7 @@ BAD_FILES = {
     "ragged": (b"x,y\n1,2\n3,4,5\n", "line 3: 3 cells, and 2 in the first row; give every row the same number"),
     "ragged at the end": (f"x,y\n{NUMBERS}1,2,3\n1\n".encode(), "line 22: 3 cells, and 2 in the first row"),
     "short": (f"x,y\n{NUMBERS}1\n".encode(), "line 22: 1 cells, and 2 in the first row"),
-    "spaces": (b"1.0 2.0\n3.0 4.0\n", "separate its columns by commas, semicolons or tabs"),
+    "spaces": (b"1.0 2.0\n3.0 4.0\n", "separate its columns by commas, or say --delimiter"),
     "open quote": (b'x,y\n"1,2\n' + b"3,4\n" * 40_000, "quotation mark not closed"),
     "bytes": (bytes(range(256)), "is not text; save the table as CSV"),
     "UTF-16 without its mark": ("x,y\n1,2\n3,4\n".encode("utf-16-le"), "is not text"),

@@ -110,17 +110,41 @@ WRONG = {
     "text": ("a,b,c\n1,2,3\n1,red,3\n", "line 3: 'red' in the column 'b' is not a number"),
     "ragged": ("a,b,c\n1,2,3\n1,2\n", "line 3: 2 cells, and 3 in the first line"),
     "empty": ("", "is empty"),
+    "a header alone": ("a,b,c\n", "has a header and no rows"),
+    "gaps alone": ("a,b,c\n,1,2\n", "has no whole rows, so that nothing was watched"),
     "a name twice": ("a,a,c\n1,2,3\n", "has the column 'a' twice"),
 }
 
 
 @pytest.mark.parametrize("name", WRONG)
 def test_wrong_streams(name, files, capsys):
+    """What the first lines of a file show is said before the calibration."""
     text, message = WRONG[name]
     path = files["folder"] / "wrong.csv"
     path.write_text(text)
     assert watch(files["reference"], str(path)) == 2
-    assert message in capsys.readouterr().err
+    error = capsys.readouterr().err
+    assert message in error
+    assert ("watched with" in error) == (name in ("text", "ragged", "gaps alone"))
+
+
+def test_columns_that_are_watched_and_left_out_are_named(files, capsys, monkeypatch):
+    path = files["folder"] / "hosts.csv"
+    lines = Path(files["reference"]).read_text().splitlines()
+    path.write_text("\n".join(f"{line},{'host' if i == 0 else 'alpha'}" for i, line in enumerate(lines)) + "\n")
+    with open(files["quiet"]) as stream:
+        monkeypatch.setattr(sys, "stdin", stream)
+        assert watch(str(path), "--exclude", "b*") == 0
+    captured = capsys.readouterr()
+    assert captured.out == "standard input: no drift in 60 rows\n"
+    assert "standard input: watched with 200 reference rows; columns: a, c; left out: b, host" in captured.err
+    for options, message in {
+        ("--exclude", "z"): "--exclude z: ",
+        ("--exclude", "*"): "no columns are left to watch",
+        ("--delimiter", "|"): "no column of numbers, with '|' between cells",
+    }.items():
+        assert watch(str(path), files["quiet"], *options) == 2
+        assert message in capsys.readouterr().err
 
 
 def test_wrong_references(files, capsys):

@@ -15,7 +15,7 @@ from muhat.files.compare import compare
 from muhat.files.database import open_database
 from muhat.files.describe import as_json as description_json
 from muhat.files.describe import describe
-from muhat.files.matching import Matched, matched
+from muhat.files.matching import Matched, listed, matched
 from muhat.files.opening import STANDARD_INPUT, read_table
 from muhat.files.tables import Reading
 from muhat.files.words import comparison_text, description_text
@@ -47,8 +47,12 @@ def compare_files(
     level: float = 0.05,
     raw: bool = False,
     seconds: float = 10.0,
+    strict: bool = False,
 ) -> int:
-    """Compare two files; 0 if no difference was found, 1 if one was. See ``muhat compare --help``."""
+    """Compare two files; 0 if no difference was found, 1 if one was. See ``muhat compare --help``.
+
+    With ``strict`` it is 2 where a column could not be compared.
+    """
     _check_engine(output.html, paths)
     options: dict[str, Any] = {"resamples": resamples, "level": level, "raw": raw, "seconds": seconds}
     with _tables(paths, reading) as found:
@@ -58,6 +62,9 @@ def compare_files(
 
         write_page(output.html, comparison_page(comparison))
     print(_dumped(comparison_json(comparison)) if output.as_json else comparison_text(comparison))
+    if strict and comparison.not_compared:
+        names = listed([column.name for column in comparison.not_compared])
+        raise ValueError(f"--strict: {names} could not be compared; mend the files, or leave columns out by --exclude")
     return DIFFERENT if comparison.differs else SAME
 
 

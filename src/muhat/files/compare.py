@@ -13,7 +13,7 @@ from scipy.stats import false_discovery_control
 
 from muhat.elements import Element, embed
 from muhat.files.differences import column_pvalue, column_size, holm, missing_pvalue, smallest_pvalue
-from muhat.files.matching import Matched
+from muhat.files.matching import Matched, NotCompared
 from muhat.files.pairs import LEAST_ROWS, MOST_COORDINATES, PairChange, pair_changes
 from muhat.files.reasons import Reason, reasons
 from muhat.files.rows import Sample, drawn_rows, rows_within
@@ -69,7 +69,7 @@ class Comparison:
     ``pvalue`` is of the whole: a difference was found if it does not exceed ``level``. ``test`` is of all columns
     together in the rows of ``samples``, and ``witness`` the difference of their means with ``kernel``; ``columns``
     come most different first, and so do ``pairs``. ``typical`` holds the numbers of the rows of either sample that
-    are most unlike the other table.
+    are most unlike the other table. Columns in ``not_compared`` played no part.
     """
 
     names: tuple[str, str]
@@ -87,6 +87,7 @@ class Comparison:
     level: float
     columns_can_be_told: bool
     notes: tuple[str, ...]
+    not_compared: tuple[NotCompared, ...] = ()
 
     @property
     def differs(self) -> bool:
@@ -198,6 +199,7 @@ def compare(
         level,
         2 * len(used) * smallest_pvalue(n, m) <= level,
         (*matched.notes, *notes, *_sampled(matched, samples), *_unpaired(first, second, changes)),
+        tuple(matched.not_compared),
     )
 
 
@@ -292,6 +294,7 @@ def as_json(comparison: Comparison) -> dict[str, Any]:
         "differs": comparison.differs,
         "level": level,
         "pvalue": comparison.pvalue,
+        "not_compared": [column._asdict() for column in comparison.not_compared],
         "all_columns_together": {
             "pvalue": comparison.test.pvalue,
             "resamples": len(comparison.test.null_distribution),

@@ -10,10 +10,11 @@ from collections.abc import Iterator, Sequence
 from math import isfinite
 from typing import NamedTuple, TextIO
 
+from muhat.files.tables import DELIMITERS
+
 MISSING = frozenset(["", "na", "n/a", "nan", "null", "none", "?", "-", "inf", "-inf", "+inf", "infinity", "-infinity"])
 """What stands for a missing value, in small or capital letters."""
 
-_DELIMITERS = "\t;,|"
 _LONGEST_LINE = 2**20
 _NAMES_SHOWN = 20
 _BLOCK = 512  # rows of a file that are taken together
@@ -36,7 +37,7 @@ class NumberedLines:
     name : str
         Of the file, for messages.
     delimiter : str, optional
-        Between cells; by default the one of tab, semicolon, comma and bar that the first line has most of.
+        Between cells; by default the one of tab, semicolon, bar, caret and comma that the first line has most of.
     """
 
     def __init__(self, text: TextIO, name: str, delimiter: str | None = None) -> None:
@@ -44,7 +45,7 @@ class NumberedLines:
         first = next((line for line in self._lines() if line.strip()), None)
         if first is None:
             raise ValueError(f"{name} is empty; pass a table with a header and a row of numbers in each line")
-        self.delimiter = delimiter or max(_DELIMITERS, key=first.count)
+        self.delimiter = delimiter or max(DELIMITERS, key=first.count)
         cells = next(csv.reader([first], delimiter=self.delimiter))
         self.has_names = any(_is_text(cell) for cell in cells)
         self.names = [cell.strip() for cell in cells] if self.has_names else [f"x{j}" for j in range(len(cells))]
@@ -83,26 +84,37 @@ class NumberedLines:
                 )
             yield self._number, cells
 
-    def columns_of_numbers(self) -> list[str]:
-        """The columns that hold a number in the first row."""
+    def first_row(self) -> list[str]:
+        """The cells of the first row, which stays to be read; a ValueError where there is none."""
         self._pending = next(self.cells(), None)
         if self._pending is None:
             raise ValueError(f"{self.name} has a header and no rows; pass a table with rows")
-        cells = [cell.strip().lower() for cell in self._pending[1]]
+        return self._pending[1]
+
+    def columns_of_numbers(self) -> list[str]:
+        """The columns that hold a number in the first row."""
+        cells = [cell.strip().lower() for cell in self.first_row()]
         found = [
             name for name, cell in zip(self.names, cells, strict=True) if not _is_text(cell) and cell not in MISSING
         ]
         if not found:
-            raise ValueError(f"{self.name} has no column of numbers; pass a table of numbers")
+            raise ValueError(
+                f"{self.name} has no column of numbers, with {self.delimiter!r} between cells; pass a table of "
+                "numbers, or another --delimiter"
+            )
         return found
 
-    def rows(self, columns: Sequence[str]) -> Iterator[Row]:
-        """The numbers of some columns, by name."""
-        place_of = {name: place for place, name in enumerate(self.names)}
-        missing = next((column for column in columns if column not in place_of), None)
+    def check_columns(self, columns: Sequence[str]) -> None:
+        """Raise a ValueError unless all of the columns are there."""
+        missing = next((column for column in columns if column not in self.names), None)
         if missing is not None:
             some = ", ".join(map(repr, self.names[:_NAMES_SHOWN])) + (", …" if len(self.names) > _NAMES_SHOWN else "")
             raise ValueError(f"{self.name} lacks the column {missing!r}; it has {some}")
+
+    def rows(self, columns: Sequence[str]) -> Iterator[Row]:
+        """The numbers of some columns, by name."""
+        self.check_columns(columns)
+        place_of = {name: place for place, name in enumerate(self.names)}
         places = [place_of[column] for column in columns]
         for line, cells in self.cells():
             chosen = [cells[place].strip() for place in places]
@@ -111,7 +123,7 @@ class NumberedLines:
                 cell = chosen[list(columns).index(wrong)]
                 raise ValueError(
                     f"{self.name}, line {line}: {cell!r} in the column {wrong!r} is not a number; correct it, or leave "
-                    f"the column out by --columns"
+                    f"the column out by --exclude"
                 )
             gaps = any(cell.lower() in MISSING or not isfinite(float(cell)) for cell in chosen)
             yield Row(line, None if gaps else [float(cell) for cell in chosen])
@@ -141,9 +153,14 @@ def batches(rows: Iterator[Row], size: int) -> Iterator[list[Row]]:
         yield batch
 
 
-def batch_size(text: TextIO) -> int:
-    """Rows to take together: many of a file; one at a time from a pipe, where the next may be long in coming."""
+def is_file(text: TextIO) -> bool:
+    """Whether all lines are there already; those of a pipe may be long in coming."""
     try:
-        return _BLOCK if stat.S_ISREG(os.fstat(text.fileno()).st_mode) else 1
+        return stat.S_ISREG(os.fstat(text.fileno()).st_mode)
     except (OSError, ValueError):  # a stream without a file
-        return 1
+        return False
+
+
+def batch_size(text: TextIO) -> int:
+    """Rows to take together: many of a file, one at a time from a pipe."""
+    return _BLOCK if is_file(text) else 1

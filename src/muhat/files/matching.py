@@ -6,10 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
+from typing import NamedTuple
 
 from muhat.files.opening import STANDARD_INPUT
 from muhat.files.tables import Column, Reading, Table
 from muhat.progress import printable
+
+
+class NotCompared(NamedTuple):
+    """A column that could not be compared, and why not, in words."""
+
+    name: str
+    reason: str
 
 
 @dataclass(eq=False)
@@ -20,6 +28,7 @@ class Matched:
     names: tuple[str, ...]
     columns: list[tuple[Column, ...]]
     notes: list[str] = field(default_factory=list)
+    not_compared: list[NotCompared] = field(default_factory=list)
 
 
 def matched(tables: Sequence[Table], reading: Reading) -> Matched:
@@ -81,14 +90,13 @@ def listed(names: Sequence[str], most: int = 8) -> str:
 
 def _common(found: Matched, excluded: Sequence[str]) -> list[str]:
     tables = found.tables
-    for table in tables:
+    for table, short in zip(tables, found.names, strict=True):
         for name, what in table.unusable.items():
             if name not in excluded:
-                found.notes.append(f"{table.path}: column {name!r} is left out: it holds {what}")
-        others = [{column.name for column in other.columns} | set(other.unusable) for other in tables]
-        alone = [column.name for column in table.columns if not all(column.name in other for other in others)]
-        if alone:
-            found.notes.append(f"{table.path}: left out, because only this file has them: {listed(alone)}")
+                _leave_out(found, name, f"it holds {what} in {short}")
+    for name, reason in _alone(found).items():
+        if name not in excluded:
+            _leave_out(found, name, reason)
     names = [column.name for column in tables[0].columns if all(table.column(column.name) for table in tables)]
     if not names:
         columns = " and ".join(f"{t.path} has {listed([c.name for c in t.columns]) or 'none'}" for t in tables)
@@ -96,9 +104,39 @@ def _common(found: Matched, excluded: Sequence[str]) -> list[str]:
     mixed = [name for name in names if len({_column(table, name).kind for table in tables}) > 1]
     for name in mixed:
         if name not in excluded:
-            content = " and ".join(f"{table.content(_column(table, name))} in {table.path}" for table in tables)
-            found.notes.append(f"column {name!r} is left out: it holds {content}")
+            held = zip(tables, found.names, strict=True)
+            content = " and ".join(f"{table.content(_column(table, name))} in {short}" for table, short in held)
+            hint = next((f"; {table.hints[name]}" for table in tables if name in table.hints), "")
+            _leave_out(found, name, f"it holds {content}{hint}")
     return [name for name in names if name not in mixed]
+
+
+def _leave_out(found: Matched, name: str, reason: str) -> None:
+    if len(found.tables) == 1:
+        found.notes.append(f"column {name!r} is left out: {reason}")
+    elif name not in [column.name for column in found.not_compared]:
+        found.not_compared.append(NotCompared(name, reason))
+
+
+def _alone(found: Matched) -> dict[str, str]:
+    """Columns that one file has, and a suggestion where the other has a name that differs by capitals or blanks."""
+    names = [[*(column.name for column in table.columns), *table.unusable] for table in found.tables]
+    reasons: dict[str, str] = {}
+    for which, table in enumerate(found.tables):
+        here = found.names[which]
+        for other, there in enumerate(found.names):
+            alike = {_loosely(name): name for name in names[other] if name not in names[which]}
+            for name in (column.name for column in table.columns if column.name not in names[other]):
+                twin = alike.get(_loosely(name))
+                told = twin is None or which > other
+                maybe = "" if told else f"; {twin!r} in {there} may be {name!r}: give them one name"
+                reasons[name] = f"only {here} has it{maybe}"
+    return reasons
+
+
+def _loosely(name: str) -> str:
+    """A name without capitals, blanks and signs that stand for blanks."""
+    return "".join(name.replace("_", " ").replace("-", " ").split()).casefold()
 
 
 def _check_alike(tables: Sequence[Table]) -> None:
@@ -145,7 +183,4 @@ def _check_usable(tables: Sequence[Table], name: str) -> None:
 
 
 def _hint(table: Table, name: str) -> str:
-    return (
-        f"{table.path}: column {name!r} holds texts such as {table.hints[name]!r}; write plain numbers, "
-        "without signs and separators, and it is treated as numbers"
-    )
+    return f"{table.path}: column {name!r} is taken as text; {table.hints[name]}"

@@ -73,6 +73,8 @@ def comparison_page(comparison: Comparison) -> str:
     if comparison.rows_stand_out:
         tables += [_unlike(comparison, which) for which in (0, 1)]
     title = f"{a} and {b}" + (" differ" if comparison.differs else ": no difference found")
+    if comparison.not_compared and not comparison.differs:
+        title += " in the columns that could be compared"
     pictures = comparison_pictures(comparison)
     return render(
         Page("compare", title, [answer, *rest], [a, b], heads, columns, more, tables, pictures, comparison.notes)

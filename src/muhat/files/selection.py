@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from muhat.files.matching import Matched, listed
+from muhat.files.matching import Matched, NotCompared, listed
 from muhat.files.summaries import Summary, summaries
 from muhat.files.tables import Reading
 
@@ -30,7 +30,12 @@ def used_columns(matched: Matched, reading: Reading, say: Callable[[str], None])
         elif all(summary.counting) and reading.columns is None:
             left_out["count"].append(summary.name)
         elif _is_free_text(summary):
-            notes.append(f"column {summary.name!r} is left out: it holds {summary.distinct:,} different texts")
+            hint = next((table.hints[summary.name] for table in matched.tables if summary.name in table.hints), "")
+            reason = f"it holds {summary.distinct:,} different texts"
+            if hint and len(matched.tables) > 1:
+                matched.not_compared.append(NotCompared(summary.name, f"{reason}; {hint}"))
+            else:
+                notes.append(f"column {summary.name!r} is left out: {reason}")
         else:
             kept.append(column)
             used.append(summary)

@@ -16,6 +16,9 @@ from muhat.types import Array
 Kind = Literal["number", "date", "category"]
 Place = Literal["line", "row"]
 
+DELIMITERS = "\t;|^,"
+"""What may separate cells."""
+
 MISSING = ("", "na", "n/a", "nan", "null", "none", "?", "-")
 """What stands for a missing value, in small or capital letters; infinite numbers do too."""
 
@@ -24,7 +27,8 @@ MISSING = ("", "na", "n/a", "nan", "null", "none", "?", "-")
 class Reading:
     """How files are read.
 
-    ``header`` says whether the first row holds names; None looks at it. ``columns`` are those to use and ``exclude``
+    ``header`` says whether the first row holds names, and ``delimiter`` what separates cells; None looks at them.
+    ``columns`` are those to use and ``exclude``
     those to leave out, by name or by a pattern such as ``price_*``. ``rows`` bounds how many rows of a file are
     compared as a whole, drawn with ``seed``.
     """
@@ -34,6 +38,7 @@ class Reading:
     header: bool | None = None
     columns: Sequence[str] | None = None
     exclude: Sequence[str] = ()
+    delimiter: str | None = None
 
 
 @dataclass(frozen=True)
@@ -50,7 +55,8 @@ class Table:
     """``total`` rows in the relation ``relation`` of a database.
 
     ``place`` says what ``first``, the place of the first row, counts: lines of the file, or rows. ``unusable`` says why
-    columns cannot be used, and ``flaws`` where columns of numbers hold something else.
+    columns cannot be used, ``flaws`` where columns of numbers hold something else, and ``hints`` how texts that stand
+    for numbers or dates are to be written.
     """
 
     path: str

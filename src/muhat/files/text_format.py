@@ -1,4 +1,4 @@
-"""CSV as people have it: with a header or without, separated by commas, semicolons or tabs, with comments and gaps.
+"""CSV as people have it: with a header or without, separated by commas or other signs, with comments and gaps.
 
 A look at the first lines and one pass over the bytes decide how the engine is told to read the file. The engine never
 guesses: with fixed rules it refuses lines that have too many or too few cells.
@@ -14,26 +14,26 @@ from pathlib import Path
 from typing import Any
 
 from muhat.files.database import Database
-from muhat.files.tables import MISSING, Column, Kind, Place, Reading, Table, shortened, unique_names
+from muhat.files.tables import DELIMITERS, MISSING, Column, Kind, Place, Reading, Table, shortened, unique_names
 
 LONGEST_LINE = 2**24
 
 _LOOK_LINES = 20
 _LOOK_CELLS = 200_000
 _CHUNK = 2**22
-_DELIMITERS = "\t;,"
 _QUOTED = re.compile(r'"(?:[^"]|"")*"')
 _COMMENT = re.compile(r"#([\s#!]|$)")
 _DATE = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d+)?)?)?(Z|[+-]\d\d(:?\d\d)?)?")
 _DRESSED = re.compile(r"[$€£¥]?\s?-?\d[\d,.' ]*\s?[%$€£¥]?")
 _MARKS = re.compile(r"[$€£¥%,' ]")
+_OTHER_DATE = re.compile(r"\d{1,4}[/.-]\d{1,2}[/.-]\d{1,4}\b.*")
 _NULLS = sorted({form for word in MISSING for form in (word, word.upper(), word.capitalize(), word.title())} | {"NaN"})
 
 
 def read_text(path: str, local: Path, database: Database, reading: Reading) -> Table:
     """Read a CSV file into the database; every line must have its width, and every number must be one."""
     local, survey = _surveyed(path, local, database)
-    form = _look(path, local, survey)
+    form = _look(path, local, survey, reading.delimiter)
     database.make_room(path, form.width)
     cells = _beginning(path, local, form, database)
     if all(not (cell or "").strip() for row in cells for cell in row):
@@ -42,7 +42,7 @@ def read_text(path: str, local: Path, database: Database, reading: Reading) -> T
     names = unique_names(cells[0] if has_names else [None] * form.width)
     rows = cells[has_names:]
     if form.width == 1 and all(_is_spaced(row[0]) for row in rows):
-        raise ValueError(f"{path} has one column; separate its columns by commas, semicolons or tabs")
+        raise ValueError(f"{path} has one column; separate its columns by commas, or say --delimiter")
     if not rows:
         raise ValueError(f"{path} has a header and no rows; if the line holds numbers, say --no-header")
     form = replace(form, has_names=has_names, decimal_comma=_decimal_comma(form.delimiter, rows))
@@ -135,11 +135,11 @@ class _Form:
         )
 
 
-def _look(path: str, local: Path, survey: _Survey) -> _Form:
+def _look(path: str, local: Path, survey: _Survey, given: str | None) -> _Form:
     with open(local, encoding="utf-8-sig", newline="") as file:
         lines = [_bounded(path, number, file.readline(LONGEST_LINE)) for number in range(1, 2 * _LOOK_LINES)]
     shown = [line for line in lines if line.strip() and not _COMMENT.match(line)][:_LOOK_LINES]
-    delimiter = delimiter_of(shown)
+    delimiter = given or delimiter_of(shown)
     width = _widths(shown[:1], delimiter)[0] if shown else 1
     first = next((i for i, line in enumerate(lines) if line.strip() and not _COMMENT.match(line)), 0)
     leading = sum(line.startswith("#") for line in lines[:first])
@@ -168,14 +168,14 @@ def _widths(lines: Sequence[str], delimiter: str) -> list[int]:
 def delimiter_of(lines: Sequence[str]) -> str:
     r"""The separator by which the first lines have the same number of cells.
 
-    >>> delimiter_of(["x;y\n", "1,5;2,5\n"]), delimiter_of(["1,2\n", "3,4\n"]), delimiter_of(["x\ty\n"])
-    (';', ',', '\t')
+    >>> delimiter_of(["x;y\n", "1,5;2,5\n"]), delimiter_of(["1,2\n", "3,4\n"]), delimiter_of(["x|y\n"])
+    (';', ',', '|')
     """
-    for delimiter in _DELIMITERS:
+    for delimiter in DELIMITERS:
         widths = set(_widths(lines, delimiter))
         if len(widths) == 1 and widths != {1}:
             return delimiter
-    return max(_DELIMITERS, key="".join(lines[:1]).count)
+    return max(DELIMITERS, key="".join(lines[:1]).count)
 
 
 def _beginning(path: str, local: Path, form: _Form, database: Database) -> list[tuple[str | None, ...]]:
@@ -280,7 +280,25 @@ def _guess(column: Sequence[str | None], decimal_comma: bool) -> _Guess:
     if all(map(_DATE.fullmatch, cells)):
         return _Guess("date", True)
     dressed = [cell for cell in cells if _DRESSED.fullmatch(cell) and is_number(_MARKS.sub("", cell), True)]
-    return _Guess("category", True, dressed[0] if 2 * len(dressed) > len(cells) else "")
+    if 2 * len(dressed) > len(cells):
+        return _Guess("category", True, f"write {shortened(dressed[0])} as {undressed(dressed[0])}")
+    if 2 * sum(bool(_OTHER_DATE.fullmatch(cell)) for cell in cells) > len(cells):
+        return _Guess("category", True, f"write dates such as {shortened(cells[0])} as 2025-12-31: year, month, day")
+    return _Guess("category", True)
+
+
+def undressed(cell: str) -> str:
+    """A price or a percentage as a plain number; the last of two kinds of separators is the decimal one.
+
+    >>> [undressed(cell) for cell in ("$1,200", "€ 36.15", "1.234,50 €", "12,5 %", "1 200 000")]
+    ['1200', '36.15', '1234.50', '12.5', '1200000']
+    """
+    plain = re.sub(r"[$€£¥%' ]", "", cell)
+    decimal = max(".,", key=plain.rfind)
+    other = "," if decimal == "." else "."
+    plain = plain.replace(other, "")
+    thousands = plain.count(decimal) > 1 or (decimal == "," and re.search(r",\d{3}$", plain))
+    return plain.replace(decimal, "" if thousands else ".")
 
 
 # -------------------------------------------------------------------------------------------------------------- loading

@@ -8,13 +8,14 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, TextIO
 
 import numpy as np
 
 from muhat.files.command import check_page, write_page
-from muhat.files.lines import NumberedLines, batch_size, batches
+from muhat.files.lines import NumberedLines, batch_size, batches, is_file
 from muhat.monitor.drift_monitor import DriftMonitor
 from muhat.types import Array
 
@@ -29,6 +30,7 @@ class Watching:
     run_length: int = 10_000
     block_length: float = 1
     columns: Sequence[str] | None = None
+    exclude: Sequence[str] | None = None
     delimiter: str | None = None
     raw: bool = False
     seed: int = 0
@@ -50,29 +52,63 @@ def watch(reference: str, stream: str, how: Watching) -> int:
     """
     check_page(how.html, [reference, stream])
     with _opened(reference) as text:
-        names, rows = _reference_rows(NumberedLines(text, reference, how.delimiter), how.columns)
-    centre, unit = _units(rows, how.raw)
-    monitor = DriftMonitor(how.run_length, block_length=how.block_length, random_state=how.seed)
-    with warnings.catch_warnings(record=True) as notes:
-        warnings.simplefilter("always")
-        monitor.fit((rows - centre) / unit)
-    monitor.feature_names_in_ = np.array(names, dtype=object)
-    for note in notes:
-        print(f"note: {note.message}", file=sys.stderr)
-    facts: dict[str, Any] = {"reference_rows": len(rows), "run_length": how.run_length, "columns": names}
-    _say(how, "ready", f"{stream}: watched with {len(rows):,} reference rows", sys.stderr, **facts)
+        table = NumberedLines(text, _full_name(reference), how.delimiter)
+        names, rows = _reference_rows(table, how)
     with _opened(stream) as text:
-        try:
-            code = _watch_rows(monitor, NumberedLines(text, stream, how.delimiter), batch_size(text), centre, unit, how)
-        except KeyboardInterrupt:
-            seen = monitor.rows_seen_
-            _say(how, "stopped", f"stopped after {seen:,} rows without drift", sys.stderr, rows=seen)
-            code = INTERRUPTED
+        code, monitor, units = _watch_stream(text, stream, how, names, rows, [n for n in table.names if n not in names])
     if how.html is not None:
         from muhat.files.watch_page import watch_page
 
-        write_page(how.html, watch_page(monitor, (Path(reference).name, stream_name(stream)), centre, unit))
+        write_page(how.html, watch_page(monitor, (Path(reference).name, stream_name(stream)), *units))
     return code
+
+
+def _watch_stream(
+    text: TextIO, stream: str, how: Watching, names: list[str], rows: Array, left_out: list[str]
+) -> tuple[int, DriftMonitor, tuple[Array, Array]]:
+    """Calibrate on the rows, then watch; a file is looked at before, a pipe after the calibration."""
+    table = _checked_stream(text, stream, how, names) if is_file(text) else None
+    units = _units(rows, how.raw)
+    monitor = _calibrated(how, names, (rows - units[0]) / units[1])
+    facts: dict[str, Any] = {"reference_rows": len(rows), "run_length": how.run_length, "columns": names}
+    ready = f"{_full_name(stream)}: watched with {len(rows):,} reference rows; columns: {_some(names)}"
+    out = f"; left out: {_some(left_out)}" if left_out else ""
+    _say(how, "ready", ready + out, sys.stderr, **facts, left_out=left_out)
+    table = table or _checked_stream(text, stream, how, names)
+    try:
+        code = _watch_rows(monitor, table, batch_size(text), *units, how)
+    except KeyboardInterrupt:
+        seen = monitor.rows_seen_
+        _say(how, "stopped", f"stopped after {seen:,} rows without drift", sys.stderr, rows=seen)
+        code = INTERRUPTED
+    return code, monitor, units
+
+
+def _checked_stream(text: TextIO, stream: str, how: Watching, names: list[str]) -> NumberedLines:
+    table = NumberedLines(text, _full_name(stream), how.delimiter)
+    table.check_columns(names)
+    if is_file(text):
+        table.first_row()
+    return table
+
+
+def _some(names: Sequence[str], most: int = 20) -> str:
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def _calibrated(how: Watching, names: list[str], rows: Array) -> DriftMonitor:
+    monitor = DriftMonitor(how.run_length, block_length=how.block_length, random_state=how.seed)
+    with warnings.catch_warnings(record=True) as notes:
+        warnings.simplefilter("always")
+        monitor.fit(rows)
+    monitor.feature_names_in_ = np.array(names, dtype=object)
+    for note in notes:
+        print(f"note: {note.message}", file=sys.stderr)
+    return monitor
+
+
+def _full_name(path: str) -> str:
+    return "standard input" if path == "-" else path
 
 
 def stream_name(stream: str) -> str:
@@ -89,9 +125,15 @@ def _opened(path: str) -> Iterator[TextIO]:
         yield file
 
 
-def _reference_rows(table: NumberedLines, columns: Sequence[str] | None) -> tuple[list[str], Array]:
+def _reference_rows(table: NumberedLines, how: Watching) -> tuple[list[str], Array]:
     """Names of the columns that hold numbers, and their rows without gaps."""
-    names = table.columns_of_numbers() if columns is None else list(columns)
+    names = table.columns_of_numbers() if how.columns is None else list(how.columns)
+    for pattern in how.exclude or ():
+        if not any(fnmatchcase(name, pattern) for name in table.names):
+            raise ValueError(f"--exclude {pattern}: {table.name} has no such column; it has {_some(table.names)}")
+        names = [name for name in names if not fnmatchcase(name, pattern)]
+    if not names:
+        raise ValueError(f"{table.name}: no columns are left to watch; exclude fewer")
     rows = [row.numbers for row in table.rows(names) if row.numbers is not None]
     return names, np.array(rows).reshape(len(rows), len(names))
 
@@ -119,6 +161,8 @@ def _watch_rows(
             _alarm(monitor, whole[monitor.rows_seen_ - before - 1].line, table.name, how)
             return DRIFTED
     seen = monitor.rows_seen_
+    if not seen:
+        raise ValueError(f"{table.name} has no whole rows, so that nothing was watched; pass a table with rows")
     text = f"{table.name}: no drift in {seen:,} rows{f', {gaps:,} rows with gaps passed over' if gaps else ''}"
     _say(how, "end", text, sys.stdout, rows=seen, rows_with_gaps=gaps)
     return QUIET

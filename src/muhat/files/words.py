@@ -28,12 +28,14 @@ def comparison_summary(comparison: Comparison) -> list[str]:
     a, b = comparison.names
     found = f"p = {pvalue_text(comparison.pvalue)}, level {comparison.level:g}"
     if not comparison.differs:
+        where = " in the columns that could be compared" if comparison.not_compared else ""
         return [
-            f"No difference found between {a} and {b} ({found}).",
+            f"No difference found between {a} and {b}{where} ({found}).",
+            *not_compared(comparison),
             _rows_used(comparison),
             "This does not prove that there is none: a small one may go unseen.",
         ]
-    sentences = [f"{a} and {b} differ ({found}).", _which_columns(comparison)]
+    sentences = [f"{a} and {b} differ ({found}).", *not_compared(comparison), _which_columns(comparison)]
     sentences += [_missing(column) for column in comparison.found_missing[:_NAMED]]
     if comparison.found_pairs:
         sentences.append(_which_pairs(comparison))
@@ -42,11 +44,20 @@ def comparison_summary(comparison: Comparison) -> list[str]:
     return [*sentences, _rows_used(comparison)]
 
 
+def not_compared(comparison: Comparison) -> list[str]:
+    """A sentence for each column that could not be compared; the first of many."""
+    left = comparison.not_compared
+    more = [f"{plural(len(left) - _NAMED, 'more column')} could not be compared: --json has all."]
+    found = [f"{column.name!r} could not be compared: {column.reason}." for column in left[:_NAMED]]
+    return found + (more if len(left) > _NAMED else [])
+
+
 def _which_columns(comparison: Comparison) -> str:
     found, count = comparison.found, len(comparison.columns)
     if found:
         names = _listed([f"{column.name} ({percent(column.size)})" for column in found])
-        return f"{len(found)} of {plural(count, 'column')} {_verb(len(found))} by {_itself(len(found))}: {names}."
+        of = f"{len(found)} of {plural(count, 'column')}" if count > 1 else "The one column"
+        return f"{of} {_verb(len(found))} by {_itself(len(found))}: {names}."
     if not comparison.columns_can_be_told:
         return "Which columns differ cannot be told with this few rows."
     return "No single column can be named at this level."
@@ -95,8 +106,8 @@ def correlations(pair: PairDifference) -> str:
 
 def _together(comparison: Comparison) -> str:
     return (
-        f"All columns together show it (p = {pvalue_text(comparison.test.pvalue)}): the difference makes up "
-        f"{percent(comparison.relative_size)} of the squared distance between a row of one and a row of the other."
+        f"All columns together show it (p = {pvalue_text(comparison.test.pvalue)}). Its size is "
+        f"{percent(comparison.relative_size)}, where 0 % is no difference and at 100 % no rows are alike."
     )
 
 
@@ -218,12 +229,12 @@ def reason_text(reason: Reason, other: str) -> str:
     """Why a row is unlike another table.
 
     >>> reason_text(Reason("age", 93.0, 0.01, "high"), "b.csv")
-    'age = 93 (1 % as high)'
+    'age = 93 (there: 1 % as high or higher)'
     """
     value = "missing" if reason.value is None else shown_value(reason.value)
     share = "none" if reason.share == 0 else percent(reason.share)
-    words = {"low": "as low", "high": "as high", "same": "the same", "missing": "missing"}[reason.side]
-    return f"{reason.column} = {value} ({share} {words})"
+    words = {"low": "as low or lower", "high": "as high or higher", "same": "the same", "missing": "missing"}
+    return f"{reason.column} = {value} (there: {share} {words[reason.side]})"
 
 
 def shown_value(value: Any) -> str:
