@@ -167,7 +167,7 @@ def of_files():
                 x, y, z = rng.normal(size=3)
                 colour = ["red", "green", "blue", ""][int(rng.integers(4 - shift))]
                 gap = "" if rng.random() < 0.1 + 0.3 * shift else f"{y + 0.5 * shift:.4f}"
-                day = np.datetime64("2026-01-01") + 7 * i + 50 * shift
+                day = np.datetime64("2026-01-01") + np.timedelta64(7 * i + 50 * shift, "D")
                 lines.append(f"{x:.4f},{day},{colour},{gap},{(x if shift else y) + 0.2 * z:.4f}")
             Path(path).write_text("\n".join(lines) + "\n")
         commands = [

@@ -116,7 +116,7 @@ def as_frame(X: Rows) -> Any:
     """A column of numbers as it is, its signs as categories, days, and one of texts with gaps."""
     import pandas as pd
 
-    days = np.datetime64("2026-01-01") + np.clip(X[:, 0], -1e4, 1e4).astype(int)
+    days = np.datetime64("2026-01-01") + np.clip(X[:, 0], -1e4, 1e4).astype("m8[D]")
     texts = [None if x > 1 else f"{x:.0g}" for x in X[:, -1]]
     return pd.DataFrame(
         {"x": X[:, 0], "sign": pd.Categorical(np.sign(X[:, 0]).astype(str)), "day": days, "text": texts}

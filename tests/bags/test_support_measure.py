@@ -267,7 +267,7 @@ def test_weights_by_size(given):
         machine.set_params(weight_by_size=True).fit(train, y, sample_weight=given)
         assert_allclose(machine.predict(test), by_hand.predict(test), rtol=1e-6)
         if isinstance(machine, SupportMeasureClassifier):
-            assert_allclose(machine.predict_proba(test), by_hand.predict_proba(test), rtol=1e-4)
+            assert_allclose(machine.predict_proba(test), by_hand.predict_proba(test), atol=1e-3)  # libsvm stops there
 
 
 def test_bags_of_one_size_have_one_weight():

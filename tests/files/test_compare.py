@@ -272,7 +272,7 @@ def test_a_changed_dependence_dates_and_empty_columns_are_told(tmp_path, capsys)
     paths = []
     for name, sign in (("a", 1), ("b", -1)):
         x = rng.normal(size=80)
-        days = np.datetime64("2026-01-01" if sign > 0 else "2027-01-01") + rng.integers(0, 99, size=80)
+        days = np.datetime64("2026-01-01" if sign > 0 else "2027-01-01") + rng.integers(0, 99, size=80).astype("m8[D]")
         rows = zip(x, sign * x + 0.1 * rng.normal(size=80), days, x if sign > 0 else [None] * 80, strict=True)
         paths.append(write(tmp_path / f"{name}.csv", rows, ("x", "y", "day", "gone")))
     page = tmp_path / "p.html"
