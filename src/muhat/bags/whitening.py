@@ -25,7 +25,7 @@ exact Gram matrix, O(N²). A whitened kernel sees what the features see, and mor
 
 RIDGE = 0.05
 """Default ridge of W, in units of its mean eigenvalue. Not derived: accuracy is flat below it and falls above in large
-bags, and neither a search nor an estimate of W's noise did clearly better (figures: docs/bags.md)."""
+bags, and neither a search nor an estimate of W's noise did clearly better (figures: docs/notes/bags.md)."""
 
 
 LIGHT_LANDMARKS = 200
