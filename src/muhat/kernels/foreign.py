@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from muhat.kernels.base import Kernel, check_values
+from muhat.kernels.base import Kernel, check_values, some_rows
 from muhat.types import Array
 from muhat.validation import check_rows
 
@@ -114,7 +114,7 @@ class FromFunction(Kernel):
 
     def resolve(self, X: Any, sample_weight: Array | None = None) -> Kernel:
         """This kernel, or a ValueError where its matrix on some rows of X shows that it is not a kernel."""
-        check_values(self, self.points(X))
+        check_values(self, some_rows(self.points(X)))
         return self
 
 
