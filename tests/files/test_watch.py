@@ -141,7 +141,7 @@ def test_columns_that_are_watched_and_left_out_are_named(files, capsys, monkeypa
     for options, message in {
         ("--exclude", "z"): "--exclude z: ",
         ("--exclude", "*"): "no columns are left to watch",
-        ("--delimiter", "|"): "no column of numbers, with '|' between cells",
+        ("--delimiter", "|"): "no column of numbers if '|' separates its cells",
     }.items():
         assert watch(str(path), files["quiet"], *options) == 2
         assert message in capsys.readouterr().err

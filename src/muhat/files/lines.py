@@ -99,7 +99,7 @@ class NumberedLines:
         ]
         if not found:
             raise ValueError(
-                f"{self.name} has no column of numbers, with {self.delimiter!r} between cells; pass a table of "
+                f"{self.name} has no column of numbers if {self.delimiter!r} separates its cells; pass a table of "
                 "numbers, or another --delimiter"
             )
         return found

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -64,7 +65,7 @@ class Finding:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class JoinedResult(PermutationResult):
+class JoinedResult(PermutationResult, ABC):
     """A permutation test that may join several statistics.
 
     ``components`` has a :class:`Finding` for each of them, the strongest first; it is empty where one statistic was
@@ -75,6 +76,7 @@ class JoinedResult(PermutationResult):
     components: tuple[Finding, ...] = ()
     method: str = "exact"
     smallest_pvalue: float = field(default=0.0, kw_only=True)
+    _nothing: ClassVar[str] = "no difference found"
 
     @property
     def share(self) -> dict[str, float]:
@@ -88,10 +90,9 @@ class JoinedResult(PermutationResult):
     def summary(self) -> str:
         """What was seen, in words: the column that stands out, or else the kind of difference."""
         if self.pvalue > SEEN:
-            nothing = "no difference found" if self._two_samples else "no dependence found"
             if self.smallest_pvalue <= SEEN:
-                return nothing
-            return f"{nothing}; this few rows or resamples give no p-value below {self.smallest_pvalue:.2g}"
+                return self._nothing
+            return f"{self._nothing}; these rows and resamples give no p-value below {self.smallest_pvalue:.2g}"
         if not self.components:
             return self._in_one_word
         leading, share = next(iter(self.share.items()))
@@ -116,13 +117,9 @@ class JoinedResult(PermutationResult):
         return strongest
 
     @property
-    def _two_samples(self) -> bool:
-        return True
-
-    @property
+    @abstractmethod
     def _in_one_word(self) -> str:
         """What a single statistic saw."""
-        raise NotImplementedError
 
     def __repr__(self) -> str:
         plain = super().__repr__()

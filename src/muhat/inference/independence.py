@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import factorial
@@ -37,10 +37,7 @@ class HSICResult(JoinedResult):
     kernel_x: Any = None
     kernel_y: Any = None
     columns: tuple[str, ...] | None = None
-
-    @property
-    def _two_samples(self) -> bool:
-        return False
+    _nothing: ClassVar[str] = "no dependence found"
 
     @property
     def _in_one_word(self) -> str:
