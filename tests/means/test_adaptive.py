@@ -15,8 +15,8 @@ import muhat as mh
 from muhat.kernels.foreign import Precomputed
 from muhat.linalg.resources import one_blas_thread
 from muhat.linalg.spectrum import low_rank_spectrum, whole_spectrum
-from muhat.means import solvers, targets
-from muhat.means.adaptive import AdaptiveKernelMean, AdaptiveScore, _Quadratic
+from muhat.means import targets
+from muhat.means.adaptive import AdaptiveDeletion, AdaptiveKernelMean, AdaptiveScore, _Quadratic
 from muhat.means.recipes import mean_element, mean_weights
 from muhat.means.targets import fitted_gaussian, gaussian_target
 from muhat.measures import FactoredGaussian
@@ -73,8 +73,9 @@ def test_the_quadratics_are_those_of_brute_force(name, data):
     kernel, X = KERNELS[name], DATA[data]
     spectrum = whole_spectrum(kernel(X))
     score = AdaptiveScore(spectrum, gaussian_target(kernel, X))
+    deletion = AdaptiveDeletion(score)
     for lam in [0.0, *LAMS]:
-        for pieces, brute_force in zip(score._quadratics(lam), (by_known_norms, by_deletion), strict=True):
+        for pieces, brute_force in ((score.risk(lam), by_known_norms), (deletion.quadratic(lam), by_deletion)):
             (p, Q), mixed, t, T = pieces
             values = np.ravel([np.squeeze(part) for part in (p, Q, mixed, t, T)]) * spectrum.unit
             assert_allclose(values, brute_force(kernel, X, lam), rtol=1e-9, atol=1e-9 * kernel(X).diagonal().max())
@@ -88,6 +89,9 @@ def test_the_fast_refits_are_those_of_the_measures(n, d):
     fast, slow = gaussian_target(kernel, X), gaussian_target(1.0 * kernel, X)
     assert_allclose(fast.values, slow.values, rtol=1e-11)
     assert_allclose(fast.squared_norms, slow.squared_norms, rtol=1e-11)
+    assert_allclose(fast.own, slow.values.diagonal(), rtol=1e-11)
+    assert_allclose(fast.at_rows, slow.target(X), rtol=1e-11)
+    assert_allclose(fast.squared_norm, slow.target.norm() ** 2, rtol=1e-11)
 
 
 @pytest.mark.parametrize("distance", [1e2, 1e5, 1e9])
@@ -97,6 +101,7 @@ def test_refits_without_an_outlier(distance):
     kernel = mh.Gaussian(1.3)
     fast, slow = gaussian_target(kernel, X), gaussian_target(1.0 * kernel, X)
     assert_allclose(fast.values, slow.values, rtol=1e-9, atol=1e-11)
+    assert_allclose(fast.own, slow.values.diagonal(), rtol=1e-9, atol=1e-11)
     assert_allclose(fast.squared_norms, slow.squared_norms, rtol=1e-9)
 
 
@@ -419,6 +424,7 @@ def test_folds_leave_whole_parts_out(monkeypatch):
     X, kernel = sample(43, 2, seed=25), mh.Polynomial(2)
     refits = gaussian_target(kernel, X)
     assert_array_equal(np.sort(np.bincount(refits.parts)), [2] * 17 + [3] * 3)
+    assert_allclose(refits.own, refits.values[refits.parts, np.arange(43)], rtol=1e-12)
     for part in (0, 7):
         target = mh.embed(kernel, oas_gaussian(X[refits.parts != part]))
         assert_allclose(refits.values[part], target(X), rtol=1e-11)
@@ -460,52 +466,9 @@ def test_the_score_of_few_features_is_that_of_the_whole_spectrum(kernel):
     few = AdaptiveScore(low_rank_spectrum(kernel.exact_features(X)), refits)
     assert not few.spectrum.complete
     lams = np.geomspace(1e-3, 1e2, 7)
-    assert_allclose(few.deletion_scores(lams), whole.deletion_scores(lams), rtol=1e-9)
-    for name in ("cross", "square"):
-        at = lams / whole.spectrum.unit
-        found, expected = few._deletion(at), whole._deletion(at)
+    by_few, by_whole = AdaptiveDeletion(few), AdaptiveDeletion(whole)
+    assert_allclose(by_few.along(lams), by_whole.along(lams), rtol=1e-9)
+    for lam in lams:
+        found, expected = by_few.quadratic(lam), by_whole.quadratic(lam)
         assert_allclose(found.mixed, expected.mixed, rtol=1e-9)
-        assert_allclose(getattr(found.base, name), getattr(expected.base, name), rtol=1e-9)
-
-
-@pytest.mark.parametrize("kernel", [mh.Gaussian(), mh.Gaussian(1.0), mh.Matern(2.5), mh.Polynomial(2)], ids=repr)
-def test_a_low_rank_is_known_to_be_close(kernel, monkeypatch):
-    monkeypatch.setattr(solvers, "FIRST_RANK", 4)
-    X = sample(120, 2, seed=5)
-    dense = AdaptiveKernelMean(kernel, solver="dense").fit(X)
-    assert (dense.solver_, dense.spectrum_error_) == ("dense", 0.0)
-    ranks = []
-    for tol in (1e-2, 1e-4):
-        low = AdaptiveKernelMean(kernel, solver="low-rank", tol=tol).fit(X)
-        assert low.solver_ == "low-rank"
-        assert low.spectrum_error_ <= tol
-        assert low.mean_.distance(dense.mean_) <= 10 * tol * dense.mean_.norm()  # λ and the shares move a little too
-        ranks.append(low.rank_)
-    assert ranks[0] <= ranks[1] < len(X)
-
-
-def test_the_certificate_holds_at_the_same_shrinkage(monkeypatch):
-    """The error of the base alone, at its own λ, is within the bound; what the rank misses of its norm is exact."""
-    monkeypatch.setattr(solvers, "FIRST_RANK", 8)
-    kernel, X = mh.Gaussian(1.0), sample(50, 2, seed=1)
-    low = AdaptiveKernelMean(kernel, target=None, solver="low-rank", tol=0.5).fit(X)
-    assert 0 < low.lam_ < np.inf
-    base = mh.embed(kernel, X, low.weights_ / low.shares_[0])
-    exact = mh.SpectralKernelMean(kernel, lam=low.lam_, solver="dense").fit(X).mean_
-    assert 0 < base.distance(exact) <= low.spectrum_error_ * base.norm()
-
-
-def test_beyond_some_thousand_rows_the_rank_is_low(monkeypatch):
-    monkeypatch.setattr(solvers, "FIRST_RANK", 8)
-    monkeypatch.setattr("muhat.means.adaptive.MAX_ROWS_FOR_WHOLE_SPECTRUM", 40)
-    monkeypatch.setattr(targets, "MAX_ROWS_FOR_GAUSSIAN_REFITS", 40)
-    monkeypatch.setattr(targets, "MAX_ROWS_FOR_EXACT_REFITS", 40)
-    X = sample(60, 2, seed=7)
-    many = AdaptiveKernelMean(mh.Gaussian(2.0)).fit(X)
-    assert many.solver_ == "low-rank"
-    narrow = AdaptiveKernelMean(mh.Gaussian(0.01)).fit(X)  # no low rank will do
-    assert narrow.solver_ == "dense"
-    with pytest.raises(ValueError, match=r"tol=0.0001 cannot be met.*Raise tol, widen the kernel"):
-        AdaptiveKernelMean(mh.Gaussian(0.01), solver="low-rank").fit(X)
-    with pytest.raises(ValueError, match="solver='fast' must be"):
-        AdaptiveKernelMean(solver="fast").fit(X)
+        assert_allclose(found.base, expected.base, rtol=1e-9)

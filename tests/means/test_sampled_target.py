@@ -14,7 +14,14 @@ from muhat.linalg.resources import one_blas_thread
 from muhat.means import targets
 from muhat.means.adaptive import AdaptiveKernelMean
 from muhat.means.recipes import mean_weights
-from muhat.means.targets import gaussian_kind, gaussian_sample, gaussian_target, normal_points, sampled_target
+from muhat.means.targets import (
+    SampledRefits,
+    gaussian_kind,
+    gaussian_sample,
+    gaussian_target,
+    normal_points,
+    sampled_target,
+)
 
 DATA = data_sets()
 SAMPLED = {
@@ -42,27 +49,55 @@ def test_the_sample_is_that_of_the_symmetric_root(data):
     assert_allclose(gaussian_sample(X, base), expected, rtol=1e-10, atol=1e-7 * np.ptp(X))  # roots lose half the digits
 
 
+def refits_of(kernel, X):
+    base = normal_points(X.shape[1], targets.SAMPLE_POINTS)
+    return SampledRefits(kernel, X, base, np.arange(len(X)), X.shape[1]), base
+
+
+@pytest.mark.parametrize("outlier", [0.0, 1e2, 1e6])
+@pytest.mark.parametrize(("n", "d"), [(2, 1), (2, 3), (3, 1), (9, 2), (6, 30)])
+def test_samples_of_refits_have_the_moments_without_the_row(n, d, outlier):
+    """Each sample is c + Lz for the same z, and c and LLᵀ are mean and covariance of the other rows."""
+    X = sample(n, d, seed=n * d) * np.linspace(0.3, 2, d)
+    X[0] += outlier
+    samples, base = refits_of(mh.Laplace(1.0), X)
+    for i in range(-1, n):
+        others = np.delete(X, i, axis=0) if i >= 0 else X
+        coefficients, rest, _, _ = np.linalg.lstsq(np.column_stack([np.ones(len(base)), base]), samples.sample(i))
+        unit = np.ptp(others, axis=0).max() + np.ptp(X, axis=0).max() * 1e-4
+        assert np.sqrt(rest.max(initial=0.0)) < 1e-10 * np.ptp(X)
+        assert_allclose(coefficients[0], others.mean(axis=0), rtol=1e-9, atol=1e-9 * unit)
+        covariance = OAS().fit(others).covariance_ if len(others) > 1 else np.zeros((d, d))
+        assert_allclose(coefficients[1:].T @ coefficients[1:], covariance, rtol=1e-7, atol=1e-9 * unit**2)
+
+
+@pytest.mark.parametrize("outlier", [0.0, 1e3])
 @pytest.mark.parametrize(("n", "d"), [(2, 1), (2, 3), (9, 2), (6, 30)])
 @every_sampled_kernel
-def test_refits_are_made_without_the_row(kernel, n, d):
+def test_refits_are_embedded_samples(kernel, n, d, outlier):
     X = sample(n, d, seed=n * d) * np.linspace(0.3, 2, d)
-    base = normal_points(d, targets.SAMPLE_POINTS)
+    X[0] += outlier
+    samples, _ = refits_of(kernel, X)
     refits = sampled_target(kernel, X)
     assert_array_equal(refits.parts, np.arange(n))
     for i in range(n):
-        atoms = mh.embed(kernel, slow_sample(np.delete(X, i, axis=0), base))
+        atoms = mh.embed(kernel, samples.sample(i))
         assert_allclose(refits.values[i], atoms(X), rtol=1e-6)  # a distance of 0 is found to half the digits
         assert_allclose(refits.squared_norms[i], atoms.norm() ** 2, rtol=1e-6)
+        assert_allclose(refits.own[i], atoms(X[i : i + 1]), rtol=1e-6)
+    assert_allclose(refits.at_rows, refits.target(X), rtol=1e-6)
+    assert_allclose(refits.squared_norm, refits.target.norm() ** 2, rtol=1e-6)
 
 
 @every_sampled_kernel
 def test_the_score_is_that_of_brute_force(kernel):
     X = sample(11, 2, seed=40)
-    n, base, fitted = len(X), normal_points(2, targets.SAMPLE_POINTS), AdaptiveKernelMean(kernel).fit(X)
+    n, fitted = len(X), AdaptiveKernelMean(kernel).fit(X)
+    samples, _ = refits_of(kernel, X)
     (a, b), K, score = fitted.shares_, kernel(X), 0.0
     B = oracles.refits(K, lambda part: oracles.tikhonov_weights(part, fitted.lam_))
     for i in range(n):
-        target = mh.embed(kernel, slow_sample(np.delete(X, i, axis=0), base))
+        target = mh.embed(kernel, samples.sample(i))
         mean = a * mh.embed(kernel, X, weights=B[:, i]) + b * target
         score += mean.distance(mh.embed(kernel, X[i : i + 1])) ** 2 / n
     assert fitted.target_kind_ == "gaussian sample"
@@ -85,6 +120,7 @@ def test_folds_leave_whole_parts_out(monkeypatch):
     assert refits.values.shape == (targets.PARTS_LEFT_OUT, 43)
     atoms = mh.embed(kernel, slow_sample(X[refits.parts != 7], normal_points(2, targets.SAMPLE_POINTS)))
     assert_allclose(refits.values[7], atoms(X), rtol=1e-10)
+    assert_allclose(refits.own, refits.values[refits.parts, np.arange(43)], rtol=1e-12)
 
 
 # ---------------------------------------------------------------- where it is used
@@ -177,7 +213,7 @@ def test_many_columns_are_rotated_into_few(kernel, monkeypatch):
     few = sampled_target(kernel, X)
     monkeypatch.setattr(targets, "_FEWEST_TO_ROTATE", np.inf)
     all_columns = sampled_target(kernel, X)
-    for name in ("at_rows", "squared_norm", "values", "squared_norms"):
+    for name in ("at_rows", "squared_norm", "own", "values", "squared_norms"):
         assert_allclose(getattr(few, name), getattr(all_columns, name), rtol=1e-12)
     assert_allclose(few.at_rows, few.target.values(X), rtol=1e-12)
     assert_allclose(few.squared_norm, few.target.norm() ** 2, rtol=1e-12)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
+from itertools import islice
 from typing import Literal, NamedTuple
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from muhat.elements import Element
 from muhat.kernels.base import Kernel
@@ -92,19 +94,21 @@ class AdaptiveKernelMean(BaseKernelMean):
         spectrum at the same λ, relative to its norm, and the share of ‖F(λ)‖² that the rank misses, on which a and b
         rest.
     kernel_, loo_score_
-        See :class:`KernelMean`. The score is that of other estimators, with the norms of the refits too.
+        See :class:`KernelMean`. The score is that of other estimators, with the norms of the refits too. It takes the
+        time of another fit, or of many for a target that is a sample, when it is first asked for.
     loo_path_ : ScorePath
         The leave-one-out score over λ, at the best (a, b) for each, both limits left out; ``lam_`` need not be at its
-        lowest point, because the risk is estimated in another way.
+        lowest point, because the risk is estimated in another way. It is found together with ``loo_score_``.
 
     Notes
     -----
-    One eigendecomposition costs O(n³) time, then each λ costs O(n²); it takes seven n x n arrays. The refits of the
-    target cost O(n²·min(n, d)) for the Gaussian kernel and O(n²·(n + d)) for polynomials; no d x d array is made. By
-    samples they cost O(n²d·min(n, d)) and about 33,000·n values of the kernel. Kernels of the Euclidean distance see
-    no more than n + 128 columns, however many there are. Laplace kernels see all: with thousands of columns use
-    Matern, or target=None. Beyond 300 rows there is one refit for each of 20 parts of the rows, except for the
-    Gaussian kernel up to 3,000 rows. ``sample_weight`` must be whole numbers, because rows are repeated.
+    One eigendecomposition costs O(n³) time, then each λ costs O(n²); it takes four n x n arrays, and ``loo_score_``
+    seven. The refits of the target cost O(n²·min(n, d)) for the Gaussian kernel and O(n²·(n + d)) for polynomials; no
+    d x d array is made. By samples they cost about 512·n + 33,000 values of the kernel, and ``loo_score_`` takes
+    33,000·n. Kernels of the Euclidean distance see no more than n + 128 columns, however many there are. Laplace
+    kernels see all, so that a sample of 256 points takes many times as long as the Gram matrix of few rows. Beyond 300
+    rows there is one refit for each of 20 parts of the rows, except for the Gaussian kernel up to 3,000 rows.
+    ``sample_weight`` must be whole numbers, because rows are repeated.
 
     At rank r the low-rank way costs O(nr²), and n² kernel values in tiles for the certificate. With :math:`\hat K` the
     matrix of the factor, F(λ) is off by at most :math:`\|(K - \hat K)(1/n - \beta)\| / 2\sqrt\lambda`.
@@ -140,7 +144,7 @@ class AdaptiveKernelMean(BaseKernelMean):
 
     _target_kind: TargetKind
     _make_target: Callable[[], Element] | None
-    loo_path_: ScorePath | None
+    _late = ("loo_score_", "loo_path_")
 
     def _repeats_rows(self) -> bool:
         return True
@@ -166,34 +170,42 @@ class AdaptiveKernelMean(BaseKernelMean):
         return self._shared_weights(whole_spectrum(K.copy()), kind, None)
 
     def _weights_from_rows(self, rows: Array, counts: Array | None) -> Array:
-        refits: TargetRefits | None = None
-        if self.target is None:
-            kind = TargetKind.NONE
-        elif not isinstance(self.target, str) or self.target != "gaussian":
-            kind, refits = TargetKind.GIVEN, given_target(self.target, self.kernel_, rows)
-        else:
-            kind = gaussian_kind(self.kernel_, rows)
-            fits = {TargetKind.GAUSSIAN: gaussian_target, TargetKind.SAMPLE: sampled_target}
-            refits = fits[kind](self.kernel_, rows) if kind in fits else None
+        kind, refits = self._target_refits(rows)
         if self.solver not in ("auto", "dense", "low-rank"):
             raise ValueError(f'solver={self.solver!r} must be "auto", "dense" or "low-rank"')
         if self.solver == "low-rank" or (self.solver == "auto" and len(rows) > MAX_ROWS_FOR_WHOLE_SPECTRUM):
             weights = self._low_rank_weights(rows, kind, refits)
             if weights is not None:
                 return weights
-        arrays = ARRAYS_OF_WHOLE_SPECTRUM + 3
-        spectrum = dense_spectrum(self.kernel_, rows, arrays=arrays, memory_limit=self.memory_limit, remedy=_REMEDY)
         self.solver_, self.spectrum_error_ = "dense", 0.0
-        return self._shared_weights(spectrum, kind, refits)
+        return self._shared_weights(self._whole_spectrum(rows), kind, refits)
+
+    def _target_refits(self, rows: Array) -> tuple[TargetKind, TargetRefits | None]:
+        """What f* is, and its refits."""
+        if self.target is None:
+            return TargetKind.NONE, None
+        if not isinstance(self.target, str) or self.target != "gaussian":
+            return TargetKind.GIVEN, given_target(self.target, self.kernel_, rows)
+        kind = gaussian_kind(self.kernel_, rows)
+        fits = {TargetKind.GAUSSIAN: gaussian_target, TargetKind.SAMPLE: sampled_target}
+        return kind, fits[kind](self.kernel_, rows) if kind in fits else None
+
+    def _whole_spectrum(self, rows: Array, more: int = 0) -> Spectrum:
+        """The spectrum of all rows, with room for some more arrays of its size."""
+        arrays = ARRAYS_OF_WHOLE_SPECTRUM + more
+        return dense_spectrum(self.kernel_, rows, arrays=arrays, memory_limit=self.memory_limit, remedy=_REMEDY)
+
+    def _low_rank_solver(self, rows: Array) -> Solver:
+        few = has_few_features(self.kernel_, rows)
+        return FeatureSolver(self.memory_limit) if few else CholeskySolver(self.memory_limit)
 
     def _low_rank_weights(self, rows: Array, kind: TargetKind, refits: TargetRefits | None) -> Array | None:
         """Weights by a rank that meets ``tol``; None where "auto" has to try the whole spectrum."""
         check_number("tol", self.tol, low=0, open_low=True)
-        few = has_few_features(self.kernel_, rows)
-        solver: Solver = FeatureSolver(self.memory_limit) if few else CholeskySolver(self.memory_limit)
-        for decomposition in solver.decompositions(self.kernel_, rows, None):
+        solver = self._low_rank_solver(rows)
+        for tried, decomposition in enumerate(solver.decompositions(self.kernel_, rows, None)):
             spectrum = decomposition.spectrum
-            weights, self.solver_ = self._shared_weights(spectrum, kind, refits), solver.name
+            weights, self.solver_, self._tried = self._shared_weights(spectrum, kind, refits), solver.name, tried
             base = spectrum.weights(tikhonov_factors, self.lam_ if self.lam_ < np.inf else 0.0)
             square = gram.quadratic_form(self.kernel_, rows, base)
             missed = 1.0 - spectrum.squared_norm(base) / square if square > 0 else 0.0
@@ -211,15 +223,36 @@ class AdaptiveKernelMean(BaseKernelMean):
         """Choose λ and the shares; the weights a·β of the rows."""
         self.rank_ = int(np.count_nonzero(spectrum.eigenvalues))
         self._target_kind, self._make_target = kind, None if refits is None else refits.make
-        self.__dict__.pop("target_", None)
+        for known in ("target_", *self._late):  # those of an earlier fit
+            self.__dict__.pop(known, None)
         if refits is None:
-            self.lam_, scale, score, self.loo_path_ = choose_shrinkage(spectrum, TikhonovRefits, "loo", "loo")
+            self.lam_, scale, score, path = choose_shrinkage(spectrum, TikhonovRefits, "loo", "loo")
             self.shares_ = (scale, 0.0)
+            self.__dict__.update(loo_score_=score, loo_path_=path)
         else:
-            self.lam_, self.shares_, score, self.loo_path_ = AdaptiveScore(spectrum, refits).choose()
-        if score is not None:
-            self.loo_score_ = score
+            self.lam_, self.shares_, self._lams = AdaptiveScore(spectrum, refits).choose()
         return self.shares_[0] * spectrum.weights(tikhonov_factors, self.lam_)
+
+    def _loo_score(self, rows: Array, counts: Array | None) -> float:
+        _, refits = self._target_refits(rows)
+        assert refits is not None, "the score is known where there is no target"
+        if self.solver_ == "dense":
+            spectrum = self._whole_spectrum(rows, more=3)
+        else:
+            tries = self._low_rank_solver(rows).decompositions(self.kernel_, rows, None)
+            spectrum = next(islice(tries, self._tried, None)).spectrum
+        scores = AdaptiveDeletion(AdaptiveScore(spectrum, refits))
+        self.loo_path_ = ScorePath(self._lams, scores.along(self._lams))
+        return scores.at(self.lam_, self.shares_)
+
+    @cached_property
+    def loo_path_(self) -> ScorePath:
+        """The leave-one-out score over λ."""
+        check_is_fitted(self, "lam_")
+        self.__dict__.pop("loo_score_", None)
+        _ = self.loo_score_  # which finds both
+        path: ScorePath = vars(self)["loo_path_"]
+        return path
 
     def _pull(self) -> Element | None:
         return None if self.target_ is None or self.shares_[1] == 0 else self.shares_[1] * self.target_
@@ -236,6 +269,11 @@ class _Quadratic(NamedTuple):
     def values(self, a: Array, b: Array) -> Array:
         Q, T = self.base.square, self.target_square
         return a**2 * Q + 2 * a * b * self.mixed + b**2 * T - 2 * (a * self.base.cross + b * self.target_cross)
+
+    def at_limit(self, lam: float) -> _Quadratic:
+        """The entry at λ = 0 or at infinity, where there are both."""
+        at = slice(0, 1) if lam == 0 else slice(1, 2)
+        return self._replace(base=RefitMeans(*(part[at] for part in self.base)), mixed=self.mixed[at])
 
     def lowest(self, tie: float) -> tuple[Array, Array]:
         """The lowest point of the square [0, 1]²: inside, or on an edge; b = 0 wins ties.
@@ -261,86 +299,56 @@ class _Quadratic(NamedTuple):
 
 
 class AdaptiveChoice(NamedTuple):
-    """What leave-one-out chose: λ, the shares (a, b), the score there, and the scores over λ."""
+    """What leave-one-out chose: λ, the shares (a, b), and the λ that it looked at."""
 
     lam: float
     shares: tuple[float, float]
-    score: float
-    path: ScorePath
+    lams: Array
 
 
 class AdaptiveScore(SpectralScore):
     r"""Estimate of the risk of f = a·F(λ) + b·f*, at the best (a, b) for each λ.
 
     It is ϱ + ‖f‖² − 2·mean f₋ᵢ(x_i): the norm is known, and only ⟨f, μ⟩ has to be estimated, by refits without row i.
-    The leave-one-out score takes the norms of the refits too.
     """
 
     def __init__(self, spectrum: Spectrum, target: TargetRefits) -> None:
         super().__init__(spectrum)
         self.smooth = False  # where (a, b) reaches an edge, the curve breaks
+        self.target, self.refits = target, TikhonovRefits(spectrum)
         self._tie = TIE * spectrum.mean_diag
-        U, n, unit = spectrum.eigenvectors, len(spectrum.diagonal), spectrum.unit
-        values, sizes = target.values / unit, np.bincount(target.parts, minlength=len(target.values))
-        own, projected = values[target.parts, np.arange(n)], values @ U
-        self.refits = TikhonovRefits(spectrum)
-        self._own = own
-        self._projected_target = U.T @ target.at_rows / unit
-        self._cross, self._square = float(own.mean()), target.squared_norm / unit
-        self._deleted_square = float(sizes @ target.squared_norms / unit / n)
-        self._plain_mixed = float(sizes @ values.sum(axis=1) - own.sum()) / (n * (n - 1))
-        self._sums, self._products = sizes @ projected * spectrum.ones, projected[target.parts] * U
-        # the limits of λ: the plain average at 0, nothing at infinity
-        average = np.array([1.0, 0.0])
+        self._projected_target = spectrum.eigenvectors.T @ target.at_rows / spectrum.unit
+        self.cross, self._square = float(target.own.mean()) / spectrum.unit, target.squared_norm / spectrum.unit
         plain = plain_refit_means(spectrum.n, spectrum.mean_diag, spectrum.mean_gram)
-        known = RefitMeans(plain.cross * average, spectrum.mean_gram * average)
-        mixed = self._projected_target @ spectrum.ones / n * average
-        deleted = RefitMeans(plain.cross * average, plain.square * average)
-        self._limits = (
-            _Quadratic(known, mixed, self._cross, self._square),
-            _Quadratic(deleted, self._plain_mixed * average, self._cross, self._deleted_square),
-        )
+        known = RefitMeans(plain.cross * _AVERAGE, spectrum.mean_gram * _AVERAGE)
+        mixed = self._projected_target @ spectrum.ones / spectrum.n * _AVERAGE
+        self._limits = _Quadratic(known, mixed, self.cross, self._square)
 
     def choose(self) -> AdaptiveChoice:
-        """λ and (a, b) with the lowest risk, and the leave-one-out scores, in the units of the data."""
+        """λ and (a, b) with the lowest risk, and the λ that were looked at, in the units of the data."""
         found = self.search()
-        scores = self.deletion_scores(found.path.values)
-        risk, deletion = self._quadratics(found.lam)
-        a, b = risk.lowest(self._tie)
-        score = self._in_data_units(self.spectrum.mean_diag + deletion.values(a, b))
-        return AdaptiveChoice(
-            found.lam, (float(a[0]), float(b[0])), float(score[0]), ScorePath(found.path.values, scores)
-        )
+        a, b = self.risk(found.lam).lowest(self._tie)
+        return AdaptiveChoice(found.lam, (float(a[0]), float(b[0])), found.path.values)
+
+    def risk(self, lam: float) -> _Quadratic:
+        """The risk at λ in [0, inf], in the units of the data, as a quadratic in (a, b)."""
+        return self._inside(np.array([lam / self.spectrum.unit])) if 0 < lam < np.inf else self._limits.at_limit(lam)
 
     def inside(self, lams: Array) -> Array:
-        risk = self._risk(lams)
+        risk = self._inside(lams)
         return self.spectrum.mean_diag + risk.values(*risk.lowest(self._tie))
 
+    def shares(self, lams: Array) -> tuple[Array, Array]:
+        """The best (a, b) for each λ in (0, inf), in the units of the spectrum."""
+        return self._inside(lams).lowest(self._tie)
+
     def limits(self) -> tuple[float, float]:
-        risk = self._limits[0]
+        risk = self._limits
         at_zero, at_infinity = (self.spectrum.mean_diag + risk.values(*risk.lowest(self._tie))).tolist()
         tied = abs(at_zero - at_infinity) <= self._tie
         return at_zero, at_zero if tied else at_infinity  # of equals, the plain average is the simpler
 
-    def deletion_scores(self, lams: Array) -> Array:
-        """Leave-one-out scores at many λ in (0, inf) and their best (a, b), in the units of the data."""
-        inside = lams / self.spectrum.unit
-        shares = self._risk(inside).lowest(self._tie)
-        return np.asarray(self._in_data_units(self.spectrum.mean_diag + self._deletion(inside).values(*shares)))
-
-    def _quadratics(self, lam: float) -> tuple[_Quadratic, _Quadratic]:
-        """The risk and the leave-one-out score at λ in [0, inf], in the units of the data, as quadratics in (a, b)."""
-        if 0 < lam < np.inf:
-            inside = np.array([lam / self.spectrum.unit])
-            return self._risk(inside), self._deletion(inside)
-        at = slice(0, 1) if lam == 0 else slice(1, 2)
-        risk, deletion = (
-            quadratic._replace(base=RefitMeans(*(part[at] for part in quadratic.base)), mixed=quadratic.mixed[at])
-            for quadratic in self._limits
-        )
-        return risk, deletion
-
-    def _risk(self, lams: Array) -> _Quadratic:
+    def _inside(self, lams: Array) -> _Quadratic:
         """Squares and products are known; the refits have the λ of n − ½ rows.
 
         With λ(n−1)/n the refits would shrink as F does, and leave-one-out would have next to no bias; with λ they have
@@ -352,10 +360,45 @@ class AdaptiveScore(SpectralScore):
         shrunk = g / (g + lams) * ones / sp.n
         cross = self.refits.means(lams * np.sqrt((sp.n - 1.0) / sp.n)).cross
         square = (g * shrunk**2).sum(axis=0)
-        return _Quadratic(RefitMeans(cross, square), self._projected_target @ shrunk, self._cross, self._square)
+        return _Quadratic(RefitMeans(cross, square), self._projected_target @ shrunk, self.cross, self._square)
 
-    def _deletion(self, lams: Array) -> _Quadratic:
-        """Squares and products are those of the refits, in O(n²) for each λ.
+
+class AdaptiveDeletion:
+    """The leave-one-out score of f = a·F(λ) + b·f*, whose squares and products are those of the refits.
+
+    It needs the values of all refits of the target at all rows, where the risk needs those at the own rows.
+    """
+
+    def __init__(self, score: AdaptiveScore) -> None:
+        self.score, self.spectrum, target = score, score.spectrum, score.target
+        U, n, unit = self.spectrum.eigenvectors, len(self.spectrum.diagonal), self.spectrum.unit
+        values, sizes = target.values / unit, np.bincount(target.parts, minlength=len(target.values))
+        projected = values @ U
+        self._own = values[target.parts, np.arange(n)]
+        self._square = float(sizes @ target.squared_norms / unit / n)
+        self._plain_mixed = float(sizes @ values.sum(axis=1) - self._own.sum()) / (n * (n - 1))
+        self._sums, self._products = sizes @ projected * self.spectrum.ones, projected[target.parts] * U
+        plain = plain_refit_means(self.spectrum.n, self.spectrum.mean_diag, self.spectrum.mean_gram)
+        base = RefitMeans(plain.cross * _AVERAGE, plain.square * _AVERAGE)
+        self._limits = _Quadratic(base, self._plain_mixed * _AVERAGE, score.cross, self._square)
+
+    def at(self, lam: float, shares: tuple[float, float]) -> float:
+        """The score at λ in [0, inf] and (a, b), in the units of the data."""
+        a, b = np.atleast_2d(shares).T
+        return float(self.score.in_data_units(self.spectrum.mean_diag + self.quadratic(lam).values(a, b))[0])
+
+    def along(self, lams: Array) -> Array:
+        """Scores at many λ in (0, inf), in the units of the data, and the (a, b) with the lowest risk there."""
+        inside = lams / self.spectrum.unit
+        values = self._inside(inside).values(*self.score.shares(inside))
+        return np.asarray(self.score.in_data_units(self.spectrum.mean_diag + values))
+
+    def quadratic(self, lam: float) -> _Quadratic:
+        """The score at λ in [0, inf], in the units of the data, as a quadratic in (a, b)."""
+        return self._inside(np.array([lam / self.spectrum.unit])) if 0 < lam < np.inf else self._limits.at_limit(lam)
+
+    def _inside(self, lams: Array) -> _Quadratic:
+        """In O(n²) for each λ.
 
         With M_ij = f*₋ᵢ(x_j), e = λ/(g+λ), and the weights of F₋ᵢ, (1 − W_j + t_i·U e U_i)/(n−1) for j ≠ i, the
         product ⟨F₋ᵢ, f*₋ᵢ⟩ is (Σ_j M_ij − M_ii − (MW)_i + t_i Σ_k (MU∘U)_ik e_k)/(n−1). Where eigenvectors with the
@@ -368,9 +411,14 @@ class AdaptiveScore(SpectralScore):
         own = times(self._products, share)
         if not sp.complete:
             W, H, own = 1.0 + W, 1.0 + H, self._own[:, None] + own
-        kept = self._plain_mixed if sp.complete else -self._cross / (sp.n - 1)
+        cross = self.score.cross
+        kept = self._plain_mixed if sp.complete else -cross / (sp.n - 1)
         mixed = kept + ((W / H * own).sum(axis=0) - self._sums @ share) / (sp.n * (sp.n - 1))
-        return _Quadratic(self.refits.means(lams), mixed, self._cross, self._deleted_square)
+        return _Quadratic(self.score.refits.means(lams), mixed, cross, self._square)
+
+
+_AVERAGE = np.array([1.0, 0.0])
+"""The share of the plain average at the limits of λ: all at 0, and nothing at infinity."""
 
 
 _REMEDY = "use ShrunkKernelMean, or fewer rows; or raise memory_limit"

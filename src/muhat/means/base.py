@@ -62,6 +62,9 @@ class BaseKernelMean(ValueParametersMixin, BaseEstimator):
     features: Nystroem | None = None
     solver_: str
 
+    _late: tuple[str, ...] = ("loo_score_",)
+    """Attributes that are found when they are first asked for, because they take long."""
+
     _smallest_count: float = 0.0
     """The smallest weight of a row that is not absent; 1 for an estimator that leaves whole rows out."""
 
@@ -108,7 +111,7 @@ class BaseKernelMean(ValueParametersMixin, BaseEstimator):
     def _fit_points(self, kernel: Kernel, points: Array, counts: Array | None = None) -> Self:
         """Fit to a resolved kernel and to points that were checked before."""
         self.kernel_, self._points, self._counts, self.solver_ = kernel, points, counts, "dense"
-        for known in ("mean_", "loo_score_"):  # those of an earlier fit
+        for known in ("mean_", *self._late):  # those of an earlier fit
             self.__dict__.pop(known, None)
         if counts is None:
             self.weights_ = self._weights_from_rows(points, None)
@@ -191,7 +194,7 @@ class BaseKernelMean(ValueParametersMixin, BaseEstimator):
 
     def __dir__(self) -> list[str]:
         """The names that are there, a score only once it is known: completion and notebooks evaluate every name."""
-        unknown = {"loo_score_"} - vars(self).keys()
+        unknown = set(self._late) - vars(self).keys()
         return [name for name in object.__dir__(self) if name not in unknown and hasattr(self, name)]
 
     def set_params(self, **params: Any) -> Self:

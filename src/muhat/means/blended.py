@@ -369,7 +369,7 @@ def blending_share(kernel: Kernel, rows: Array) -> float:
     trace, total = float(np.trace(K)), float(K.sum())
     Q, p = total / n**2, (total - trace) / (n * (n - 1))
     T, X = refits.squared_norm, float(refits.at_rows.mean())
-    t = float(refits.values[refits.parts, np.arange(n)].mean())
+    t = float(refits.own.mean())
     apart = Q - 2.0 * X + T
     return float(np.clip((Q - X - p + t) / apart, 0.0, 1.0)) if apart > 0 else 0.0
 

@@ -8,8 +8,9 @@ a radial kernel has no closed-form expectation under it, a sample of the Gaussia
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from enum import Enum
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -76,34 +77,49 @@ class TargetKind(Enum):
     SCALE = "none: scale"
 
 
-class TargetRefits(NamedTuple):
-    """A target f*, its values at the rows and its squared norm; and those of its refits without parts of the rows.
+@dataclass(frozen=True, eq=False)
+class TargetRefits:
+    """A target f*, its values at the rows and its squared norm; and its refits without parts of the rows.
 
-    ``values[g, j]`` is the target refitted without part g, at row j; row i belongs to the part ``parts[i]``. A given
-    target has one refit, whatever is left out. ``make`` builds the element, which the choice of shares does not need.
+    Row i belongs to the part ``parts[i]``, and ``own[i]`` is what the target refitted without this part is at row i:
+    the choice of shares needs no more. ``values[g, j]`` is the target refitted without part g, at row j, and
+    ``squared_norms[g]`` its squared norm; ``find`` finds them once they are asked for. A given target has one refit,
+    whatever is left out. ``make`` builds the element, which the choice of shares does not need.
     """
 
     make: Callable[[], Element]
     at_rows: Array
     squared_norm: float
-    values: Array
-    squared_norms: Array
+    own: Array
     parts: Any
+    find: Callable[[], tuple[Array, Array]]
 
     @property
     def target(self) -> Element:
         """f*."""
         return self.make()
 
+    @cached_property
+    def _found(self) -> tuple[Array, Array]:
+        return self.find()
+
+    @property
+    def values(self) -> Array:
+        """Values of every refit at every row."""
+        return self._found[0]
+
+    @property
+    def squared_norms(self) -> Array:
+        """Squared norms of the refits."""
+        return self._found[1]
+
 
 def given_target(target: Element, kernel: Kernel, points: Array) -> TargetRefits:
     """A target that does not depend on the rows."""
     check_element("target", target, kernel, points.shape[1], or_else='"gaussian", None or ')
     at_rows, squared_norm = target.values(points), target.norm() ** 2
-    parts = np.zeros(len(points), dtype=int)
-    return TargetRefits(
-        partial(_given_element, target), at_rows, squared_norm, at_rows[None, :], np.array([squared_norm]), parts
-    )
+    found, parts = (at_rows[None, :], np.array([squared_norm])), np.zeros(len(points), dtype=int)
+    return TargetRefits(partial(_given_element, target), at_rows, squared_norm, at_rows, parts, lambda: found)
 
 
 def _given_element(target: Element) -> Element:
@@ -168,27 +184,57 @@ def gaussian_element(kernel: Kernel, points: Array) -> Element:
 
 def gaussian_target(kernel: Kernel, points: Array) -> TargetRefits:
     """The Gaussian target of the rows, with its refits."""
-    make, fit, rows = partial(gaussian_element, kernel, points), fitted_gaussian, points
-    if kernel.gaussian_bandwidth is not None and len(points) <= MAX_ROWS_FOR_GAUSSIAN_REFITS:
-        values, squared_norms, inexact = smoothed_refits(points, kernel.gaussian_bandwidth)
-        parts = np.arange(len(points))
-        again = np.flatnonzero(inexact).tolist()
-    else:
-        parts = _parts(points)
-        polynomial = all(term.polynomial_form is not None for _, term in kernel.terms())
-        if polynomial and len(points) <= MAX_ROWS_FOR_EXACT_REFITS:
-            values, squared_norms, inexact = moment_refits(kernel, points)
-            again = np.flatnonzero(inexact).tolist()
-        else:
-            again = [*range(parts.max() + 1), -1]
-            values, squared_norms = np.empty((len(again), len(points))), np.empty(len(again))
-        if polynomial and again and points.shape[1] > len(points):
-            rows, fit = _in_the_span(points), partial(_spanned_gaussian, d=points.shape[1])
-    for part in again:
-        f = Element(kernel, fit(rows[parts != part]))  # part -1 is none: the target of all rows
-        values[part], squared_norms[part] = f.values(rows), f.norm() ** 2
-    at_rows, squared_norm = values[-1], float(squared_norms[-1])
-    return TargetRefits(make, at_rows, squared_norm, values[:-1], squared_norms[:-1], parts)
+    make, n = partial(gaussian_element, kernel, points), len(points)
+    if kernel.gaussian_bandwidth is not None and n <= MAX_ROWS_FOR_GAUSSIAN_REFITS:
+        smoothed = SmoothedRefits(points, kernel.gaussian_bandwidth)
+        again = Refitted(kernel, points, np.arange(n))
+        at_rows, squared_norm, own, inexact = smoothed.needed()
+        if inexact.any():
+            again.replace_own(own, np.flatnonzero(inexact))
+        return TargetRefits(make, at_rows, squared_norm, own, again.parts, lambda: again.completed(*smoothed.values()))
+    again = Refitted(kernel, points, _parts(points))
+    if all(term.polynomial_form is not None for _, term in kernel.terms()):
+        if n <= MAX_ROWS_FOR_EXACT_REFITS:
+            values, norms, inexact = moment_refits(kernel, points)
+            found = (again.in_the_span() if inexact.any() else again).completed(values[:-1], norms[:-1], inexact)
+            return TargetRefits(make, values[-1], float(norms[-1]), np.diagonal(found[0]), again.parts, lambda: found)
+        again = again.in_the_span()
+    every, whole = np.arange(again.parts.max() + 1), again.without(-1)
+    at_rows, squared_norm, own = whole.values(again.rows), whole.norm() ** 2, again.replace_own(np.empty(n), every)
+    unknown = np.empty((len(every), n)), np.empty(len(every)), np.ones(len(every))
+    return TargetRefits(make, at_rows, squared_norm, own, again.parts, lambda: again.completed(*unknown))
+
+
+class Refitted(NamedTuple):
+    """The target refitted slowly: a Gaussian is fitted to the rows without a part of them, and embedded."""
+
+    kernel: Kernel
+    rows: Array
+    parts: Any
+    fit: Callable[[Array], Gaussians] = fitted_gaussian
+
+    def without(self, part: int) -> Element:
+        """The target without a part of the rows; no row is in part -1."""
+        return Element(self.kernel, self.fit(self.rows[self.parts != part]))
+
+    def in_the_span(self) -> Refitted:
+        """The same for functions of inner products, with fewer columns where there are more than rows."""
+        n, d = self.rows.shape
+        return self._replace(rows=_in_the_span(self.rows), fit=partial(_spanned_gaussian, d=d)) if d > n else self
+
+    def replace_own(self, own: Array, parts: Any) -> Array:
+        """Write the values at the rows of these parts, each of the target without its part."""
+        for part in np.asarray(parts).tolist():
+            mine = self.parts == part
+            own[mine] = self.without(part).values(self.rows[mine])
+        return own
+
+    def completed(self, values: Array, squared_norms: Array, inexact: Any) -> tuple[Array, Array]:
+        """Values and squared norms, those that are not exact found again."""
+        for part in np.flatnonzero(inexact).tolist():
+            f = self.without(part)
+            values[part], squared_norms[part] = f.values(self.rows), f.norm() ** 2
+        return values, squared_norms
 
 
 def moment_refits(kernel: Kernel, points: Array) -> tuple[Array, Array, Any]:
@@ -310,16 +356,85 @@ def sampled_target(kernel: Kernel, points: Array) -> TargetRefits:
     rows, base = points, normal_points(d, SAMPLE_POINTS)
     if kernel.is_isotropic and d >= _FEWEST_TO_ROTATE * (n + SAMPLE_POINTS // 2):
         rows, base = _in_fewer_columns(points, base)
-    refits = parts.max() + 1
-    values, squared_norms = np.empty((refits + 1, n)), np.empty(refits + 1)
-    for part in [*range(refits), -1]:  # the last one leaves nothing out
-        sample = gaussian_sample(rows[parts != part], base, d)
-        values[part] = kernel.evaluate(sample, rows).mean(axis=0)
-        squared_norms[part] = kernel.evaluate(
-            sample[: len(sample) // 2], sample
-        ).mean()  # their mirror images add the same
+    samples = SampledRefits(kernel, rows, base, parts, d)
+    at_rows, squared_norm = samples.mean_at(-1, rows), samples.squared_norm(-1)
     make = partial(sampled_element, kernel, points)
-    return TargetRefits(make, values[-1], float(squared_norms[-1]), values[:-1], squared_norms[:-1], parts)
+    return TargetRefits(make, at_rows, squared_norm, samples.own_values(), parts, samples.values)
+
+
+class SampledRefits:
+    """Samples of the Gaussians without parts of the rows: x̄ + L z for the points z of ``base``, with LLᵀ = Σ.
+
+    Of all rows L is the symmetric root of Σ. Without row i, Σ is M − c y yᵀ with M of the same eigenvectors as S, and y
+    from x̄ to row i: with w = M^(−½)y, s = 1 − c·wᵀw and γ = c/(1 + √s), L = M^½(I − γ w wᵀ) is a root, because
+    (I − γ w wᵀ)² is I − c w wᵀ. Where parts have several rows, or rounding has spoilt s, L is symmetric again.
+    """
+
+    def __init__(self, kernel: Kernel, rows: Array, base: Array, parts: Any, d: int) -> None:
+        self.kernel, self.rows, self.base, self.parts, self.d = kernel, rows, base, parts, d
+        self.refits, self.centre = int(parts.max()) + 1, rows.mean(axis=0)
+        self.by_downdates = np.zeros(self.refits + 1, dtype=bool)  # the last one leaves nothing out
+        if self.refits < len(rows):
+            return
+        Y = rows - self.centre
+        self.unit = power_of_two_near(float(np.abs(Y).max()))
+        self.covariances, self.axes = downdates(Y / self.unit, d)
+        self.inside = base[: len(base) // 2] @ self.axes.T  # the other half are mirror images
+        self.beside = base[: len(base) // 2] - self.inside @ self.axes
+        left, spread, floor = self.covariances.left, self.covariances.spread, self.covariances.floor
+        self.widths = np.sqrt(spread + floor[:, None])
+        self.directions = np.divide(left, self.widths, out=np.zeros_like(left), where=self.widths > 0)  # w
+        share = 1.0 - self.covariances.subtracted * (self.directions**2).sum(axis=1)
+        self.by_downdates = (share > _CANCELLED) & ~self.covariances.inexact
+        self.pulls = self.covariances.subtracted / (1.0 + np.sqrt(share.clip(0)))  # γ
+
+    def sample(self, part: int) -> Array:
+        """The sample without a part of the rows; no row is in part -1."""
+        if not self.by_downdates[part]:
+            return gaussian_sample(self.rows[self.parts != part], self.base, self.d)
+        w, y = self.directions[part], self.covariances.left[part]
+        stretched = (self.inside - self.pulls[part] * np.outer(self.inside @ w, w)) * self.widths[part]
+        half = self.unit * (stretched @ self.axes + np.sqrt(self.covariances.floor[part]) * self.beside)
+        centre = self.centre - self.unit * (y @ self.axes) / (len(self.rows) - 1)
+        return np.concatenate([centre + half, centre - half])
+
+    def mean_at(self, part: int, rows: Array) -> Array:
+        """Values of the refit without a part."""
+        return self.kernel.evaluate(self.sample(part), rows).mean(axis=0)
+
+    def squared_norm(self, part: int) -> float:
+        """Squared norm of the refit without a part."""
+        sample = self.sample(part)
+        return float(self.kernel.evaluate(sample[: len(sample) // 2], sample).mean())  # mirror images add the same
+
+    def values(self) -> tuple[Array, Array]:
+        """Values of every refit at every row, and the squared norms."""
+        every = range(self.refits)
+        return np.array([self.mean_at(g, self.rows) for g in every]), np.array([self.squared_norm(g) for g in every])
+
+    def own_values(self) -> Array:
+        """Values at each row of the refit without its part."""
+        own, quickly = np.empty(len(self.rows)), self.by_downdates[:-1] & self.kernel.is_isotropic
+        if quickly.any():
+            own[quickly] = self._own_values_by_distances(np.flatnonzero(quickly))
+        for part in np.flatnonzero(~quickly).tolist():
+            mine = self.parts == part
+            own[mine] = self.mean_at(part, self.rows[mine])
+        return own
+
+    def _own_values_by_distances(self, index: Any) -> Array:
+        """The same for refits without one row, for a kernel of the distance: by products, no sample is made.
+
+        With r from the mean without row i to row i, the distances of it to x̄ ± Lz are |r|² + |Lz|² ∓ 2rᵀLz.
+        """
+        z, w, y = self.inside, self.directions[index], self.covariances.left[index]
+        D, pulls, lengths = self.widths[index], self.pulls[index], (y**2).sum(axis=1)
+        grown, pulled, stretched = len(self.rows) / (len(self.rows) - 1.0), pulls * (z @ w.T), z @ (D * y).T
+        along = grown * (stretched - pulled * lengths)
+        beside = np.outer((self.beside**2).sum(axis=1), self.covariances.floor[index])
+        squares = z**2 @ (D**2).T + pulled * (pulled * lengths - 2.0 * stretched) + beside + grown**2 * lengths
+        distances = self.unit * np.sqrt(np.concatenate([squares - 2.0 * along, squares + 2.0 * along]).clip(0))
+        return self.kernel.evaluate(distances.reshape(-1, 1), np.zeros((1, 1))).reshape(distances.shape).mean(axis=0)
 
 
 def _in_fewer_columns(points: Array, base: Array) -> tuple[Array, Array]:
@@ -327,14 +442,20 @@ def _in_fewer_columns(points: Array, base: Array) -> tuple[Array, Array]:
 
     The first n columns are the span of the rows, and the others a triangular factor of what the sample has beside it.
     """
-    n, half = len(points), len(base) // 2
+    (n, d), half = points.shape, len(base) // 2
     Y = points - points.mean(axis=0)
     unit = power_of_two_near(float(np.abs(Y).max()))
     Q, R = qr(Y.T / unit, mode="economic", check_finite=False)
     inside = base[:half] @ Q
-    beside = base[:half] - inside @ Q.T
-    rotated = np.hstack([inside, np.linalg.cholesky(beside @ beside.T)])
+    rotated = np.hstack([inside, np.linalg.cholesky(_products(d, 2 * half) - inside @ inside.T)])
     return np.hstack([R.T * unit, np.zeros((n, half))]), np.vstack([rotated, -rotated])
+
+
+@lru_cache(maxsize=1)
+def _products(d: int, count: int) -> Array:
+    """Inner products of the normal points without their mirror images."""
+    half = normal_points(d, count)[: count // 2]
+    return half @ half.T
 
 
 @lru_cache(maxsize=1)
@@ -378,20 +499,15 @@ def _folds(points: Array) -> Any:
     return parts
 
 
-def smoothed_refits(points: Array, s: float) -> tuple[Array, Array, Any]:
-    """Values and squared norms, for the Gaussian kernel, of the n refits and of the target of all rows, in this order.
+def downdates(Y: Array, d: int) -> tuple[_Downdates, Array]:
+    """OAS covariances of rows without each of them and, at last, of all; and the axes of their coordinates.
 
-    And which of them rounding has spoilt. In the basis of the eigenvectors of S, where row j is z_j, Σ + s²I without
-    row i is diagonal but for a multiple of z_i z_iᵀ: Sherman and Morrison invert it, for all pairs by products of
-    matrices, O(n²·min(n, d)) in all. More columns than rows are rotated into as many.
+    ``Y`` holds the rows from their mean, in units in which squares are numbers, perhaps rotated into fewer than the
+    ``d`` columns. In the basis of the eigenvectors of S, where row j is z_j, the covariance without row i is diagonal
+    but for a multiple of z_i z_iᵀ.
     """
-    n, d = points.shape
-    Y = points - points.mean(axis=0)
-    unit = power_of_two_near(float(np.abs(Y).max()))
-    Y /= unit
-    if d > n:
-        Y = qr(Y.T, mode="r", check_finite=False)[0][:n].T
-    P, roots, _ = np.linalg.svd(Y, full_matrices=False)
+    n = len(Y)
+    P, roots, axes = np.linalg.svd(Y, full_matrices=False)
     Z, variances = P * roots, roots**2 / n
     lengths, total, square = (Z**2).sum(axis=1), variances.sum(), (variances**2).sum()
     sizes = np.append(np.full(n, n - 1.0), n)
@@ -403,48 +519,80 @@ def smoothed_refits(points: Array, s: float) -> tuple[Array, Array, Any]:
     kept = (1 - amounts) * grown
     covariances = _Downdates(
         left=np.vstack([Z, np.zeros((1, len(roots)))]),
-        ratio=(unit / s) ** 2,
         spread=np.outer(kept, variances),
         floor=amounts * traces.clip(0) / d,
         subtracted=np.append(kept[:-1] / (n - 1), 0.0),
+        inexact=inexact,
         d=d,
     )
-    values, share = covariances.values(Z)
-    _, _, share_twice, half_log = covariances.decomposed(2.0)
-    inexact |= np.minimum(share, share_twice) <= _CANCELLED
-    return values, np.exp(-half_log), inexact[:-1]
+    return covariances, axes
 
 
 class _Downdates(NamedTuple):
-    """The covariances diag(spread_i) + floor_i·I − subtracted_i z_i z_iᵀ in d dimensions, in units of s² / ratio.
+    """The covariances diag(spread_i) + floor_i·I − subtracted_i z_i z_iᵀ in d dimensions.
 
-    ``left`` holds the rows z_i that are left out, and 0 where none is.
+    ``left`` holds the rows z_i that are left out, and 0 where none is; ``inexact`` says which rounding has spoilt.
     """
 
     left: Array
-    ratio: float
     spread: Array
     floor: Array
     subtracted: Array
+    inexact: Any
     d: int
 
-    def values(self, Z: Array) -> tuple[Array, Array]:
-        """|I + Σ_i|^(−½) exp(−½ rᵀ(I + Σ_i)⁻¹r), r from the mean without row i to row j; and what subtraction left."""
-        n = len(Z)
-        inverse, own, share, half_log = self.decomposed(1.0)
-        inner = (self.left * inverse) @ Z.T
-        squares = inverse @ (Z**2).T + 2 / (n - 1) * inner + (own / (n - 1) ** 2)[:, None]
-        along = inner + (own / (n - 1))[:, None]
-        squares += (self.ratio * self.subtracted / share)[:, None] * along**2
-        squares = squares.clip(0)  # what is negative is rounding
-        return np.exp(-0.5 * self.ratio * squares - half_log[:, None]), share
 
-    def decomposed(self, times: float) -> tuple[Array, Array, Array, Array]:
+class SmoothedRefits:
+    """For the Gaussian kernel, whose bandwidth is s: the target of all rows, and its refits without each row.
+
+    Σ + s²I without row i is a diagonal matrix but for a multiple of z_i z_iᵀ, see :func:`downdates`: Sherman and
+    Morrison invert it. Values at the own rows cost O(n·min(n, d)) after the eigenvectors, and those of all pairs
+    O(n²·min(n, d)). More columns than rows are rotated into as many.
+    """
+
+    def __init__(self, points: Array, s: float) -> None:
+        n, d = points.shape
+        Y = points - points.mean(axis=0)
+        unit = power_of_two_near(float(np.abs(Y).max()))
+        Y /= unit
+        if d > n:
+            Y = qr(Y.T, mode="r", check_finite=False)[0][:n].T
+        self.n, self.ratio, (self.covariances, _) = n, (unit / s) ** 2, downdates(Y, d)
+        self.rows = self.covariances.left[:-1]
+        self._inverse, self._own, self._share, self._half_log = self._decomposed(1.0)
+
+    def needed(self) -> tuple[Array, float, Array, Any]:
+        """The target's values at the rows and squared norm; refits at their own rows, and which rounding has spoilt."""
+        half_log_twice, share = self._decomposed(2.0)[-1], self._share[:-1]
+        at_rows = np.exp(-0.5 * self.ratio * (self.rows**2 @ self._inverse[-1]) - self._half_log[-1])
+        grown = self.n / (self.n - 1.0)
+        own = np.exp(-0.5 * self.ratio * grown**2 * self._own[:-1] / share - self._half_log[:-1])
+        return at_rows, float(np.exp(-half_log_twice[-1])), own, self.covariances.inexact[:-1] | (share <= _CANCELLED)
+
+    def values(self) -> tuple[Array, Array, Any]:
+        """Values of each refit at all rows, squared norms, and which of them rounding has spoilt.
+
+        A value is |I + Σ_i|^(−½) exp(−½ rᵀ(I + Σ_i)⁻¹r), r from the mean without row i to row j.
+        """
+        n, ratio, (left, _, _, subtracted, inexact, _) = self.n, self.ratio, self.covariances
+        inner = (left * self._inverse)[:-1] @ self.rows.T
+        squares = self._inverse[:-1] @ (self.rows**2).T + 2 / (n - 1) * inner
+        squares += (self._own[:-1] / (n - 1) ** 2)[:, None]
+        along = inner + (self._own[:-1] / (n - 1))[:, None]
+        squares += (ratio * subtracted / self._share)[:-1, None] * along**2
+        squares = squares.clip(0)  # what is negative is rounding
+        values = np.exp(-0.5 * ratio * squares - self._half_log[:-1, None])
+        _, _, share_twice, half_log_twice = self._decomposed(2.0)
+        spoilt = inexact | (np.minimum(self._share, share_twice) <= _CANCELLED)
+        return values, np.exp(-half_log_twice[:-1]), spoilt[:-1]
+
+    def _decomposed(self, times: float) -> tuple[Array, Array, Array, Array]:
         """1/(I + times·Σ_i) on the diagonal, z_iᵀ(…)z_i, what subtraction left of it, and ½ log|I + times·Σ_i|."""
+        left, spread, floor, subtracted, _, d = self.covariances
         factor = times * self.ratio
-        rest = 1.0 + factor * self.floor
-        diagonal = rest[:, None] + factor * self.spread
-        own = (self.left**2 / diagonal).sum(axis=1)
-        share = np.maximum(1.0 - factor * self.subtracted * own, np.finfo(float).eps)
-        flat = (self.d - self.left.shape[1]) * np.log(rest)
+        rest = 1.0 + factor * floor
+        diagonal = rest[:, None] + factor * spread
+        own = (left**2 / diagonal).sum(axis=1)
+        share = np.maximum(1.0 - factor * subtracted * own, np.finfo(float).eps)
+        flat = (d - left.shape[1]) * np.log(rest)
         return 1.0 / diagonal, own, share, 0.5 * (np.log(diagonal).sum(axis=1) + flat + np.log(share))

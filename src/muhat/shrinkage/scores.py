@@ -228,7 +228,7 @@ class SpectralScore(ABC):
         scores = np.where(lams > 0, at_infinity, at_zero)
         if inside.any():
             scores[inside] = self.inside(lams[inside])
-        return self._in_data_units(scores)
+        return self.in_data_units(scores)
 
     def search(self) -> Choice:
         """The λ in [0, inf] with the lowest score, and the curve that was seen, in the units of the data.
@@ -243,10 +243,11 @@ class SpectralScore(ABC):
         if path.scores.min(initial=np.inf) < score - TIE * self.spectrum.mean_diag:
             best = int(np.argmin(path.scores))
             lam, score = path.values[best], path.scores[best]
-        in_data_units = ScorePath(path.values * self.spectrum.unit, self._in_data_units(path.scores))
-        return Choice(float(lam * self.spectrum.unit), float(self._in_data_units(score)), in_data_units)
+        in_data_units = ScorePath(path.values * self.spectrum.unit, self.in_data_units(path.scores))
+        return Choice(float(lam * self.spectrum.unit), float(self.in_data_units(score)), in_data_units)
 
-    def _in_data_units(self, scores: Any) -> Any:
+    def in_data_units(self, scores: Any) -> Any:
+        """Scores in the units of the data, with what the spectrum leaves out."""
         return (scores + self.spectrum.left_out) * self.spectrum.unit
 
     def _path(self) -> ScorePath:
