@@ -15,9 +15,15 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+from drawings import recorded
+from made_rows import made_rows
 
 import muhat as mh
 from muhat.command_line import main
+from muhat.reproduce.claims.base import judge
+from muhat.reproduce.experiments import figure1, figure2, kernel_choice, normalisation, theorems
+from muhat.reproduce.registry import CLAIMS, EXPERIMENTS
+from muhat.reproduce.summary import summary_lines
 
 STORED = Path(__file__).parent / "data" / "pinned.json"
 
@@ -186,6 +192,34 @@ def of_files():
             lines = [json.loads(line) for line in said.splitlines()] if command[0] == "watch" else None
             found = lines if lines is not None else json.loads(said) if "--json" in command else said.splitlines()
             yield " ".join(command).replace(folder, "FOLDER"), [code, found]
+
+
+def of_reports():
+    """What the report says and draws of made rows: every table, finding, note and piece of evidence."""
+    made, told = made_rows(), {}
+    for name, experiment in EXPERIMENTS.items():
+        with recorded() as pictures:
+            section = experiment.section(made[name])
+        told[name] = {"summary": section.summary}
+        yield f"{name}: pictures", pictures
+        yield f"{name}: captions", [[picture.caption, picture.finding] for picture in section.pictures]
+        yield f"{name}: tables", [
+            [table.caption, list(table.columns), *map(list, table.rows), sorted(table.bold)] for table in section.tables
+        ]
+        yield f"{name}: notes", list(section.notes)
+    for claim in CLAIMS:
+        finding = judge(claim, made)
+        yield claim.id, [finding.verdict, finding.evidence]
+    yield "in short", [list(line) for line in summary_lines(told)]
+
+
+def of_cells():
+    """Rows of one cell of each experiment on made data."""
+    cells = {figure1: {}, figure2: {"d": 10, "n": [6]}, kernel_choice: {"width": [0.5]}, normalisation: {}, theorems: {}}
+    for module, setting in cells.items():
+        for i, row in enumerate(module.EXPERIMENT.run({"seed": 0, "repetition": 0, **setting}, None)):
+            unstable = ("printed",) if row.get("kernel") == theorems.SINGULAR else ()
+            yield f"{module.NAME} {i}", {key: value for key, value in row.items() if key not in unstable}
 
 
 CALLS = {name[3:]: call for name, call in globals().items() if name.startswith("of_")}
