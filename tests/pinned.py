@@ -203,9 +203,13 @@ def of_reports():
         told[name] = {"summary": section.summary}
         yield f"{name}: pictures", pictures
         yield f"{name}: captions", [[picture.caption, picture.finding] for picture in section.pictures]
-        yield f"{name}: tables", [
-            [table.caption, list(table.columns), *map(list, table.rows), sorted(table.bold)] for table in section.tables
-        ]
+        yield (
+            f"{name}: tables",
+            [
+                [table.caption, list(table.columns), *map(list, table.rows), sorted(table.bold)]
+                for table in section.tables
+            ],
+        )
         yield f"{name}: notes", list(section.notes)
     for claim in CLAIMS:
         finding = judge(claim, made)
@@ -215,7 +219,13 @@ def of_reports():
 
 def of_cells():
     """Rows of one cell of each experiment on made data."""
-    cells = {figure1: {}, figure2: {"d": 10, "n": [6]}, kernel_choice: {"width": [0.5]}, normalisation: {}, theorems: {}}
+    cells = {
+        figure1: {},
+        figure2: {"d": 10, "n": [6]},
+        kernel_choice: {"width": [0.5]},
+        normalisation: {},
+        theorems: {},
+    }
     for module, setting in cells.items():
         for i, row in enumerate(module.EXPERIMENT.run({"seed": 0, "repetition": 0, **setting}, None)):
             unstable = ("printed",) if row.get("kernel") == theorems.SINGULAR else ()

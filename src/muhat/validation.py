@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import numbers
+import os
+import sys
+import warnings
 from os import PathLike
+from pathlib import Path
 from textwrap import shorten
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +22,18 @@ from muhat.types import Array, RandomState
 
 GRAM_TOLERANCE = 1e-8
 """Largest asymmetry and negative eigenvalue, relative to the trace, that counts as rounding."""
+
+
+_OWN_FILES = (f"{Path(__file__).parent}{os.sep}", contextlib.__file__)
+"""Frames of the package, and of the decorators that it wraps functions in."""
+
+
+def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
+    """Warn of the line outside of this package from which it was called, however deep inside the warning arises."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_OWN_FILES):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
 
 
 def check_number(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, Self
 
 import numpy as np
@@ -20,7 +19,7 @@ from muhat.kernels.radial import Gaussian
 from muhat.means.base import BaseKernelMean
 from muhat.parameters import ValueParametersMixin
 from muhat.types import Array
-from muhat.validation import check_flag, check_number
+from muhat.validation import check_flag, check_number, warn_caller
 
 MAX_RATIO_OF_SIZES = 3
 """Largest ratio of two bags' sizes for which the one-class machine gives no warning."""
@@ -320,11 +319,9 @@ class SupportMeasureRegressor(RegressorMixin, _SupportMeasureMachine):
 
 def _warn_of_uneven_sizes(sizes: list[int]) -> None:
     if max(sizes) > MAX_RATIO_OF_SIZES * min(sizes):
-        warnings.warn(
+        warn_caller(
             f"bags have {min(sizes)} to {max(sizes)} rows, and small bags look odd to this machine because they are "
             f"small. Use GroupAnomalyDetector, whose false alarms do not depend on size, or bags of similar sizes.",
-            UserWarning,
-            stacklevel=3,
         )
 
 

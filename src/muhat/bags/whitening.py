@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +16,7 @@ from muhat.kernels.base import Kernel
 from muhat.linalg.blocks import blocks
 from muhat.linalg.distances import power_of_two_near
 from muhat.types import Array, RandomState
+from muhat.validation import warn_caller
 
 FEATURES = (500, 1000)
 """Fewest and most landmarks of the default features; between them 5√N for N rows, so that the work stays that of an
@@ -183,11 +183,9 @@ class Whitening(NamedTuple):
         """Centred at the mean of the bags; where W = 0 nothing but the centre is known, and the map is the identity."""
         centre = moments.means.mean(axis=0)
         if not np.trace(moments.within) > 0:
-            warnings.warn(
+            warn_caller(
                 "no bag has two rows that differ, so there is no covariance within bags to whiten by; mean elements "
                 "are only centred. Pass whiten=False and pool=False, or bags of several rows.",
-                UserWarning,
-                stacklevel=2,
             )
             return cls(centre, np.eye(len(centre)))
         g, V = regularised_eigenpairs(moments.within, ridge)

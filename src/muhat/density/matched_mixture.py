@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, Literal, Self, get_args
 
 import numpy as np
@@ -21,7 +20,7 @@ from muhat.means.recipes import RecipeHostMixin, check_recipe, mean_element
 from muhat.measures import GaussianMixture
 from muhat.parameters import ValueParametersMixin
 from muhat.types import Array, RandomState
-from muhat.validation import check_count, check_number, check_overflow, check_rng, check_rows
+from muhat.validation import check_count, check_number, check_overflow, check_rng, check_rows, warn_caller
 
 _DEFAULTS: dict[Solver, tuple[float, int]] = {"slsqp": (1e-6, 100), "lbfgs": (1e-10, 5000), "weights": (1e-12, 1)}
 """Tolerance and most iterations of each solver."""
@@ -214,26 +213,21 @@ class MatchedGaussianMixture(RecipeHostMixin, ValueParametersMixin, DensityMixin
         distinct = len(np.unique(X, axis=0))
         collapsed = (self.variances_.reshape(m, -1) <= _NEAR_FLOOR * floor).any(axis=1) & (self.weights_ > 0)
         if distinct <= m:
-            warnings.warn(
+            warn_caller(
                 f"X has {distinct} distinct rows for n_components={m}: every component sits on one row, which "
                 f"is not a density; use fewer components",
-                UserWarning,
-                stacklevel=3,
             )
         elif collapsed.any():
-            warnings.warn(
+            warn_caller(
                 f"{collapsed.sum()} of {m} components have a variance at variance_floor={floor:g}: they sit on single "
                 f"rows or flat directions; use fewer components, drop constant columns, standardise X, or set "
                 f"variance_floor to what is small in the units of X",
-                UserWarning,
-                stacklevel=3,
             )
         if not self.converged_:
-            warnings.warn(
+            warn_caller(
                 f'solver="{self.solver}" ended after {self.n_iter_} iterations without convergence ({message}); '
                 f"raise max_iter or tol. Stopping early need not be worse in likelihood",
                 ConvergenceWarning,
-                stacklevel=3,
             )
 
     def _weighted_logs(self, X: Any) -> Array:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import permutations
@@ -16,7 +15,7 @@ from muhat.kernels.base import Kernel, Measure
 from muhat.linalg.columns import dominant_column
 from muhat.measures import Atoms
 from muhat.types import Array
-from muhat.validation import check_not_path, check_rows, check_weights
+from muhat.validation import check_not_path, check_rows, check_weights, warn_caller
 
 MOST_CATEGORIES = 20
 """Of one column; rarer ones are taken together."""
@@ -396,10 +395,8 @@ def _warn_of_dominant_columns(pooled: Array, names: Sequence[str] | None) -> Non
     found = dominant_column(pooled)
     if found is not None:
         column, share = found
-        warnings.warn(
+        warn_caller(
             f"column {column if names is None else repr(names[column])} makes up {share:.1%} of the squared "
             f"distances, so that the kernel hardly sees the other {pooled.shape[1] - 1}; "
             'pass scale="columns", or scale=None to keep the units',
-            UserWarning,
-            stacklevel=5,  # of the caller, outside of what holds BLAS to one thread
         )

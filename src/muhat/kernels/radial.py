@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Self
@@ -21,7 +20,7 @@ from muhat.linalg.distances import (
 )
 from muhat.measures import Atoms, FactoredCovariance, Gaussians
 from muhat.types import Array
-from muhat.validation import check_number, check_rows
+from muhat.validation import check_number, check_rows, warn_caller
 
 _FARTHEST = 1e100
 """Distances are cut here, so that powers of them are numbers."""
@@ -167,11 +166,9 @@ class Radial(Kernel):
                 f"equal; pass the bandwidth as a number, for example level2=Gaussian(bandwidth=1.0)"
             )
         if np.median(squared) == 0:
-            warnings.warn(
+            warn_caller(
                 f"level2={self!r}: more than half of the pairs of bags coincide, so the median distance is 0; the "
                 f"median of the non-zero distances is used instead. Pass a number to choose the bandwidth yourself.",
-                UserWarning,
-                stacklevel=2,
             )
             squared = positive
         median = np.median(np.sqrt(squared)) if self.metric == "cityblock" else np.sqrt(np.median(squared))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Literal
 
 import numpy as np
@@ -10,6 +9,7 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import cdist, pdist
 
 from muhat.types import Array
+from muhat.validation import warn_caller
 
 Metric = Literal["euclidean", "cityblock"]
 
@@ -214,11 +214,9 @@ def _positive_median(distances: Array, multiplicity: Array | None) -> float:
             'bandwidth="median" needs two rows that differ, and all rows of X are equal; '
             "pass the bandwidth as a number, for example Gaussian(bandwidth=1.0)"
         )
-    warnings.warn(
+    warn_caller(
         'bandwidth="median": more than half of the pairs of rows coincide, so the median distance is 0; '
         "the median of the non-zero distances is used instead. Pass a number to choose the bandwidth yourself.",
-        UserWarning,
-        stacklevel=2,
     )
     return _median(distances[positive], None if multiplicity is None else multiplicity[positive])
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from contextlib import nullcontext
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, Self
@@ -26,6 +25,7 @@ from muhat.validation import (
     check_precomputed,
     check_rows,
     is_precomputed,
+    warn_caller,
 )
 
 
@@ -236,11 +236,9 @@ class BaseKernelMean(ValueParametersMixin, BaseEstimator):
         check_is_fitted(self, "mean_")
         rows = check_rows(X, estimator=self, reset=False)
         if vars(self).get("_kernel_was_set"):
-            warnings.warn(
+            warn_caller(
                 "scores of different kernels cannot be compared: the widest always wins. Search over other parameters, "
                 'or choose the kernel by the task at hand; bandwidth="median" needs no search',
-                UserWarning,
-                stacklevel=2,
             )
         constant = self.kernel_.diagonal(rows).mean() if self.kernel_.evaluates_new_rows else 0.0
         return float(2.0 * self.mean_.values(rows).mean() - constant - self.mean_.norm() ** 2)

@@ -138,7 +138,7 @@ class BlendedSample(ValueParametersMixin, BaseEstimator):
         check_kernel("kernel", self.kernel)
         check_count("n_resamples", self.n_resamples, low=2)
         scale, rows = check_flag("scale", self.scale), check_rows(X, estimator=self, min_rows=2)
-        check_memory(4 * 8 * len(rows) ** 2, None, f"{len(rows):,} rows", "use fewer rows: the sample itself will do")
+        check_memory(5 * 8 * len(rows) ** 2, None, f"{len(rows):,} rows", "use fewer rows: the sample itself will do")
         self._frame = Frame.of(X)
         units = ColumnUnits.of(rows) if scale else ColumnUnits.none(rows.shape[1])
         if (np.abs(units.centre) / FARTHEST + units.unit > np.finfo(np.float64).max / FARTHEST).any():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -16,7 +15,7 @@ from muhat.linalg.distances import power_of_two_near
 from muhat.means.base import BaseKernelMean
 from muhat.shrinkage.refits import RefitMeans
 from muhat.types import Array, RandomState
-from muhat.validation import check_count, check_number, check_number_or, check_rng
+from muhat.validation import check_count, check_number, check_number_or, check_rng, warn_caller
 
 BLOCK_ROWS = 3
 """Rows of a block of the median of means by default: a sixth of the rows cannot spoil more than half of the blocks."""
@@ -194,7 +193,7 @@ class _WeightedKernelMean(BaseKernelMean):
         self.n_iter_ = len(found.objectives) - 1
         if not found.converged:
             message = f"the weights still move after max_iter={self.max_iter} steps; raise it, or tol={self.tol:g}"
-            warnings.warn(message, ConvergenceWarning, stacklevel=2)
+            warn_caller(message, ConvergenceWarning)
         return found.weights
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -30,7 +29,7 @@ from muhat.monitor.windows import WindowSums
 from muhat.parameters import ValueParametersMixin
 from muhat.progress import progress
 from muhat.types import Array, RandomState
-from muhat.validation import check_count, check_flag, check_number, check_rng, check_rows
+from muhat.validation import check_count, check_flag, check_number, check_rng, check_rows, warn_caller
 
 WINDOWS = (1, 3, 10, 30, 100)
 """Lengths of the windows by default; those beyond a quarter of the reference, or half the run length, are left out."""
@@ -417,11 +416,9 @@ def _warn_of_units(rows: Array, names: list[Any]) -> None:
     if found is not None:
         others = [str(name) for j, name in enumerate(names) if j != found[0]]
         shown = ", ".join(others[:3]) + (f" and {len(others) - 3} more" if len(others) > 3 else "")
-        warnings.warn(
+        warn_caller(
             f"column {names[found[0]]} makes up {found[1]:.1%} of the squared distances between rows, so that changes "
             f"of {shown} are hardly seen; pass scale=True, or divide the columns by numbers of your own",
-            UserWarning,
-            stacklevel=4,
         )
 
 
@@ -440,11 +437,9 @@ def _check_promise(run_length: float, rows: int, block_length: float) -> None:
             f"{max(int(most), 2):,} at most"
         )
     if run_length > safe:
-        warnings.warn(
+        warn_caller(
             f"run_length={run_length:,.0f} is long for {rows:,} reference rows: the realised run length depends much "
             f"on which rows they are. Pass more rows, or run_length={int(safe):,} or less.",
-            UserWarning,
-            stacklevel=3,
         )
 
 
