@@ -10,12 +10,13 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import re
 import tempfile
 import warnings
 from pathlib import Path
 
 import numpy as np
-from drawings import recorded
+from drawings import numbers_of, recorded
 from made_rows import made_rows
 
 import muhat as mh
@@ -162,20 +163,34 @@ def of_monitors():
         yield f"DriftMonitor {block}: witness", monitor.witness_(AT)
 
 
+def write_tables(folder):
+    """Two tables of numbers, texts, dates and gaps."""
+    paths = [str(Path(folder) / f"{name}.csv") for name in "ab"]
+    for path, shift in zip(paths, (0, 1), strict=True):
+        rng = np.random.default_rng(shift)
+        lines = ["number,day,colour,gaps,both"]
+        for i in range(60):
+            x, y, z = rng.normal(size=3)
+            colour = ["red", "green", "blue", ""][int(rng.integers(4 - shift))]
+            gap = "" if rng.random() < 0.1 + 0.3 * shift else f"{y + 0.5 * shift:.4f}"
+            day = np.datetime64("2026-01-01") + np.timedelta64(7 * i + 50 * shift, "D")
+            lines.append(f"{x:.4f},{day},{colour},{gap},{(x if shift else y) + 0.2 * z:.4f}")
+        Path(path).write_text("\n".join(lines) + "\n")
+    return paths
+
+
+def said(command, folder):
+    """The code that the command ends with, and what it prints."""
+    out = io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
+        code = main(command)
+    return code, out.getvalue().replace(folder, "FOLDER")
+
+
 def of_files():
     """What the commands say of two tables of numbers, texts, dates and gaps."""
     with tempfile.TemporaryDirectory() as folder:
-        paths = [str(Path(folder) / f"{name}.csv") for name in "ab"]
-        for path, shift in zip(paths, (0, 1), strict=True):
-            rng = np.random.default_rng(shift)
-            lines = ["number,day,colour,gaps,both"]
-            for i in range(60):
-                x, y, z = rng.normal(size=3)
-                colour = ["red", "green", "blue", ""][int(rng.integers(4 - shift))]
-                gap = "" if rng.random() < 0.1 + 0.3 * shift else f"{y + 0.5 * shift:.4f}"
-                day = np.datetime64("2026-01-01") + np.timedelta64(7 * i + 50 * shift, "D")
-                lines.append(f"{x:.4f},{day},{colour},{gap},{(x if shift else y) + 0.2 * z:.4f}")
-            Path(path).write_text("\n".join(lines) + "\n")
+        paths = write_tables(folder)
         commands = [
             ["compare", *paths, "--resamples", "99", "--json"],
             ["compare", *paths, "--resamples", "99"],
@@ -185,13 +200,73 @@ def of_files():
             ["watch", *paths, "--run-length", "200", "--columns", "number", "both", "--json"],
         ]
         for command in commands:
-            out = io.StringIO()
-            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
-                code = main(command)
-            said = out.getvalue().replace(folder, "FOLDER")
-            lines = [json.loads(line) for line in said.splitlines()] if command[0] == "watch" else None
-            found = lines if lines is not None else json.loads(said) if "--json" in command else said.splitlines()
+            code, text = said(command, folder)
+            lines = [json.loads(line) for line in text.splitlines()] if command[0] == "watch" else None
+            found = lines if lines is not None else json.loads(text) if "--json" in command else text.splitlines()
             yield " ".join(command).replace(folder, "FOLDER"), [code, found]
+
+
+def of_pages():
+    """Words, bars and pictures of the pages that the commands write."""
+    with tempfile.TemporaryDirectory() as folder:
+        paths, page = write_tables(folder), Path(folder) / "page.html"
+        for command in (
+            ["compare", *paths, "--resamples", "99"],
+            ["describe", paths[0]],
+            ["watch", *paths, "--run-length", "200", "--columns", "number", "both"],
+        ):
+            with recorded() as pictures:
+                said([*command, "--html", str(page)], folder)
+            text = re.sub(r"<(style|script)\b.*?</\1>", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+            bars = [float(number) for path in re.findall(r' d="(M[^"]*z)"/>', text) for number in numbers_in(path)]
+            words = re.sub(r"<svg\b.*?</svg>", "", text, flags=re.DOTALL)
+            words = [part.strip() for part in re.split(r"<[^>]*>", words) if part.strip()]
+            yield f"page of {command[0]}", [[word for word in words if mh.__version__ not in word], np.array(bars)]
+            yield f"pictures of {command[0]}", pictures
+
+
+def numbers_in(text):
+    return re.findall(r"-?\d+(?:\.\d+)?", text)
+
+
+def of_displays():
+    """What the displays draw."""
+    from matplotlib.figure import Figure
+
+    two, classes = X[:, :2], np.arange(len(BAGS)) % 2
+    shrunk, one = mh.ShrunkKernelMean().fit(two), mh.KernelMean().fit(X[:, :1])
+    monitor = mh.DriftMonitor(300, n_simulations=100, random_state=0).fit(rows(60, seed=4))
+    monitor.update(np.concatenate([rows(40, seed=5), rows(40, seed=6, shift=3.0)]))
+    quiet = mh.DriftMonitor(300, n_simulations=100, random_state=0).fit(rows(60, seed=4))
+    quiet.update(rows(20, seed=4))
+    pca, prior = mh.KernelPCA(2).fit(X), mh.BagPrior(random_state=0).fit(BAGS)
+    result, alike = mh.mmd_test(two, 2 * Y[:, :2], n_resamples=39, random_state=0), mh.DistributionKernel().fit(BAGS)
+    calls = {
+        "DriftDisplay": lambda ax: mh.plotting.DriftDisplay.from_monitor(monitor, ax=ax),
+        "DriftDisplay, quiet": lambda ax: mh.plotting.DriftDisplay.from_monitor(quiet, ax=ax),
+        "ColumnWitnessDisplay": lambda ax: mh.plotting.ColumnWitnessDisplay.from_monitor(monitor, ax=ax),
+        "BagGramDisplay": lambda ax: mh.plotting.BagGramDisplay.from_estimator(alike, BAGS, y=classes, ax=ax),
+        "BagGramDisplay, no classes": lambda ax: mh.plotting.BagGramDisplay.from_estimator(alike, BAGS, ax=ax),
+        "BagMapDisplay": lambda ax: mh.plotting.BagMapDisplay.from_prior(prior, BAGS, classes, ax=ax),
+        "LooPathDisplay": lambda ax: mh.plotting.LooPathDisplay.from_estimator(mh.SpectralKernelMean().fit(X), ax=ax),
+        "BandsDisplay": lambda ax: mh.plotting.BandsDisplay.from_estimator(
+            one, X[:, :1], n_resamples=19, random_state=0, ax=ax
+        ),
+        "SharesDisplay": lambda ax: mh.plotting.SharesDisplay.from_estimator(mh.AdaptiveKernelMean().fit(X), ax=ax),
+        "KernelPCADisplay": lambda ax: mh.plotting.KernelPCADisplay.from_estimator(pca, X, ax=ax),
+        "KernelPCADisplay, classes": lambda ax: mh.plotting.KernelPCADisplay.from_estimator(
+            pca, X, y=np.arange(len(X)) % 3, ax=ax
+        ),
+        "KernelMeanDisplay": lambda ax: mh.plotting.KernelMeanDisplay.from_estimator(shrunk, two, ax=ax),
+        "KernelMeanDisplay, a column": lambda ax: mh.plotting.KernelMeanDisplay.from_estimator(one, X[:, :1], ax=ax),
+        "ComponentsDisplay": lambda ax: mh.plotting.ComponentsDisplay.from_result(result, ax=ax),
+        "ResultWitnessDisplay": lambda ax: mh.plotting.ResultWitnessDisplay.from_result(result, ax=ax),
+    }
+    for name, draw in calls.items():
+        ax = Figure().subplots()
+        draw(ax)
+        *words, numbers = numbers_of(ax)
+        yield name, [*words, np.abs(numbers) if name.startswith("KernelPCA") else numbers]  # signs of axes are free
 
 
 def of_reports():

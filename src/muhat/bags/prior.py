@@ -320,9 +320,7 @@ class BagPrior(ValueParametersMixin, TakesBagsMixin, ClassNamePrefixFeaturesOutM
         """
         left = self._check_new(bags)
         right = left if others is None else check_bags(others, self, reset=False)
-        check_memory(
-            3 * 8 * len(left) * len(right), None, f"{len(left):,} x {len(right):,} log-odds", "use fewer bags"
-        )
+        check_memory(3 * 8 * len(left) * len(right), None, f"{len(left):,} x {len(right):,} log-odds", "use fewer bags")
         pool = self._pool_for_odds
         kept = slice(max(int((pool.ratios > _NO_DIFFERENCE * pool.ratios[0]).sum()), 1))
         x = self._coordinates(left, pool)[:, kept]
