@@ -179,6 +179,39 @@ def write_tables(folder):
     return paths
 
 
+def write_changes(folder):
+    """Files of a table, of the same again, of one in which each column changed in its own way, and of other columns."""
+    rng, n = np.random.default_rng(2), 150
+    days = np.datetime64("2025-03-01") + np.arange(n).astype("timedelta64[D]")
+    base = {
+        "level": rng.normal(10.0, 1.0, n),
+        "spread": rng.normal(0.0, 1.0, n),
+        "tail": rng.normal(0.0, 1.0, n),
+        "kind": rng.choice(["apple", "pear", "plum", "a very long name of a fruit"], n, p=[0.4, 0.3, 0.2, 0.1]),
+        "day": days,
+        "gaps": rng.normal(5.0, 1.0, n),
+        "same": rng.normal(0.0, 1.0, n),
+        "constant": np.ones(n),
+        "count": rng.poisson(3.0, n),
+    }
+    changed = base | {
+        "level": base["level"] + 2.0,
+        "spread": 3.0 * base["spread"],
+        "tail": np.where(np.arange(n) % 10, base["tail"], 8.0),
+        "kind": np.where(np.arange(n) % 3, base["kind"], "fig"),
+        "day": days + np.timedelta64(200, "D"),
+        "gaps": np.where(np.arange(n) % 3, base["gaps"], np.nan),
+        "same": rng.normal(0.0, 1.0, n),
+    }
+    other = {name: changed[name] for name in ("kind", "level", "count")} | {"new": rng.normal(size=n)}
+    paths = []
+    for name, table in {"base": base, "again": base, "changed": changed, "other": other}.items():
+        lines = [",".join(map(str, row)).replace("nan", "") for row in zip(*table.values(), strict=True)]
+        paths.append(str(Path(folder) / f"{name}.csv"))
+        Path(paths[-1]).write_text("\n".join([",".join(table), *lines]) + "\n")
+    return paths
+
+
 def said(command, folder):
     """The code that the command ends with, and what it prints."""
     out = io.StringIO()
@@ -199,10 +232,26 @@ def of_files():
             ["describe", paths[1], "--rows", "30"],
             ["watch", *paths, "--run-length", "200", "--columns", "number", "both", "--json"],
         ]
+        base, again, changed, other = write_changes(folder)
+        commands += [
+            ["compare", base, changed, "--resamples", "99"],
+            ["compare", base, changed, "--resamples", "99", "--json"],
+            ["compare", base, again, "--resamples", "19"],
+            ["compare", base, other, "--resamples", "19"],
+            ["compare", base, changed, "--resamples", "19", "--columns", "kind", "day"],
+            ["compare", base, changed, "--resamples", "19", "--columns", "level"],
+            ["describe", changed],
+            ["describe", changed, "--json"],
+            ["watch", base, changed, "--run-length", "500", "--columns", "level", "spread"],
+            ["watch", base, again, "--run-length", "500", "--columns", "same", "count"],
+        ]
         for command in commands:
             code, text = said(command, folder)
-            lines = [json.loads(line) for line in text.splitlines()] if command[0] == "watch" else None
-            found = lines if lines is not None else json.loads(text) if "--json" in command else text.splitlines()
+            as_json = "--json" in command
+            if command[0] == "watch":
+                found = [json.loads(line) if as_json else line for line in text.splitlines()]
+            else:
+                found = json.loads(text) if as_json else text.splitlines()
             yield " ".join(command).replace(folder, "FOLDER"), [code, found]
 
 
