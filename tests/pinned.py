@@ -161,6 +161,22 @@ def of_monitors():
             [found.row, found.since, found.window, found.score, found.threshold, dict(found.columns)],
         )
         yield f"DriftMonitor {block}: witness", monitor.witness_(AT)
+    settings = {
+        "scaled": {"scale": True, "windows": [1, 4, 9]},
+        "one kernel": {"kernel": mh.Laplace(2.0)},
+        "features": {"features": mh.Nystroem(mh.Gaussian(2.0), n_components=9, random_state=0)},
+        "blocks of a long reference": {
+            "block_length": 3,
+            "run_length": 20_500,
+            "windows": [1, 5],
+            "kernel": mh.Gaussian(),
+        },
+    }
+    for name, chosen in settings.items():
+        n = 2050 if "run_length" in chosen else 60
+        monitor = mh.DriftMonitor(**{"run_length": 300, "n_simulations": 100, "random_state": 0} | chosen)
+        monitor.fit(rows(n, seed=4)).update(rows(90, seed=5))
+        yield f"scores and thresholds, {name}", [monitor.windows_, monitor.threshold_, *monitor.recent_scores()]
 
 
 def write_tables(folder):
