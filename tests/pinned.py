@@ -16,6 +16,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 from drawings import numbers_of, recorded
 from made_rows import made_rows
 
@@ -97,6 +98,38 @@ def of_inference():
         ball = mh.confidence_ball(mh.KernelMean().fit(X), method=method, n_resamples=39, random_state=0)
         yield f"confidence_ball {method}", ball.radius
     yield "mean_error", mh.mean_error(mh.SpectralKernelMean().fit(X))
+
+
+def default_tests():
+    """Default tests: of few and of many rows, of numbers and of categories."""
+    rng = np.random.default_rng(7)
+    many = rng.normal(size=(6001, 2)), 1.03 * rng.normal(size=(6000, 2))
+    pairs = rng.normal(size=(3001, 2))
+    frames = [
+        pd.DataFrame({"x": rng.normal(size=n) + shift, "y": rng.gamma(2.0, size=n), "kind": rng.choice(kinds, n)})
+        for n, shift, kinds in ((50, 0.0, list("abc")), (40, 0.9, list("abd")))
+    ]
+    strata = np.arange(90) % 3
+    options = {"n_resamples": 39, "random_state": 0}
+    return {
+        "mmd_test of many rows": mh.mmd_test(*many, **options),
+        "mmd_test of spread": mh.mmd_test(X, 3 * Y, **options),
+        "mmd_test of frames": mh.mmd_test(*frames, **options),
+        "mmd_test of frames in strata": mh.mmd_test(*frames, strata=strata, **options),
+        "hsic_test of many pairs": mh.hsic_test(pairs, pairs[:, :1] ** 2 + rng.normal(size=(3001, 1)), **options),
+        "hsic_test of a line": mh.hsic_test(X[:, :1], X + rng.normal(size=X.shape), **options),
+        "hsic_test of frames": mh.hsic_test(frames[0][["x", "y"]], frames[0][["kind"]], **options),
+        "hsic_test in strata": mh.hsic_test(pairs[:90], pairs[:90] ** 2, strata=strata, **options),
+    }
+
+
+def of_default_tests():
+    """What they find, by which components, and in which words."""
+    for name, found in default_tests().items():
+        parts = [
+            [part.name, part.group, part.pvalue, part.share, part.evidence, part.words] for part in found.components
+        ]
+        yield name, [found.statistic, found.pvalue, found.null_distribution, str(found), found.summary, parts]
 
 
 def of_bags():
