@@ -13,6 +13,7 @@ import json
 import re
 import tempfile
 import warnings
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -23,8 +24,10 @@ from made_rows import made_rows
 import muhat as mh
 from muhat.command_line import main
 from muhat.reproduce.claims.base import judge
+from muhat.reproduce.experiment import Plan
 from muhat.reproduce.experiments import figure1, figure2, kernel_choice, normalisation, theorems
 from muhat.reproduce.registry import CLAIMS, EXPERIMENTS
+from muhat.reproduce.report import VERDICTS, claims_table
 from muhat.reproduce.summary import summary_lines
 
 STORED = Path(__file__).parent / "data" / "pinned.json"
@@ -388,6 +391,20 @@ def of_reports():
         finding = judge(claim, made)
         yield claim.id, [finding.verdict, finding.evidence]
     yield "in short", [list(line) for line in summary_lines(told)]
+    claims = [
+        {"text": claim.text, "where": claim.where, "verdict": verdict, "evidence": claim.id}
+        for claim, verdict in zip(CLAIMS[:4], VERDICTS, strict=True)
+    ]
+    yield "claims", [claims_table({"claims": claims}, width).splitlines() for width in (10, 60, 79, 80, 120)]
+
+
+def of_plans():
+    """What would run, and for how long."""
+    for (name, experiment), quick in product(EXPERIMENTS.items(), (True, False)):
+        plan = Plan(quick=quick)
+        cells = experiment.cells(plan)
+        seconds = np.array([experiment.seconds(cell) for cell in cells])
+        yield f"{name}, quick={quick}", [len(cells), cells[0], cells[-1], seconds, list(experiment.data_sets(plan))]
 
 
 def of_cells():

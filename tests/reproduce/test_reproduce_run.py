@@ -1,5 +1,6 @@
 """Running the paper's experiments: stored at once, resumed, equal with any number of workers; errors that lead on."""
 
+import io
 import json
 import os
 import resource
@@ -12,8 +13,10 @@ from zlib import crc32
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from muhat.command_line import main
+from muhat.reproduce import progress
 from muhat.reproduce.experiment import Experiment, Plan, Section, cell_key, generator
 from muhat.reproduce.registry import EXPERIMENTS
 from muhat.reproduce.runner import all_jobs, collected_rows, expected_seconds, missing_jobs, run
@@ -118,6 +121,55 @@ def test_the_time_expected_follows_the_speed_of_this_machine(tmp_path):
         assert expected_seconds(jobs, store, 2) == pytest.approx(21 / 2)
         store.add("toy", jobs[5].setting, [], seconds=60.0)
         assert expected_seconds(jobs, store, 2) == pytest.approx(15 * 10 / 2)
+
+
+def test_few_finished_cells_say_nothing_of_the_speed(tmp_path):
+    """The first cell, which is guessed at one second, may have taken ten for what it loads."""
+    jobs = all_jobs([TOY], Plan(), None)
+    with Store(tmp_path, "1") as store:
+        store.add("toy", jobs[0].setting, [], seconds=10.0)
+        assert expected_seconds(jobs, store, 1) == pytest.approx(20)
+        store.add("toy", jobs[1].setting, [], seconds=20.0)
+        assert expected_seconds(jobs, store, 1) == pytest.approx(18 * 30 / 3)
+
+
+def lines_of_progress(moments, monkeypatch):
+    """What is said of cells that take 1 to 6 by the guess and end at these seconds."""
+    times = iter([0.0, *moments])
+    monkeypatch.setattr(progress, "monotonic", lambda: next(times))
+    console, jobs = Console(file=io.StringIO(), width=80), all_jobs([TOY], Plan(), None)
+    with progress.progress(console, jobs) as finished:
+        for job, _ in zip(jobs, moments, strict=True):
+            finished(job)
+    return console.file.getvalue().splitlines()
+
+
+def test_the_time_left_follows_the_cells_that_are_done(monkeypatch):
+    """After 1, 6 and 15 of 21 guessed seconds; a line is said after ten seconds, and at the end."""
+    said = lines_of_progress([10.0, 15.0, 19.9, 20.0, 25.0, 30.0], monkeypatch)
+    assert said == [
+        f"1 of 6 cells, about {progress.duration(10 * 20 / 1)} left",
+        f"4 of 6 cells, about {progress.duration(20 * 11 / 10)} left",
+        "6 of 6 cells, about 1 s left",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.0, "1 s"), (99.0, "99 s"), (100.0, "2 min"), (5999.0, "100 min"), (6000.0, "1.7 h"), (36000.0, "10.0 h")],
+)
+def test_times_as_people_say_them(seconds, text):
+    assert progress.duration(seconds) == text
+
+
+def test_bars_in_a_terminal_count_every_cell():
+    console, jobs = Console(file=io.StringIO(), force_terminal=True, width=100), all_jobs([TOY], Plan(), None)
+    with progress.progress(console, jobs) as finished:
+        for job in jobs:
+            finished(job)
+    said = console.file.getvalue()
+    assert said.count("6/6") >= 2
+    assert "toy" in said
 
 
 def command(out, *more):
