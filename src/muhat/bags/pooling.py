@@ -73,9 +73,8 @@ class Pool:
         root = np.sqrt(g)
         centre, between = estimate_between(means, sizes, within)
         ratios, E = eigh((V.T @ between @ V) / np.outer(root, root), driver="evd", check_finite=False)
-        order = slice(None, None, -1)  # what differs most comes first
-        into, back = ((V / root) @ E)[:, order], (E.T @ (V * root).T)[order]
-        ratios = ratios[order].clip(0.0)
+        ratios, E = ratios[::-1].clip(0.0), E[:, ::-1].copy()  # what differs most comes first
+        into, back = (V / root) @ E, E.T @ (V * root).T
         return cls(unit, centre, within, between, ratios, float(np.trace(between) / g.sum()), into, back)
 
     def coordinates(self, means: Array) -> Array:
