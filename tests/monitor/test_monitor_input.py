@@ -36,7 +36,7 @@ ROWS = [
     ("nothing", [], "X has no rows"),
     ("a block with a bad row", np.vstack([X[:3], [[np.nan, 0, 0]]]), "contains NaN"),
     ("unknown column", FRAME.rename(columns={"c": "d"})[:2], r"lacks \['c'\] and has the unknown \['d'\]"),
-    ("missing column", FRAME[["a", "b"]][:2], r"lacks \['c'\]; pass the columns of the reference"),
+    ("missing column", FRAME[["a", "b"]][:2], r"lacks \['c'\]; pass the columns \['a', 'b', 'c'\]"),
     ("a column too many", FRAME.assign(d=1.0)[:2], r"has the unknown \['d'\]"),
     ("dictionary", {"a": 1.0, "b": 2.0}, r"lacks \['c'\]"),
 ]

@@ -15,7 +15,7 @@ from muhat.kernels.base import Kernel, Measure
 from muhat.linalg.columns import dominant_column
 from muhat.measures import Atoms
 from muhat.types import Array
-from muhat.validation import check_not_path, check_rows, check_weights, warn_caller
+from muhat.validation import check_columns, check_not_path, check_rows, check_weights, column_names, warn_caller
 
 MOST_CATEGORIES = 20
 """Of one column; rarer ones are taken together."""
@@ -266,12 +266,7 @@ def same_columns(X: Any, Y: Any, name: str = "Y") -> Any:
     x, y = (list(getattr(sample, "columns", ())) for sample in (X, Y))
     if not x or not y or x == y:
         return Y
-    if sorted(map(str, x)) != sorted(map(str, y)) or len(set(x)) < len(x):
-        missing = [part for part in x if part not in y] or [part for part in y if part not in x] or x
-        raise ValueError(
-            f"X has the columns {x} and {name} has {y}, which differ in {missing[0]!r}; rename them alike, or pass "
-            f"arrays"
-        )
+    check_columns(y, x, name, remedy="pass arrays")
     return Y[x]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from muhat.types import Array
-from muhat.validation import check_rows
+from muhat.validation import check_columns, check_rows
 
 
 def ordered_rows(X: Any, width: int, names: Any = None) -> Array:
@@ -57,11 +57,7 @@ def _names(X: Any) -> list[Any] | None:
 
 
 def _reordered(X: Any, names: list[Any], found: list[Any]) -> Any:
-    missing, unknown = [name for name in names if name not in found], [name for name in found if name not in names]
-    if missing or unknown or len(found) != len(names):
-        parts = [f"lacks {missing}" if missing else "", f"has the unknown {unknown}" if unknown else ""]
-        what = " and ".join(part for part in parts if part) or "has a column twice"
-        raise ValueError(f"X {what}; pass the columns of the reference: {names}")
+    check_columns(found, names, "X", remedy="fit to these columns")
     if isinstance(X, Mapping):
         return [[X[name] for name in names]]
     if not hasattr(X, "columns"):
