@@ -15,7 +15,7 @@ from muhat.kernels.base import Kernel, Measure
 from muhat.linalg.columns import dominant_column
 from muhat.measures import Atoms
 from muhat.types import Array
-from muhat.validation import check_columns, check_not_path, check_rows, check_weights, column_names, warn_caller
+from muhat.validation import check_columns, check_not_path, check_rows, check_weights, warn_caller
 
 MOST_CATEGORIES = 20
 """Of one column; rarer ones are taken together."""
@@ -46,8 +46,8 @@ def _as_column(X: Any) -> Any:
     return X
 
 
-def column_names(X: Any) -> list[str] | None:
-    """The names of the columns of a data frame, None for anything else."""
+def column_labels(X: Any) -> list[str] | None:
+    """What the columns of a data frame are called in words, None for anything else."""
     columns = getattr(X, "columns", None)
     return None if columns is None else [str(column) for column in columns]
 
@@ -144,7 +144,7 @@ def coordinates(*samples: Any, names: Sequence[str] = ("X", "Y")) -> Coordinates
     A category is a coordinate, 1 where a row has it, and a gap among categories is one too. Dates are days. The
     ``names`` of the samples are for messages.
     """
-    labels = column_names(samples[0])
+    labels = column_labels(samples[0])
     if labels is None or not all(map(_is_table, samples)) or len(set(labels)) < len(labels):
         return Coordinates(list(samples), labels, None)
     coding = Coding(tuple(_coded_column(column, samples, names) for column in samples[0].columns))
@@ -158,7 +158,7 @@ def coordinates(*samples: Any, names: Sequence[str] = ("X", "Y")) -> Coordinates
 
 
 def _is_table(sample: Any) -> bool:
-    return hasattr(sample, "to_numpy") and column_names(sample) is not None
+    return hasattr(sample, "to_numpy") and column_labels(sample) is not None
 
 
 def _agree(kinds: set[ColumnKind | None]) -> bool:
@@ -275,7 +275,7 @@ def two_tables(X: Any, Y: Any) -> Coordinates:
     for name, sample in (("X", X), ("Y", Y)):
         check_not_path(name, sample)
     for (name, table), (other, sample) in permutations([("X", X), ("Y", Y)]):
-        if not _is_table(table) or column_names(sample) is not None:
+        if not _is_table(table) or column_labels(sample) is not None:
             continue
         texts = [column for column in table.columns if _plain_values(table[column])[0] in ("category", "date")]
         if texts:
