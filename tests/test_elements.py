@@ -284,7 +284,9 @@ def test_elements_remember_the_names_of_columns():
         assert f.feature_names == ("a", "b", "c")
         assert_array_equal(f(mixed), f(table))
         assert_array_equal(f(table.to_numpy()), f(table))
-        with pytest.raises(ValueError, match=r"X has the columns \['a', 'b', 'd'\] and must have \['a', 'b', 'c'\]"):
+        with pytest.raises(
+            ValueError, match=r"X lacks \['c'\] and has the unknown \['d'\]; pass the columns \['a', 'b', 'c'\]"
+        ):
             f(table.rename(columns={"c": "d"}))
     other = mh.embed(mh.Gaussian(1.0), mixed)
     with pytest.raises(ValueError, match=r"elements have the columns .* with the same columns in one order"):
