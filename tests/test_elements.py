@@ -136,6 +136,14 @@ def test_factors_are_finite(factor):
             multiply(mh.embed(mh.Linear(), X))
 
 
+@pytest.mark.parametrize("other", ["a", None, 1j])
+def test_factors_are_real_numbers(other):
+    f = mh.embed(mh.Linear(), X)
+    for combine in (lambda: f * other, lambda: other * f, lambda: f / other):
+        with pytest.raises(TypeError):
+            combine()
+
+
 @pytest.mark.parametrize("zero", [0, 0.0, np.float64(0.0)])
 def test_division_by_zero(zero):
     with pytest.raises((ValueError, ZeroDivisionError), match=r"zero|finite"):

@@ -163,6 +163,11 @@ TABLE = [
     ("ridge: pool", fit(RIDGE, y=ORDER, pool="yes"), "pool='yes' must be"),
     ("ridge: weights", fit(RIDGE, y=ORDER, sample_weight=-np.ones(8)), "sample_weight must not be negative"),
     ("ridge: single rows", fit(RIDGE, SINGLE, np.arange(12)), "all bags have one row"),
+    (
+        "pooled: features",
+        lambda: mh.pooled_means(EIGHT, features=mh.Fourier()),
+        r"features=Fourier\(\) are not elements of the space of the kernel; use Nystroem\(\)",
+    ),
     # detector
     ("detector: few bags", fit(DETECTOR), "8 bags are too few to calibrate with; pass 10 or more, and 20 or more"),
     ("detector: alpha 0", fit(DETECTOR, alpha=0), "alpha=0 must lie between 0 and 1"),

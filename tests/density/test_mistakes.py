@@ -24,6 +24,8 @@ PARAMETERS = [
     ({"kernel": "rbf"}, "kernel='rbf' must be a kernel object"),
     ({"kernel": "precomputed"}, "kernel='precomputed' must be a kernel object"),
     ({"mean": "shrunk"}, "mean='shrunk' must be None"),
+    ({"kernel": mh.Gaussian(1e-150)}, "a bandwidth whose square over- or underflows. Multiply X by a constant"),
+    ({"kernel": mh.Gaussian(1e150)}, "a bandwidth whose square over- or underflows"),
     ({"solver": "em"}, "solver='em' must be one of 'slsqp', 'lbfgs', 'weights'"),
     ({"n_init": -1}, "n_init=-1 must be a whole number"),
     ({"random_state": "seed"}, "random_state='seed' must be"),

@@ -159,6 +159,13 @@ DAMAGE = {
 }
 
 
+def test_a_file_of_other_numbers_is_refused_though_its_checksum_is_right(named, tmp_path, monkeypatch):
+    monkeypatch.setattr("muhat.monitor.saved._arrays", lambda monitor: {"reference": X.astype(np.float32)})
+    named.save(tmp_path / "other.npz")
+    with pytest.raises(ValueError, match=r"other\.npz is not a monitor .*reference holds float32"):
+        mh.DriftMonitor.load(tmp_path / "other.npz")
+
+
 @pytest.mark.parametrize("name", DAMAGE)
 def test_damaged_files_are_refused(name, named, tmp_path):
     change, message = DAMAGE[name]
@@ -232,3 +239,24 @@ def test_columns_of_different_units_get_a_warning():
     sketch = MeanSketch(mh.Nystroem(n_components=20).fit(X), reservoir_size=50).update(X)
     with pytest.raises(ValueError, match="scale=True cannot change the units of a sketch"):
         mh.DriftMonitor(scale=True, **SMALL).fit(sketch)
+
+
+def test_names_are_those_of_the_reference_that_was_fitted_last():
+    """Rows with names, a sketch with names, and a sketch without."""
+    sketches = [
+        MeanSketch(mh.Nystroem(mh.Gaussian(1.0), n_components=10).fit(rows), reservoir_size=100).update(rows)
+        for rows in (FRAME, X)
+    ]
+    monitor = mh.DriftMonitor(**SMALL).fit(FRAME)
+    assert monitor.column_names_ == ["a", "b", "c"]
+    assert mh.DriftMonitor(**SMALL).fit(sketches[0]).column_names_ == ["a", "b", "c"]
+    assert monitor.fit(sketches[1]).column_names_ == ["x0", "x1", "x2"]
+
+
+def test_the_change_of_a_column_that_was_constant():
+    """Any other value is as large a change as there are rows of the reference; the same value is none."""
+    rows = np.column_stack([X[:, :2], np.full(100, 5.0)])
+    for value, expected in ((5.0, 0.0), (6.0, 100.0)):
+        monitor = mh.DriftMonitor(**SMALL).fit(rows)
+        monitor.update(np.column_stack([X[:20, :2] + 20.0, np.full(20, value)]))
+        assert dict(monitor.result_.columns)["x2"] == expected

@@ -203,6 +203,14 @@ def test_small_sets():
     assert verdict(claim, constructed(lambda *_: BETTER, sets=SETS[:4])) == "cannot be checked"
 
 
+@pytest.mark.parametrize(("sets", "expected"), [(4, "cannot be checked"), (5, "holds")])
+def test_five_sets_are_the_fewest_that_a_rank_correlation_decides_on(sets, expected):
+    """With five in perfect order it is significant, with four it cannot be."""
+    effects = {name: -10.0 + number for number, name in enumerate(SETS)}
+    rows = constructed(lambda name, *_: effects[name], sets=SETS[:sets])
+    assert verdict("density-small-sets", rows) == expected
+
+
 def test_competitive():
     claim = "density-competitive"
 
