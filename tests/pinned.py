@@ -311,10 +311,13 @@ def of_pages():
     """Words, bars and pictures of the pages that the commands write."""
     with tempfile.TemporaryDirectory() as folder:
         paths, page = write_tables(folder), Path(folder) / "page.html"
+        *alike, changed, _ = write_changes(folder)
         for command in (
             ["compare", *paths, "--resamples", "99"],
+            ["compare", *alike, "--resamples", "19"],
             ["describe", paths[0]],
             ["watch", *paths, "--run-length", "200", "--columns", "number", "both"],
+            ["watch", alike[0], changed, "--run-length", "500", "--columns", "level", "spread"],
         ):
             with recorded() as pictures:
                 said([*command, "--html", str(page)], folder)
@@ -322,8 +325,9 @@ def of_pages():
             bars = [float(number) for path in re.findall(r' d="(M[^"]*z)"/>', text) for number in numbers_in(path)]
             words = re.sub(r"<svg\b.*?</svg>", "", text, flags=re.DOTALL)
             words = [part.strip() for part in re.split(r"<[^>]*>", words) if part.strip()]
-            yield f"page of {command[0]}", [[word for word in words if mh.__version__ not in word], np.array(bars)]
-            yield f"pictures of {command[0]}", pictures
+            name = " ".join(command).replace(folder, "FOLDER")
+            yield f"page of {name}", [[word for word in words if mh.__version__ not in word], np.array(bars)]
+            yield f"pictures of {name}", pictures
 
 
 def numbers_in(text):
@@ -342,6 +346,7 @@ def of_displays():
     quiet.update(rows(20, seed=4))
     pca, prior = mh.KernelPCA(2).fit(X), mh.BagPrior(random_state=0).fit(BAGS)
     result, alike = mh.mmd_test(two, 2 * Y[:, :2], n_resamples=39, random_state=0), mh.DistributionKernel().fit(BAGS)
+    nothing = mh.mmd_test(X, rows(20, seed=8), n_resamples=39, random_state=0)
     calls = {
         "DriftDisplay": lambda ax: mh.plotting.DriftDisplay.from_monitor(monitor, ax=ax),
         "DriftDisplay, quiet": lambda ax: mh.plotting.DriftDisplay.from_monitor(quiet, ax=ax),
@@ -361,6 +366,7 @@ def of_displays():
         "KernelMeanDisplay": lambda ax: mh.plotting.KernelMeanDisplay.from_estimator(shrunk, two, ax=ax),
         "KernelMeanDisplay, a column": lambda ax: mh.plotting.KernelMeanDisplay.from_estimator(one, X[:, :1], ax=ax),
         "ComponentsDisplay": lambda ax: mh.plotting.ComponentsDisplay.from_result(result, ax=ax),
+        "ComponentsDisplay, of nothing": lambda ax: mh.plotting.ComponentsDisplay.from_result(nothing, ax=ax),
         "ResultWitnessDisplay": lambda ax: mh.plotting.ResultWitnessDisplay.from_result(result, ax=ax),
     }
     for name, draw in calls.items():

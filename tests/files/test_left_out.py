@@ -43,5 +43,7 @@ def test_nothing_is_said_of_those_that_are_excluded(paths, capsys):
 def test_those_that_are_asked_for_are_refused(paths, capsys):
     both = ("compare", paths["a"], paths["b"], "--columns")
     assert f"--columns lists: in {paths['a']} it holds values of type DOUBLE[]" in said(capsys, *both, "lists")
-    assert f"--columns old: {paths['b']} has no such column; it has 'x', 'y', 'new', 'lists'" in said(capsys, *both, "old")
+    assert f"--columns old: {paths['b']} has no such column; it has 'x', 'y', 'new', 'lists'" in said(
+        capsys, *both, "old"
+    )
     assert f"--columns old: {paths['b']} has no such column; it has 'x', 'y', 'new'" in said(capsys, *both, "[xo]*")
