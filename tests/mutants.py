@@ -1,11 +1,12 @@
 """Do the tests notice a change of the code? ``make mutants``, or ``python tests/mutants.py --room means --count 5``.
 
 Of every module a random sample of small changes is made, one at a time, in a copy of the sources: an operator, a
-comparison, a constant, a condition, a sign. Constants of a module are left alone: most of them tune the speed. The
-quick tests that reach the changed line run on the copy; a first run of all tests under ``coverage`` says which these
-are, and ``--map FILE`` keeps what it finds. Where none is quick, all tests of the room run. A change that nobody
-notices survives. ``accepted_mutants.txt`` lists survivors that change nothing a user can see, each with its reason; the
-command ends with 1 where another one survives. It needs a system that can fork.
+comparison, a constant, a condition, a sign. Constants of a module are left alone: most of them tune the speed. So are
+assertions, among them ``zip(..., strict=True)``. The quick tests that reach the changed line run on the copy; a first
+run of all tests under ``coverage`` says which these are, and ``--map FILE`` keeps what it finds. Where none is quick,
+all tests of the room run. A change that nobody notices survives. ``accepted_mutants.txt`` lists survivors that change
+nothing a user can see, each with its reason; the command ends with 1 where another one survives. It needs a system that
+can fork.
 """
 
 from __future__ import annotations
@@ -104,10 +105,12 @@ def changes(node: ast.AST) -> list[ast.expr]:
 def expressions(node: ast.AST, function: str = "", start: int = 0) -> list[tuple[str, int, ast.expr]]:
     """Expressions that compute, with their function and the line where their statement starts.
 
-    Annotations, messages and constants of a module are left out.
+    Annotations, messages, assertions and constants of a module are left out.
     """
     start = node.lineno if isinstance(node, ast.stmt) else start
     if isinstance(node, ast.Raise | ast.JoinedStr | ast.Assert | ast.Import | ast.ImportFrom):
+        return []
+    if isinstance(node, ast.keyword) and node.arg == "strict":
         return []
     if isinstance(node, ast.FunctionDef | ast.ClassDef):
         function = f"{function}.{node.name}".lstrip(".")

@@ -85,6 +85,20 @@ def test_other_files_are_refused(events, tmp_path, change, message):
     assert not (tmp_path / "data").exists()
 
 
+def test_the_command_prepares_events_too(events, tmp_path, capsys):
+    prepare_hep(events[0], tmp_path / "a")
+    assert main(["prepare", "hep", "--from", str(events[0]), "--out", str(tmp_path / "b")]) == 0
+    assert "hep.npz is written" in capsys.readouterr().out
+    made = [load_bags("hep", data=tmp_path / folder) for folder in "ab"]
+    assert_allclose(made[0].events, made[1].events, rtol=0, atol=0)
+
+
+def test_images_are_looked_for_in_a_folder(events, tmp_path):
+    pytest.importorskip("cv2", reason="OpenCV is missing: pip install 'muhat[prepare]'")
+    with pytest.raises(ValueError, match=r"events\.csv is not a folder; pass one that holds a folder of images"):
+        prepare_scenes(events[0], tmp_path / "data")
+
+
 @pytest.fixture
 def images(tmp_path):
     cv2 = pytest.importorskip("cv2", reason="OpenCV is missing: pip install 'muhat[prepare]'")

@@ -1,7 +1,9 @@
 """Sketches in files, and what is refused."""
 
 import json
+import os
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +15,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.gaussian_process.kernels import RBF
 
 import muhat as mh
-from muhat.features.archive import write_archive
+from muhat.features.archive import whole_file, write_archive
 from muhat.features.fourier import Fourier
 from muhat.features.nystroem import Nystroem
 from muhat.features.sketch import MeanSketch
@@ -245,3 +247,18 @@ def test_one_row_and_a_space_of_zeros():
     assert held.shrinkage() == 0.0
     assert held.choose("loo") == (0.0, 1.0, 0.0)
     assert_array_equal(held(np.ones((2, 2))), 0.0)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no pipes with names")
+def test_what_is_written_to_a_pipe_is_what_a_file_would_hold(tmp_path):
+    """A pipe is written to, and not replaced by a file."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor(1) as pool:
+        read = pool.submit(pipe.read_bytes)
+        with whole_file(pipe) as file:
+            file.write(b"one")
+            file.write(b"two")
+        assert read.result(timeout=60) == b"onetwo"
+    assert pipe.is_fifo()
+    assert list(tmp_path.iterdir()) == [pipe]

@@ -1,4 +1,4 @@
-"""Columns that no method can use: left out with a word, refused where they are asked for, and not spoken of otherwise."""
+"""Columns that no method can use: left out with a word, and refused where they are asked for."""
 
 import numpy as np
 import polars as pl

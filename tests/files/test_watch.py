@@ -245,3 +245,12 @@ def test_it_stops_politely(process):
     assert stopped["event"] == "stopped"
     assert stopped["rows"] in (0, 1)  # a busy machine may not have come to the row yet
     assert "Traceback" not in process.stderr.read()
+
+
+def test_what_the_monitor_warns_of_is_a_note(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    paths = [table(tmp_path / f"{n}.csv", rng.normal(size=(n, 3))) for n in (60, 5)]
+    assert command_line.main(["watch", *paths, "--run-length", "700"]) == 0
+    captured = capsys.readouterr()
+    assert "note: run_length=700 is long for 60 reference rows" in captured.err
+    assert captured.out.endswith("no drift in 5 rows\n")

@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 import pytest
 from browser import Browser, require_chromium
 
-from muhat.report.page import Picture, Table
+from muhat.report.page import Picture, Table, column_classes, shown
 from muhat.reproduce.claims.base import RULE
 from muhat.reproduce.experiment import Plan, Section
 from muhat.reproduce.experiments.figure1 import EXPERIMENT
@@ -25,6 +25,31 @@ ROWS = [
     ["glass", "−1.50 ± 0.20", "100 %", None],
     ["sonar", "10.2 ± 1.0", "9 %", -20.25],
 ]
+
+
+@pytest.mark.parametrize(
+    ("cells", "expected"),
+    [
+        (["1", "−2.5 ± 3", "< 3 %", "1e-9", None], "number"),
+        ([1, 2.5, None], "number"),
+        (["1", "2", "none"], ""),
+        (["none", "2"], ""),
+        (["2-fold", "3-fold"], ""),
+        ([None, None], ""),
+        (["x" * 30, "1"], ""),
+        (["x" * 31, "1"], "words"),
+        (["1 " + "x" * 40], "number"),
+    ],
+)
+def test_a_column_of_numbers_is_one_whose_every_cell_begins_with_a_number(cells, expected):
+    assert column_classes(Table("", ["a", "b"], [["", cell] for cell in cells]))[1] == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(1, "1"), (-1, "−1"), (0.000123456, "0.0001235"), (True, "True"), ("-x", "-x"), ("", "")]
+)
+def test_cells_as_they_are_shown(value, text):
+    assert shown(value) == text
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,7 @@ import resource
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from time import sleep
 from zlib import crc32
@@ -41,6 +42,9 @@ def _section(rows):
 
 
 TOY = Experiment("toy", "A toy", ("none",), _cells, _run, _seconds, _section)
+
+
+TOY_WITH_DATA = replace(TOY, data_sets=lambda plan: ("hep",))
 
 
 def run_toy(folder, workers=1, plan=Plan()):
@@ -306,6 +310,31 @@ def test_lines_with_a_right_checksum_and_wrong_content_are_dropped(tmp_path):
     with Store(tmp_path, "0") as store:
         assert store.dropped == len(wrong) + 2
         assert store.rows("figure1", {"seed": 0}) == [{"x": 1.0}]
+
+
+def test_what_was_dropped_is_said(tmp_path, capsys):
+    """A damaged line, a cell of another version, and cells that are there already."""
+    few = ["reproduce", "figure1", "--quick", "--repetitions", "3", "--jobs", "1", "--out", str(tmp_path)]
+    assert main(few) == 0
+    assert "damaged" not in capsys.readouterr().out
+    path = tmp_path / "cells.jsonl"
+    first, second, third = path.read_bytes().splitlines(keepends=True)
+    other = json.dumps(json.loads(second.partition(b" ")[2]) | {"version": "0"}).encode()
+    path.write_bytes(first.replace(b"KME", b"KMO", 1) + b"%08x %s\n" % (crc32(other), other) + third)
+    assert main(few) == 0
+    said = capsys.readouterr().out
+    assert f"{path}: 1 damaged line(s) dropped; their cells run again" in said
+    assert f"{path}: 1 cell(s) of another version; they run again" in said
+    assert f"3 cells, 1 of them found in {path}; about 1 s" in said
+
+
+def test_the_report_names_data_that_were_made_by_a_recipe():
+    from muhat.reproduce.command import _noted
+
+    section = _noted(TOY_WITH_DATA, Plan(), [{"repetition": 0}], ["hep", "other"])
+    assert section.notes == [
+        "The numbers of hep come from a file made by `muhat prepare`, not from the file of the published run."
+    ]
 
 
 def test_cells_that_no_report_can_be_made_of(tmp_path, capsys):
