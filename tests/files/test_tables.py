@@ -11,6 +11,7 @@ import pytest
 from table_files import contents, opened, run, write
 
 from muhat.files.tables import MISSING
+from muhat.files.text_format import is_header
 
 X = np.random.default_rng(0).normal(size=(40, 3)).round(6) * [1.0, 20.0, 300.0]
 
@@ -327,3 +328,27 @@ def test_a_folder_and_nothing(tmp_path, capsys):
     assert code == 2
     assert "cannot be read: No such file" in err
     assert "can be read once" in run(capsys, "compare", "-", "-")[2]
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        ([["a", "b"], ["x", "y"]], True),
+        ([["a", "1"], ["x", "2"]], False),
+        ([["a", "b"], ["x", "2"]], True),
+        ([["", "b"], ["1", "2"]], True),
+        ([["NA", "1"], ["3", "2"]], False),
+        ([["2020-01-01", "3"], ["2020-01-02", "4"]], False),
+        ([["day", "3"], ["2020-01-02", "4"]], True),
+        ([["1,5"], ["2,5"]], False),
+        ([["0", "1", "2"], ["3", "4", "5"]], False),
+        ([["0", "1", "2", "3"], ["3", "4", "5", "6"]], True),
+        ([["1", "2", "3", "4"], ["3", "4", "5", "6"]], True),
+        ([["2", "3", "4", "5"], ["3", "4", "5", "6"]], False),
+        ([["1", "2", "3", "5"], ["3", "4", "5", "6"]], False),
+        ([["a", "b"]], True),
+        ([["a", "1"]], False),
+    ],
+)
+def test_a_header_is_all_text_or_text_above_a_number_or_counts_the_columns(rows, expected):
+    assert is_header(rows) is expected

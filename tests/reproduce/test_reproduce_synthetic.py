@@ -292,6 +292,14 @@ def test_section_of_one_repetition(module):
     assert sum(map(module.EXPERIMENT.seconds, cells)) < 3
 
 
+def test_settings_of_two_dimensions_have_a_table_of_their_own():
+    losses = dict.fromkeys(("KME", "S", "F_theorem4", "F_deletion", "oracle"), 1.0)
+    sizes = product(("LIN", "POLY2", "POLY3", "RBF"), ((10, 30), (20, 30), (20, 10), (20, 2)))
+    rows = [{"kernel": kernel, "n": n, "d": d, **losses} for kernel, (n, d) in sizes]
+    assert len(figure2.EXPERIMENT.section(rows).tables) == 2
+    assert len(figure2.EXPERIMENT.section([row for row in rows if row["d"] > 2]).tables) == 1
+
+
 def test_rounding_is_no_improvement():
     base = np.array([1.0, 1.0, 1e9])
     assert share_below(base * (1 - 1e-13), base) == 0.0
