@@ -1,7 +1,9 @@
 """The package as a whole: imports go one way, stay light, and the public names are what they say."""
 
 import ast
+import importlib
 import inspect
+import runpy
 import subprocess
 import sys
 import tomllib
@@ -123,3 +125,18 @@ def test_the_command_alone_prints_help_with_examples(capsys):
 def test_commands_name_an_extra_that_exists():
     extras = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]["optional-dependencies"]
     assert {"files", *command_line._EXTRAS.values()} <= set(extras)
+
+
+def test_the_package_is_a_command(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["muhat", "--version"])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_module("muhat", run_name="__main__")
+    assert ended.value.code == 0
+    assert capsys.readouterr().out.startswith("muhat 0.")
+
+
+def test_rooms_are_found_where_nobody_imported_them():
+    for room in mh._ROOMS:
+        assert mh.__getattr__(room) is importlib.import_module(f"muhat.{room}")
+    with pytest.raises(AttributeError, match="module 'muhat' has no attribute 'rooms'"):
+        mh.__getattr__("rooms")

@@ -1,5 +1,7 @@
 """Columns that no method can use: left out with a word, and refused where they are asked for."""
 
+from pathlib import Path
+
 import numpy as np
 import polars as pl
 import pytest
@@ -47,3 +49,17 @@ def test_those_that_are_asked_for_are_refused(paths, capsys):
         capsys, *both, "old"
     )
     assert f"--columns old: {paths['b']} has no such column; it has 'x', 'y', 'new'" in said(capsys, *both, "[xo]*")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full")
+def test_a_page_that_cannot_be_written_is_named(paths, capsys):
+    answer = said(capsys, "describe", paths["a"], "--html", "/dev/full")
+    assert "--html /dev/full cannot be written: No space left" in answer
+
+
+@pytest.mark.parametrize("seconds", ["x", "0", "-1", "inf", "nan"])
+def test_seconds_are_a_number_above_zero(paths, capsys, seconds):
+    with pytest.raises(SystemExit) as ended:
+        main(["compare", paths["a"], paths["b"], "--seconds", seconds])
+    assert ended.value.code == 2
+    assert f"{seconds!r} must be a number above 0" in capsys.readouterr().err

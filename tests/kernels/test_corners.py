@@ -46,3 +46,15 @@ def test_rows_of_a_precomputed_matrix_are_known_by_number_or_by_their_values():
     np.testing.assert_array_equal(kernel.evaluate(numbers, numbers), K[np.ix_([1, 3, 4], [1, 3, 4])])
     np.testing.assert_array_equal(kernel.evaluate(new, numbers), K[8:, [1, 3, 4]])
     np.testing.assert_array_equal(kernel.evaluate(numbers, new), K[8:, [1, 3, 4]].T)
+
+
+def test_a_precomputed_kernel_is_its_matrix():
+    K = mh.Gaussian(1.0)(X, X)
+    one, same, other = (mh.KernelMean("precomputed").fit(matrix).kernel_ for matrix in (K, K.copy(), K + np.eye(12)))
+    assert one == same
+    assert hash(one) == hash(same)
+    assert one != other
+    assert one != mh.Gaussian(1.0)
+    assert repr(one) == "Precomputed(n=12)"
+    with pytest.raises(ValueError, match="kernel='precomputed' has no expectation under a Gaussian; pass a kernel"):
+        one.expect(mh.GaussianMixture([1.0], [[0.0]], [1.0]), mh.GaussianMixture([1.0], [[0.0]], [1.0]))
