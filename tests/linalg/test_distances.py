@@ -8,7 +8,7 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.spatial.distance import pdist
+from scipy.spatial.distance import cdist, pdist
 from tables import data_sets, sample
 
 import muhat as mh
@@ -187,6 +187,25 @@ def test_a_row_far_away_does_not_blur_the_others(far, width, scale):
     assert_array_equal(D, D.T)
     assert_array_equal(np.diag(D), 0.0)
     assert (D[-1, :-1] > 1e290).all()
+
+
+@pytest.mark.parametrize("far", [1e150, 1e300])
+@pytest.mark.parametrize("width", [2, 6])
+def test_crowds_far_from_each_other_are_measured_by_themselves(far, width):
+    """Whatever their order and their sizes: each distance within a crowd is that without the others."""
+    origins = far * np.array([0.0, 1.0, -0.5])
+    crowd = np.arange(14) * 5 % 3
+    X, Y = (sample(14, width, seed=seed) * np.arange(width) for seed in (3, 4))  # the first column is the crowd's own
+    A, B = X + 0.0, Y + 0.0
+    A[:, 0] = B[:, 0] = origins[crowd]
+    same = crowd[:, None] == crowd
+    for rows in (slice(None), slice(0, 2), slice(1, 3)):
+        found, near = squared_distances(A[rows], B), same[rows]
+        assert_allclose(found[near], cdist(X[rows, 1:], Y[:, 1:], "sqeuclidean")[near], rtol=1e-10)
+        assert (found[~near] > 1e290).all()
+    D = squared_distances(A, A)
+    assert_array_equal(D, D.T)
+    assert_allclose(D[same], cdist(X[:, 1:], X[:, 1:], "sqeuclidean")[same], rtol=1e-10)
 
 
 @pytest.mark.parametrize("metric", METRICS)

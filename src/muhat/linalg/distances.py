@@ -92,14 +92,19 @@ def squared_distances(X: Array, Y: Array, scale: float = 1.0) -> Array:
 
 
 def _measure_near_rows_again(distances: Array, X: Array, Y: Array, scale: float) -> None:
-    """Distances between ordinary rows, which vanish in the unit of rows that are so far away."""
-    origin = np.median(X, axis=0)
-    with np.errstate(over="ignore"):
-        near_x, near_y = ((np.abs(rows - origin) <= _FAR * scale).all(axis=1) for rows in (X, Y))
-    if near_x.any() and near_y.any() and not (near_x.all() and near_y.all()):
+    """Distances within each crowd of rows, which vanish in the unit of rows that are so far away."""
+    left = np.ones(len(X), dtype=bool)
+    while left.any():
+        origin = X[np.argmax(left)]
+        with np.errstate(over="ignore"):
+            near_x, near_y = ((np.abs(rows - origin) <= _FAR * scale).all(axis=1) for rows in (X, Y))
+        if near_x.all() and near_y.all():
+            return
+        near_x &= left
         A = X[near_x]
         B = A if X is Y else Y[near_y]
-        distances[np.ix_(near_x, near_y)] = squared_distances(A, B, scale)
+        distances[np.ix_(near_x, near_x if X is Y else near_y)] = squared_distances(A, B, scale)
+        left &= ~near_x
 
 
 def _expanded(X: Array, Y: Array, A: Array, B: Array) -> Array:
