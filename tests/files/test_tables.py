@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from table_files import contents, opened, run, write
 
-from muhat.files.tables import MISSING
+from muhat.files.pictures import _plain
+from muhat.files.tables import MISSING, shortened
 from muhat.files.text_format import is_header
 
 X = np.random.default_rng(0).normal(size=(40, 3)).round(6) * [1.0, 20.0, 300.0]
@@ -352,3 +353,13 @@ def test_a_folder_and_nothing(tmp_path, capsys):
 )
 def test_a_header_is_all_text_or_text_above_a_number_or_counts_the_columns(rows, expected):
     assert is_header(rows) is expected
+
+
+@pytest.mark.parametrize(("cut", "most"), [(shortened, 30), (_plain, 28)])
+def test_long_texts_are_cut_and_others_are_whole(cut, most):
+    """The sign of the cut takes the place of the last character that would fit."""
+    whole, long = "x" * most, "x" * (most + 1)
+    assert whole in cut(whole)
+    assert "…" not in cut(whole)
+    assert "x" * (most - 1) + "…" in cut(long)
+    assert whole not in cut(long)
