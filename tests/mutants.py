@@ -36,7 +36,7 @@ LOADED += ("polars", "matplotlib.pyplot", "joblib", "dask.array")
 """What takes long to load; each run has it already."""
 _NO_TESTS = (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.NO_TESTS_COLLECTED)
 """All are slow, or have other names by now."""
-_BROKEN = 70
+_BROKEN, _ENDLESS = 70, 71
 ACCEPTED = Path(__file__).with_name("accepted_mutants.txt")
 SWAPS = {
     ast.Add: ast.Sub,
@@ -195,7 +195,7 @@ def _run_here(copy: Path, tests: list[str]) -> int:
 
 
 def run(copy: Path, tests: list[str], limit: float) -> int:
-    """The exit code of the tests on the copy; tests that never end fail.
+    """The exit code of the tests on the copy, ``_ENDLESS`` where they do not end.
 
     They run in a fork of this process, which has loaded all but the package itself.
     """
@@ -216,11 +216,14 @@ def run(copy: Path, tests: list[str], limit: float) -> int:
         time.sleep(0.05)
     os.killpg(child, signal.SIGKILL)
     os.waitpid(child, 0)
-    return pytest.ExitCode.TESTS_FAILED
+    return _ENDLESS
 
 
-def noticed(mutant: Mutant, copy: Path, reach: Reach, limit: float) -> bool:
-    """Whether one of the quick tests that reach the line fails; where there are none, one of all tests of the room."""
+def outcome(mutant: Mutant, copy: Path, reach: Reach, limit: float) -> str:
+    """Killed where one of the quick tests that reach the line fails, or where there are none, one of the room's.
+
+    Tests that do not end notice the change too, and are counted apart: a loaded machine needs a larger limit.
+    """
     path = copy / "muhat" / mutant.module
     original = path.read_text(encoding="utf-8")
     path.write_text(mutant.apply(original), encoding="utf-8")
@@ -229,7 +232,9 @@ def noticed(mutant: Mutant, copy: Path, reach: Reach, limit: float) -> bool:
         code = run(copy, ["-m", "not slow", *reaching], limit) if reaching else pytest.ExitCode.NO_TESTS_COLLECTED
         if code in _NO_TESTS and own:
             code = run(copy, own, limit)
-        return code not in (pytest.ExitCode.OK, *_NO_TESTS)
+        if code in (pytest.ExitCode.OK, *_NO_TESTS):
+            return "survive"
+        return "endless" if code == _ENDLESS else "killed"
     finally:
         path.write_text(original, encoding="utf-8")
 
@@ -272,15 +277,14 @@ def main() -> int:
         for mutant in chosen(options.room, options.count, options.seed):
             room = mutant.module.partition("/")[0]
             reason = known.get(str(mutant))
-            if noticed(mutant, copy, reach, options.limit):
-                counts[room]["killed"] += 1
-            else:
-                counts[room]["accepted" if reason else "survive"] += 1
-                print(
-                    f"line {mutant.lines[-1]} of {mutant}" + (f"  (accepted: {reason})" if reason else ""), flush=True
-                )
+            found = outcome(mutant, copy, reach, options.limit)
+            found = "accepted" if found == "survive" and reason else found
+            counts[room][found] += 1
+            if found != "killed":
+                print(f"{found}: line {mutant.lines[-1]} of {mutant}" + (f"  ({reason})" if reason else ""), flush=True)
     for room, count in (*counts.items(), ("all", total := sum(counts.values(), Counter()))):
-        print(f"{room:20} {count['killed']:4} killed {count['accepted']:4} accepted {count['survive']:4} survive")
+        numbers = (f"{count[name]:4} {name}" for name in ("killed", "endless", "accepted", "survive"))
+        print(f"{room:20}", *numbers)
     return bool(total["survive"])
 
 
