@@ -1,5 +1,6 @@
 """Every kernel of the table against its formula and by its laws, and kernels from elsewhere."""
 
+import math
 import pickle
 from fractions import Fraction
 
@@ -274,3 +275,39 @@ def test_rows_infinitely_many_widths_away_are_near_their_copies_only():
     expected = np.eye(4)
     expected[0, 1] = expected[1, 0] = 1.0
     assert_array_equal(mh.Laplace(1e-300)(X), expected)
+
+
+# ---------------------------------------------------------------- one pair at a time, at every scale
+
+
+def crowded_rows(rng):
+    """Rows in crowds that may lie very far apart, in units from the smallest to the largest, and a bandwidth."""
+    d, sizes, unit = int(rng.choice([1, 2, 3, 5, 9, 40])), rng.integers(1, 8, size=2), 10.0 ** rng.choice(UNITS)
+    centres = rng.normal(size=(3, d)) * 10.0 ** rng.choice([0, 3, 8, 12, 150, 300]) * (rng.random((3, d)) < 0.5)
+    with np.errstate(over="ignore"):
+        X, Y = ((rng.normal(size=(n, d)) + centres[rng.integers(3, size=n)]) * unit for n in sizes)
+    Y[0] = X[0] if rng.random() < 0.3 else Y[0]
+    return np.clip(X, -1e300, 1e300), np.clip(Y, -1e300, 1e300), unit * 10.0 ** rng.choice([-2, 0, 2])
+
+
+UNITS = [-300, -160, -20, -8, 0, 8, 20, 160, 290]
+
+
+def slow_distance(x, y, norm):
+    """The norm of x − y, from exact differences in units of the largest."""
+    gaps = [abs(a - b) for a, b in zip(x.tolist(), y.tolist(), strict=True)]
+    largest = max(gaps)
+    return largest * math.fsum((gap / largest) ** norm for gap in gaps) ** (1 / norm) if largest > 0 else 0.0
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_values_are_those_of_single_pairs_at_every_scale(seed):
+    X, Y, width = crowded_rows(np.random.default_rng(seed))
+    profiles = {
+        mh.Gaussian(width): (2, lambda r: math.exp(-0.5 * r**2)),
+        mh.Matern(1.5, width): (2, lambda r: (1 + math.sqrt(3) * r) * math.exp(-math.sqrt(3) * r)),
+        mh.Laplace(width): (1, lambda r: math.exp(-r)),
+    }
+    for kernel, (norm, profile) in profiles.items():
+        slow = [[profile(min(slow_distance(x, y, norm) / width, 1e4)) for y in Y] for x in X]
+        assert_allclose(kernel(X, Y), slow, rtol=0, atol=1e-8)

@@ -16,6 +16,7 @@ from muhat.linalg.distances import (
     element_squared_distances,
     median_distance,
     negative_half_squares,
+    power_of_two_near,
     squared_distances,
 )
 from muhat.measures import Atoms, FactoredCovariance, Gaussians
@@ -183,8 +184,10 @@ class Radial(Kernel):
 
 def _cityblock_distances(X: Array, Y: Array, scale: float) -> Array:
     """Sums of |x − y| / scale over the columns; inf where too large, also for rows that are infinite over the scale."""
+    unit = power_of_two_near(scale)  # which rounds no row, so that rows far from the origin keep their differences
     with np.errstate(over="ignore"):
-        distances = np.asarray(cdist(X / scale, Y / scale, "cityblock"))
+        distances = np.asarray(cdist(X / unit, Y / unit, "cityblock"))
+        distances *= unit / scale
         i, j = np.nonzero(np.isnan(distances))
         distances[i, j] = (np.abs(X[i] - Y[j]) / scale).sum(axis=1)
     return distances

@@ -86,7 +86,7 @@ def squared_distances(X: Array, Y: Array, scale: float = 1.0) -> Array:
         factor = min(unit / scale, np.finfo(np.float64).max)
         distances *= factor
         distances *= factor  # not by the square, which may be infinite where a distance is 0
-    if spread > _FAR * scale:
+    if spread / _FAR > scale:
         _measure_near_rows_again(distances, *given, scale)
     return distances
 
