@@ -65,6 +65,10 @@ def of_means():
     for name, scale in (("BlendedSample", False), ("BlendedSample(scale=True)", True)):
         blended = mh.BlendedSample(scale=scale, n_resamples=5, random_state=0).fit(X)
         yield name, [blended.share_, blended.quantile(0.3)]
+        drawn = blended.sample(40, random_state=0), blended.expect(lambda Z: np.exp(Z.sum(axis=1) / 9))
+        yield f"{name}: draws", [*drawn, blended.probability(lambda Z: Z[:, 0] > 0.5, return_std=True)]
+    wide = mh.BlendedSample(n_resamples=5, random_state=0).fit(rows(6, 30))
+    yield "BlendedSample of few rows: draws", [wide.sample(9, random_state=0), wide.expect(lambda Z: np.abs(Z))]
     yield "james_stein", mh.james_stein(AT, 0.5)
     P = mh.paper_mixture(3, random_state=0)
     yield "paper_mixture", [P.sample(4, random_state=0), P.log_density(AT)]

@@ -115,3 +115,15 @@ def test_many_rows_of_many_columns():
     narrow = mh.mmd_test(rng.normal(size=(6001, 20)), rng.normal(size=(6000, 20)), n_resamples=9, random_state=0)
     assert "second moments" not in {part.name for part in wide.components}
     assert "second moments" in {part.name for part in narrow.components}
+
+
+def test_findings_know_the_bandwidth_of_their_kernel():
+    """In units of the scaled columns; statistics without a kernel have none."""
+    found = mh.mmd_test(X, Y, n_resamples=9, random_state=0).components
+    known = {(part.group, part.name): part.bandwidth for part in found}
+    assert known["columns", "largest column"] is None
+    assert known["wide", "linear"] is None
+    assert 0.0 < known["close pairs", "close pairs"] < known["wide", "Gaussian"] < np.inf
+    units = next(part.kernel for part in found if part.name == "close pairs")
+    assert units.kernel.bandwidth == known["close pairs", "close pairs"]
+    assert units.upper_bound == 1.0

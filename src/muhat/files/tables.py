@@ -82,10 +82,6 @@ class Table:
         found = self.database.rows(f"SELECT {column.key} FROM {self.relation} WHERE {column.key} IS NOT NULL LIMIT 1")
         return f"text such as {shortened(found[0][0])}" if found else "no values"
 
-    def place_of(self, row: int) -> str:
-        """Where a row stands, in words."""
-        return f"{self.place} {self.first + row:,}"
-
     def values(self, columns: Iterable[Column], rows: NDArray[np.int64] | None = None) -> dict[str, Any]:
         """Columns by name: floats with NaN for gaps, or texts with None; of all rows, or those with these numbers."""
         wanted = list(columns)
