@@ -11,6 +11,7 @@ import pytest
 from table_files import contents, opened, run, write
 
 from muhat.files.pictures import _plain
+from muhat.files.rows import shown_date
 from muhat.files.tables import MISSING, shortened
 from muhat.files.text_format import is_header
 
@@ -363,3 +364,7 @@ def test_long_texts_are_cut_and_others_are_whole(cut, most):
     assert "…" not in cut(whole)
     assert "x" * (most - 1) + "…" in cut(long)
     assert whole not in cut(long)
+
+
+def test_dates_that_no_calendar_has_are_shown_in_seconds():
+    assert [shown_date(seconds) for seconds in (1e15, -1e13, 0.0)] == ["1e+15 s", "-1e+13 s", "1970-01-01"]

@@ -180,6 +180,13 @@ def test_equal_estimators_are_competitive_and_one_split_tells_nothing():
         assert judge(CLAIM[claim], {"table2": single}).verdict == "cannot be checked"
 
 
+def test_nothing_is_said_of_a_machine_that_was_not_run():
+    rows = [row for row in constructed(0.02, 0.02) if row["machine"] == "SMM"]
+    finding = judge(CLAIM["bags-machines-improve"], {"table2": rows})
+    assert finding.verdict == "holds"
+    assert "OCSMM" not in finding.evidence
+
+
 def test_made_bags_are_named_and_no_application():
     made = {"table2": constructed(0.02, 0.02, data="made"), "figure3": []}
     assert "made by the code" in judge(CLAIM["bags-machines-improve"], made).evidence
