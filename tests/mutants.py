@@ -282,6 +282,9 @@ def main() -> int:
             counts[room][found] += 1
             if found != "killed":
                 print(f"{found}: line {mutant.lines[-1]} of {mutant}" + (f"  ({reason})" if reason else ""), flush=True)
+    every = {str(mutant) for path in PACKAGE.rglob("*.py") for mutant in mutants(path)}
+    for gone in known.keys() - every:
+        print(f"accepted, and there is no such change any more: {gone}")
     for room, count in (*counts.items(), ("all", total := sum(counts.values(), Counter()))):
         numbers = (f"{count[name]:4} {name}" for name in ("killed", "endless", "accepted", "survive"))
         print(f"{room:20}", *numbers)
