@@ -32,7 +32,10 @@ CALLS = {
     "mmd_test": (4, lambda: mh.mmd_test(X[: N // 2], X[N // 2 :] + 1.0, n_resamples=99, **SPLITS)),
     "hsic_test": (10, lambda: mh.hsic_test(X[:, :1], X[:, 1:], n_resamples=9, random_state=0)),
     "hsic_test, kernels": (4, lambda: mh.hsic_test(X[:, :1], X[:, 1:], GAUSSIAN, GAUSSIAN, n_resamples=9)),
-    "DriftMonitor": (3, lambda: mh.DriftMonitor(500, kernel=GAUSSIAN, n_simulations=100, random_state=0).fit(X)),
+    "DriftMonitor": (
+        3,
+        lambda: mh.DriftMonitor(100, windows=[1, 5], kernel=GAUSSIAN, n_simulations=100, random_state=0).fit(X),
+    ),
 }
 """Calls, and how many arrays of n² numbers they ask for."""
 
