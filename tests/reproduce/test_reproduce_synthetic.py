@@ -6,6 +6,7 @@ from itertools import product
 import numpy as np
 import oracles
 import pytest
+from made_rows import made_rows
 from scipy.optimize import minimize, minimize_scalar
 
 from muhat.datasets import paper_mixture
@@ -298,6 +299,16 @@ def test_settings_of_two_dimensions_have_a_table_of_their_own():
     rows = [{"kernel": kernel, "n": n, "d": d, **losses} for kernel, (n, d) in sizes]
     assert len(figure2.EXPERIMENT.section(rows).tables) == 2
     assert len(figure2.EXPERIMENT.section([row for row in rows if row["d"] > 2]).tables) == 1
+
+
+@pytest.mark.parametrize("name", ["F_theorem4", "F_deletion"])
+@pytest.mark.parametrize("place", [0, 2, 4])
+def test_the_extreme_weights_are_those_of_all_estimators_and_samples(name, place):
+    rows = made_rows()["theorems"]
+    remarks = select(rows, theorem="remarks")
+    remarks[place] |= {f"{name}_smallest": -0.25, f"{name}_largest": 7.5}
+    lines, _ = inexact.inexact_table(rows)
+    assert "from -0.25/n to 7.50/n" in [line["shown"] for line in lines]
 
 
 def test_rounding_is_no_improvement():
