@@ -1,5 +1,6 @@
 """Columns that no method can use: left out with a word, and refused where they are asked for."""
 
+import io
 from pathlib import Path
 
 import numpy as np
@@ -63,3 +64,13 @@ def test_seconds_are_a_number_above_zero(paths, capsys, seconds):
         main(["compare", paths["a"], paths["b"], "--seconds", seconds])
     assert ended.value.code == 2
     assert f"{seconds!r} must be a number above 0" in capsys.readouterr().err
+
+
+def test_one_table_may_come_by_standard_input_and_two_may_not(tmp_path, capsys, monkeypatch):
+    rows = "\n".join(f"{i % 7},{i % 5}" for i in range(40))
+    path = tmp_path / "a.csv"
+    path.write_text(f"x,y\n{rows}\n")
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(path.read_bytes())))
+    assert "No difference found between standard input and a.csv" in said(capsys, "compare", "-", str(path))
+    assert "standard input" in said(capsys, "compare", "-", "-").lower()
+    assert main(["compare", "-", "-"]) == 2
