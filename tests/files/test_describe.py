@@ -158,3 +158,9 @@ def test_the_page_in_a_browser(path, tmp_path):
         assert browser.complaints == []
         assert browser.evaluate("document.documentElement.scrollWidth") <= 390
         assert browser.evaluate("document.querySelectorAll('figure svg').length") == 2
+
+
+def test_equal_rows_leave_nothing_to_save():
+    points = np.ones((6, 2))
+    gains = [choice.gain for choice in estimated_gains(mh.KernelMean(mh.Gaussian(1.0)).fit(points), points)]
+    assert gains == [0.0] * 4
