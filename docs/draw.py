@@ -47,12 +47,14 @@ def modules() -> str:
     fills = {room: fill for fill, rooms in COLOURS.items() for room in rooms.split()}
     parts, y = [], 16
     for room in ROOMS:
-        lines = [sentence(room).replace("`", ""), *wrap("  ".join(modules_of(room)), 88, replace_whitespace=False)]
+        words = wrap(sentence(room).replace("`", ""), 94)
+        lines = [*words, *wrap("  ".join(modules_of(room)), 88, replace_whitespace=False)]
         height = 22 + 20 * len(lines)
         parts += [box(16, y, 868, height, fills.get(room, OUTSIDE))]
         parts.append(text(32, y + height / 2 + 6, room, 16, "font-weight='700'"))
         for i, line in enumerate(lines):
-            parts.append(text(184, y + 26 + 20 * i, line, 14, "xml:space='preserve' opacity='0.75'" if i else ""))
+            faint = "xml:space='preserve' opacity='0.75'" if i >= len(words) else ""
+            parts.append(text(184, y + 26 + 20 * i, line, 14, faint))
         y += height + 8
     parts.append(text(32, y + 16, "imports go upwards only: a test keeps it so", 14, "opacity='0.75'"))
     return svg(900, y + 32, "Rooms of muhat, in the order in which they may import", parts)
