@@ -331,6 +331,7 @@ def of_pages():
             words = [part.strip() for part in re.split(r"<[^>]*>", words) if part.strip()]
             name = " ".join(command).replace(folder, "FOLDER")
             yield f"page of {name}", [[word for word in words if mh.__version__ not in word], np.array(bars)]
+            yield f"marked rows of {name}", text.count('<tr class="found">')
             yield f"pictures of {name}", [pictures, re.findall(r'role="img" aria-label="([^"]*)"', text)]
 
 
