@@ -141,7 +141,7 @@ def test_columns_that_are_watched_and_left_out_are_named(files, capsys, monkeypa
     for options, message in {
         ("--exclude", "z"): "--exclude z: ",
         ("--exclude", "*"): "no columns are left to watch",
-        ("--delimiter", "|"): "no column of numbers if '|' separates its cells",
+        ("--delimiter", "|"): "Its cells were split at '|': pass another --delimiter",
     }.items():
         assert watch(str(path), files["quiet"], *options) == 2
         assert message in capsys.readouterr().err
@@ -151,7 +151,7 @@ def test_wrong_references(files, capsys):
     path = files["folder"] / "wrong.csv"
     for text, message in {
         "a,b\n": "a header and no rows",
-        "a\nred\n": "no column of numbers",
+        "a\nred\n": "No column of",
         "a\n1\n": "minimum of 2",
     }.items():
         path.write_text(text)

@@ -99,8 +99,8 @@ class NumberedLines:
         ]
         if not found:
             raise ValueError(
-                f"{self.name} has no column of numbers if {self.delimiter!r} separates its cells; pass a table of "
-                "numbers, or another --delimiter"
+                f"No column of {self.name} holds numbers. Its cells were split at {self.delimiter!r}: pass another "
+                "--delimiter, or a table with a column of numbers"
             )
         return found
 
