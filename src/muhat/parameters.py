@@ -37,7 +37,7 @@ class Value:
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if "__repr__" not in vars(cls):
-            cls.__repr__ = Value.__repr__  # type: ignore[method-assign]  # or a dataclass would make its own
+            type.__setattr__(cls, "__repr__", Value.__repr__)  # or a dataclass would make its own
 
     def __repr__(self) -> str:
         """Parameters with six digits; equality sees all of them, and so does :meth:`exact_repr`."""
