@@ -120,22 +120,23 @@ def column_names(X: Any) -> list[str] | None:
     return names if names and all(isinstance(name, str) for name in names) else None
 
 
-def in_column_order(X: Any, names: Any, name: str = "X", remedy: str = "fit to these columns") -> Any:
+def in_column_order(X: Any, names: Any) -> Any:
     """A table with its columns in the order of ``names``, or a ValueError; anything without names as it is."""
     found = column_names(X)
     if names is None or found is None or found == list(names):
         return X
-    check_columns(found, list(names), name, remedy)
+    check_columns(found, list(names), "X", remedy="fit to these columns")
     return X[list(names)]
 
 
-def check_columns(found: list[Any], names: list[Any], name: str, remedy: str) -> None:
+def check_columns(found: list[Any], names: list[Any], table: str, remedy: str) -> None:
     """Raise a ValueError where the columns that were found are not those that are asked for, in any order."""
-    missing, unknown = [column for column in names if column not in found], [c for c in found if c not in names]
+    present, asked = set(found), set(names)
+    missing, unknown = [name for name in names if name not in present], [name for name in found if name not in asked]
     if missing or unknown or len(found) != len(names):
         parts = [f"lacks {missing}" if missing else "", f"has the unknown {unknown}" if unknown else ""]
         what = " and ".join(part for part in parts if part) or "has a column twice"
-        raise ValueError(f"{name} {what}; pass the columns {names}, rename them, or {remedy}")
+        raise ValueError(f"{table} {what}; pass the columns {names}, rename them, or {remedy}")
 
 
 def check_not_path(name: str, X: Any) -> None:
