@@ -7,10 +7,12 @@ import numbers
 import os
 import sys
 import warnings
+from collections.abc import Callable
+from functools import wraps
 from os import PathLike
 from pathlib import Path
 from textwrap import shorten
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky
@@ -299,6 +301,31 @@ def check_rng(random_state: RandomState) -> np.random.Generator:
             f"random_state={random_state!r} must be None, a non-negative whole number, a numpy Generator, "
             f"SeedSequence or RandomState"
         ) from error
+
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+def unchanged_on_error(method: _Method) -> _Method:
+    """Decorator for ``fit``: a call that raises leaves the estimator, and the names of its columns, as they were.
+
+    Attributes that the call set are removed and all others get their earlier values, by the state that an estimator
+    pickles. Objects that an attribute holds are not copied, so ``fit`` must replace them and never change them.
+    """
+
+    @wraps(method)
+    def wrapped(self: Any, *args: Any, **options: Any) -> Any:
+        before = dict(self.__getstate__())
+        try:
+            return method(self, *args, **options)
+        except BaseException:
+            for name in self.__getstate__().keys() - before.keys():
+                delattr(self, name)
+            for name, value in before.items():
+                setattr(self, name, value)
+            raise
+
+    return cast(_Method, wrapped)
 
 
 class FittedNamesMixin:

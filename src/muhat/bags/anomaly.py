@@ -28,7 +28,7 @@ from muhat.kernels.radial import Gaussian
 from muhat.linalg.resources import one_blas_thread
 from muhat.parameters import ValueParametersMixin
 from muhat.types import Array, RandomState
-from muhat.validation import check_number, check_rng
+from muhat.validation import check_number, check_rng, unchanged_on_error
 
 FOLDS = 5
 """Parts of the training bags that are left out in turn, to be scored by the others."""
@@ -176,6 +176,7 @@ class GroupAnomalyDetector(OutlierMixin, ValueParametersMixin, TakesBagsMixin, B
         self.random_state = random_state
 
     @one_blas_thread()
+    @unchanged_on_error
     def fit(self, bags: Any, y: Any = None) -> Self:
         """Learn from normal bags; a few odd ones among them make the test more timid, and do no other harm.
 

@@ -31,7 +31,7 @@ from muhat.means.base import BaseKernelMean
 from muhat.means.recipes import check_recipe
 from muhat.parameters import ValueParametersMixin
 from muhat.types import Array
-from muhat.validation import check_flag, check_number
+from muhat.validation import check_flag, check_number, unchanged_on_error
 
 GRAM_ARRAYS = 4
 """How many arrays of bags x bags a fit takes: inner products, distances, the level-2 kernel, and one to work on."""
@@ -163,6 +163,7 @@ class DistributionKernel(
         self.pool = pool
         self.memory = memory
 
+    @unchanged_on_error
     def fit(self, bags: Any, y: Any = None) -> Self:
         """Resolve both kernels on the bags, and keep the bags for ``transform``.
 
@@ -179,6 +180,7 @@ class DistributionKernel(
         self._fit(bags)
         return self
 
+    @unchanged_on_error
     def fit_transform(self, bags: Any, y: Any = None) -> Array:
         """The Gram matrix of the bags, of shape (n, n).
 

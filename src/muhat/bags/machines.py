@@ -19,7 +19,7 @@ from muhat.kernels.radial import Gaussian
 from muhat.means.base import BaseKernelMean
 from muhat.parameters import ValueParametersMixin
 from muhat.types import Array
-from muhat.validation import check_flag, check_number, warn_caller
+from muhat.validation import check_flag, check_number, unchanged_on_error, warn_caller
 
 MAX_RATIO_OF_SIZES = 3
 """Largest ratio of two bags' sizes for which the one-class machine gives no warning."""
@@ -172,6 +172,7 @@ class SupportMeasureClassifier(ClassifierMixin, _SupportMeasureMachine):
         self.weight_by_size = weight_by_size
         self.memory = memory
 
+    @unchanged_on_error
     def fit(self, bags: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the machine.
 
@@ -292,6 +293,7 @@ class SupportMeasureRegressor(RegressorMixin, _SupportMeasureMachine):
         self.weight_by_size = weight_by_size
         self.memory = memory
 
+    @unchanged_on_error
     def fit(self, bags: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the machine.
 
@@ -387,6 +389,7 @@ class OneClassSupportMeasureMachine(OutlierMixin, _SupportMeasureMachine):
         self.pool = pool
         self.memory = memory
 
+    @unchanged_on_error
     def fit(self, bags: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit the machine to normal bags.
 

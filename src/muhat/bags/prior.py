@@ -21,7 +21,7 @@ from muhat.linalg.resources import check_memory, one_blas_thread
 from muhat.measures import Atoms
 from muhat.parameters import ValueParametersMixin
 from muhat.types import Array, RandomState
-from muhat.validation import check_number
+from muhat.validation import check_number, unchanged_on_error
 
 MAX_ROWS_FOR_OUTSIDE_PART = 300
 """Rows of a bag, evenly spaced, that say what the span of the landmarks misses of its mean."""
@@ -187,6 +187,7 @@ class BagPrior(ValueParametersMixin, TakesBagsMixin, ClassNamePrefixFeaturesOutM
         self.random_state = random_state
 
     @one_blas_thread()
+    @unchanged_on_error
     def fit(self, bags: Any, y: Any = None, *, population: ArrayLike = np.inf) -> Self:
         """Learn centre, noise and covariance from bags.
 

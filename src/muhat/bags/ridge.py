@@ -24,7 +24,7 @@ from muhat.kernels.radial import Gaussian
 from muhat.linalg.resources import one_blas_thread
 from muhat.parameters import ValueParametersMixin
 from muhat.types import Array, RandomState
-from muhat.validation import check_flag, check_number, check_rng
+from muhat.validation import check_flag, check_number, check_rng, unchanged_on_error
 
 LEVEL2_LANDMARKS = 300
 """Bags that are landmarks of a level-2 kernel; up to as many bags it is exact."""
@@ -231,6 +231,7 @@ class DistributionRidge(RegressorMixin, _RidgeOnBags):
     """
 
     @one_blas_thread()
+    @unchanged_on_error
     def fit(self, bags: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose the kernels, and fit a ridge regression for each output.
 
@@ -313,6 +314,7 @@ class DistributionRidgeClassifier(ClassifierMixin, _RidgeOnBags):
     """
 
     @one_blas_thread()
+    @unchanged_on_error
     def fit(self, bags: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose the kernels, and fit a ridge regression for each class.
 

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from muhat.bags.data import TakesBagsMixin, check_bags
 from muhat.types import Array
-from muhat.validation import FittedNamesMixin
+from muhat.validation import FittedNamesMixin, unchanged_on_error
 
 
 class BagScaler(FittedNamesMixin, TakesBagsMixin, TransformerMixin, BaseEstimator):
@@ -36,6 +36,7 @@ class BagScaler(FittedNamesMixin, TakesBagsMixin, TransformerMixin, BaseEstimato
     1.0
     """
 
+    @unchanged_on_error
     def fit(self, bags: Any, y: Any = None) -> Self:
         """Learn mean and scale of the columns.
 

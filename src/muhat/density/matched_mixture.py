@@ -20,7 +20,15 @@ from muhat.means.recipes import RecipeHostMixin, check_recipe, mean_element
 from muhat.measures import GaussianMixture
 from muhat.parameters import ValueParametersMixin
 from muhat.types import Array, RandomState
-from muhat.validation import check_count, check_number, check_overflow, check_rng, check_rows, warn_caller
+from muhat.validation import (
+    check_count,
+    check_number,
+    check_overflow,
+    check_rng,
+    check_rows,
+    unchanged_on_error,
+    warn_caller,
+)
 
 _DEFAULTS: dict[Solver, tuple[float, int]] = {"slsqp": (1e-6, 100), "lbfgs": (1e-10, 5000), "weights": (1e-12, 1)}
 """Tolerance and most iterations of each solver."""
@@ -133,6 +141,7 @@ class MatchedGaussianMixture(RecipeHostMixin, ValueParametersMixin, DensityMixin
         self.tol = tol
         self.init = init
 
+    @unchanged_on_error
     def fit(self, X: Any, y: Any = None, **metadata: Any) -> Self:
         """Match a mixture to the kernel mean of the rows.
 

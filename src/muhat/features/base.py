@@ -16,7 +16,7 @@ from muhat.kernels.encoding import encode_kernel
 from muhat.linalg.blocks import blocks
 from muhat.parameters import ValueParametersMixin
 from muhat.types import Array
-from muhat.validation import check_overflow, check_rows
+from muhat.validation import check_overflow, check_rows, unchanged_on_error
 
 ROWS = 512
 
@@ -32,6 +32,7 @@ class BaseFeatures(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, Transf
     _arrays: tuple[str, ...]  # names of what, besides the kernel, determines transform
     _n_features_out: int
 
+    @unchanged_on_error
     def fit(self, X: Any, y: Any = None) -> Self:
         """Choose the landmarks or draw the frequencies; X also gives a bandwidth "median".
 

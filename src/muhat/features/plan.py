@@ -13,7 +13,7 @@ from muhat.features.sums import MeanChoice
 from muhat.linalg.resources import one_blas_thread
 from muhat.shrinkage.scores import Lam, Scale
 from muhat.types import Array
-from muhat.validation import check_rows, is_precomputed
+from muhat.validation import check_rows, is_precomputed, unchanged_on_error
 
 RESERVOIR = 1000
 """Rows that a sketch keeps for λ by deletion."""
@@ -77,6 +77,7 @@ class SketchedMeanMixin:
 
     @available_if(_has_features)
     @one_blas_thread()
+    @unchanged_on_error
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Add a block of rows to the estimate; only with ``features``.
 
@@ -93,12 +94,11 @@ class SketchedMeanMixin:
         -------
         self
         """
-        first = not hasattr(self, "_sketch")
+        first, plan = not hasattr(self, "_sketch"), self._sketch_plan()
         rows = check_rows(X, estimator=self, reset=first, min_rows=2 if first else 1)
         if first:
-            self._sketch = self._sketch_plan().empty(fitted_features(self.features, self.kernel, rows))
+            self._sketch = plan.empty(fitted_features(self.features, self.kernel, rows))
         self._sketch.update(rows)
-        plan = self._sketch_plan()
         self.kernel_ = self._sketch.features.kernel_
         mean = self._sketch.mean_element(*plan)
         self.weights_ = mean.measures[0].weights

@@ -25,6 +25,7 @@ from muhat.validation import (
     check_precomputed,
     check_rows,
     is_precomputed,
+    unchanged_on_error,
     warn_caller,
 )
 
@@ -71,6 +72,7 @@ class BaseKernelMean(ValueParametersMixin, BaseEstimator):
     _gram_arrays: int = 2
     """How many n × n arrays ``weights_from_gram`` takes at its peak, K included."""
 
+    @unchanged_on_error
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Estimate the mean.
 
@@ -88,22 +90,17 @@ class BaseKernelMean(ValueParametersMixin, BaseEstimator):
         self
             The fitted estimator.
         """
-        before = dict(vars(self))
-        try:
-            if self.features is not None:
-                return self._fit_features(X, sample_weight)
-            rows = check_rows(X, estimator=self, min_rows=2)
-            counts = check_counts(sample_weight, len(rows))
-            threaded = len(rows) * max(rows.shape) > FEWEST_NUMBERS_FOR_THREADS
-            with steady_blas(len(rows)) if threaded else nullcontext():
-                if isinstance(self.kernel, Kernel):
-                    return self._fit_points(self.kernel.resolve(rows, counts), rows, counts)
-                check_precomputed(self.kernel)
-                kernel = Precomputed(check_gram(rows, name="X"))
-                return self._fit_points(kernel, kernel.training_points(), counts)
-        except BaseException:  # a fit that is refused leaves the estimator as it was
-            self.__dict__ = before
-            raise
+        if self.features is not None:
+            return self._fit_features(X, sample_weight)
+        rows = check_rows(X, estimator=self, min_rows=2)
+        counts = check_counts(sample_weight, len(rows))
+        threaded = len(rows) * max(rows.shape) > FEWEST_NUMBERS_FOR_THREADS
+        with steady_blas(len(rows)) if threaded else nullcontext():
+            if isinstance(self.kernel, Kernel):
+                return self._fit_points(self.kernel.resolve(rows, counts), rows, counts)
+            check_precomputed(self.kernel)
+            kernel = Precomputed(check_gram(rows, name="X"))
+            return self._fit_points(kernel, kernel.training_points(), counts)
 
     def _fit_features(self, X: Any, sample_weight: Any) -> Self:
         raise TypeError(f"{type(self).__name__} takes no features")

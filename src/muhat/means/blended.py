@@ -23,7 +23,7 @@ from muhat.linalg.resources import check_memory, steady_blas
 from muhat.means.targets import TargetKind, TargetRefits, gaussian_kind, gaussian_target, oas_amount, sampled_target
 from muhat.parameters import ValueParametersMixin
 from muhat.types import Array, RandomState
-from muhat.validation import check_count, check_flag, check_rng, check_rows
+from muhat.validation import check_count, check_flag, check_rng, check_rows, unchanged_on_error
 
 MAX_COLUMNS_FOR_COVARIANCE = 300
 """Up to this many columns the Gaussian has a covariance matrix; beyond, a sample of it stands for it in the kernel."""
@@ -122,6 +122,7 @@ class BlendedSample(ValueParametersMixin, BaseEstimator):
         self.n_resamples = n_resamples
         self.random_state = random_state
 
+    @unchanged_on_error
     def fit(self, X: Any, y: Any = None) -> Self:
         """Fit the Gaussian, and choose its share.
 

@@ -29,7 +29,15 @@ from muhat.monitor.windows import WindowSums
 from muhat.parameters import ValueParametersMixin
 from muhat.progress import progress
 from muhat.types import Array, RandomState
-from muhat.validation import check_count, check_flag, check_number, check_rng, check_rows, warn_caller
+from muhat.validation import (
+    check_count,
+    check_flag,
+    check_number,
+    check_rng,
+    check_rows,
+    unchanged_on_error,
+    warn_caller,
+)
 
 WINDOWS = (1, 3, 10, 30, 100)
 """Lengths of the windows by default; those beyond a quarter of the reference, or half the run length, are left out."""
@@ -187,6 +195,7 @@ class DriftMonitor(ValueParametersMixin, BaseEstimator):
         self.n_simulations = n_simulations
         self.random_state = random_state
 
+    @unchanged_on_error
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the reference and calibrate the alarm.
 

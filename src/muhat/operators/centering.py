@@ -17,7 +17,7 @@ from muhat.means.recipes import RecipeHostMixin, check_recipe, fitted_weights
 from muhat.measures import Atoms, Gaussians
 from muhat.parameters import ValueParametersMixin
 from muhat.types import Array
-from muhat.validation import check_gram, check_rows
+from muhat.validation import check_gram, check_rows, unchanged_on_error
 
 
 @dataclass(frozen=True)
@@ -123,6 +123,7 @@ class ShrunkKernelCenterer(
     def __init__(self, mean: BaseKernelMean | None = None) -> None:
         self.mean = mean
 
+    @unchanged_on_error
     def fit(self, K: Any, y: Any = None, **metadata: Any) -> Self:
         """Estimate the mean.
 

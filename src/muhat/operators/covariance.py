@@ -23,7 +23,7 @@ from muhat.operators.centering import Centered
 from muhat.operators.operator import CovarianceOperator, PairKernel
 from muhat.parameters import ValueParametersMixin
 from muhat.types import Array
-from muhat.validation import check_overflow, check_rows
+from muhat.validation import check_overflow, check_rows, unchanged_on_error
 
 _BLOCK = 128
 
@@ -99,6 +99,7 @@ class KernelCovariance(RecipeHostMixin, ValueParametersMixin, BaseEstimator):
 
     _recipes = ("mean", "centering")
 
+    @unchanged_on_error
     def fit(self, X: Any, Y: Any = None, **metadata: Any) -> Self:
         """Estimate the operator.
 

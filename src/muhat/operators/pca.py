@@ -22,7 +22,15 @@ from muhat.means.recipes import FittedWeights, RecipeHostMixin, check_recipe, ch
 from muhat.operators.preimages import fixed_point_preimages, ridge_preimages
 from muhat.parameters import ValueParametersMixin
 from muhat.types import Array
-from muhat.validation import check_count, check_gram, check_number, check_precomputed, check_rows, is_precomputed
+from muhat.validation import (
+    check_count,
+    check_gram,
+    check_number,
+    check_precomputed,
+    check_rows,
+    is_precomputed,
+    unchanged_on_error,
+)
 
 
 class KernelPCA(
@@ -110,6 +118,7 @@ class KernelPCA(
 
     _recipes = ("mean", "covariance")
 
+    @unchanged_on_error
     def fit(self, X: Any, y: Any = None, **metadata: Any) -> Self:
         """Find the directions.
 
@@ -128,6 +137,7 @@ class KernelPCA(
         self._fit(X, metadata)
         return self
 
+    @unchanged_on_error
     def fit_transform(self, X: Any, y: Any = None, **metadata: Any) -> Array:
         """Find the directions and return the scores of the training rows, from one Gram matrix.
 

@@ -1,0 +1,162 @@
+"""A ``fit`` that is refused or interrupted leaves every estimator as it was, the names of its columns included."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+import pytest
+from tables import sample
+
+import muhat as mh
+from muhat.kernels.base import Kernel
+
+NAMES = ["a", "b"]
+
+
+def frame(n=24, seed=0, columns=NAMES):
+    return pd.DataFrame(sample(n, len(columns), seed), columns=columns)
+
+
+def bags(seed=0, columns=NAMES, n_bags=24):
+    return [frame(5 + i % 4, seed + i, columns) for i in range(n_bags)]
+
+
+def gram(seed=0):
+    X = sample(12, 2, seed)
+    return mh.Gaussian(1.0)(X)
+
+
+@dataclass(frozen=True)
+class Interrupted(Kernel):
+    """A kernel during whose evaluation somebody presses Ctrl-C."""
+
+    def evaluate(self, X, Y):
+        raise KeyboardInterrupt
+
+    def diagonal(self, X):
+        raise KeyboardInterrupt
+
+
+ROWS = {
+    "KernelMean": mh.KernelMean(),
+    "ShrunkKernelMean": mh.ShrunkKernelMean(),
+    "SpectralKernelMean": mh.SpectralKernelMean(),
+    "AdaptiveKernelMean": mh.AdaptiveKernelMean(),
+    "RobustKernelMean": mh.RobustKernelMean(),
+    "MedianOfMeans": mh.MedianOfMeans(random_state=0),
+    "ConstrainedKernelMean": mh.ConstrainedKernelMean(),
+    "features": mh.KernelMean(features=mh.Nystroem(n_components=4, random_state=0)),
+    "BlendedSample": mh.BlendedSample(),
+    "KernelPCA": mh.KernelPCA(2),
+    "KernelCovariance": mh.KernelCovariance(),
+    "MatchedGaussianMixture": mh.MatchedGaussianMixture(2, n_init=1, random_state=0),
+    "Nystroem": mh.Nystroem(n_components=4, random_state=0),
+    "Fourier": mh.Fourier(n_components=4, random_state=0),
+    "DriftMonitor": mh.DriftMonitor(100, n_simulations=100, random_state=0),
+}
+BAGS = {
+    "BagScaler": mh.BagScaler(),
+    "BagPrior": mh.BagPrior(random_state=0),
+    "DistributionKernel": mh.DistributionKernel(),
+    "DistributionRidge": mh.DistributionRidge(random_state=0),
+    "DistributionRidgeClassifier": mh.DistributionRidgeClassifier(random_state=0),
+    "GroupAnomalyDetector": mh.GroupAnomalyDetector(random_state=0),
+    "SupportMeasureClassifier": mh.SupportMeasureClassifier(),
+    "SupportMeasureRegressor": mh.SupportMeasureRegressor(),
+    "OneClassSupportMeasureMachine": mh.OneClassSupportMeasureMachine(),
+}
+Y = np.arange(24) % 2
+OTHER = ["b", "c", "a"]
+BAD_ROWS = frame(columns=OTHER).astype(object)
+BAD_ROWS.iloc[-1, 2] = "n.d."
+EMPTY = frame(columns=OTHER)
+EMPTY.iloc[-1, 1] = np.nan
+
+
+def changed(before, after):
+    """Names of attributes that appeared, vanished or were replaced."""
+    return {
+        name for name in before.keys() | after.keys() if before.get(name, Ellipsis) is not after.get(name, Ellipsis)
+    }
+
+
+def assert_unchanged(estimator, error, call):
+    before = dict(estimator.__getstate__())
+    with pytest.raises(error):
+        call()
+    assert not changed(before, estimator.__getstate__())
+
+
+@pytest.mark.parametrize("fitted", [True, False], ids=["refit", "first fit"])
+@pytest.mark.parametrize("name", ROWS)
+def test_refused_rows(name, fitted):
+    estimator = ROWS[name]
+    estimator = type(estimator)(**estimator.get_params(deep=False))
+    if fitted:
+        estimator.fit(frame())
+    for rows in (BAD_ROWS, EMPTY, frame(0, columns=OTHER)):
+        assert_unchanged(estimator, ValueError, lambda rows=rows: estimator.fit(rows))
+    if "kernel" in estimator.get_params(deep=False):
+        for kernel, error in ((Interrupted(), (KeyboardInterrupt, ValueError)), ("no kernel", ValueError)):
+            estimator.set_params(kernel=kernel)
+            assert_unchanged(estimator, error, lambda: estimator.fit(frame(columns=OTHER)))
+
+
+@pytest.mark.parametrize("fitted", [True, False], ids=["refit", "first fit"])
+@pytest.mark.parametrize("name", BAGS)
+def test_refused_bags(name, fitted):
+    estimator = BAGS[name]
+    estimator = type(estimator)(**estimator.get_params(deep=False))
+    if fitted:
+        estimator.fit(bags(), Y)
+    others = bags(columns=OTHER)
+    for last in (BAD_ROWS, EMPTY):
+        assert_unchanged(estimator, ValueError, lambda last=last: estimator.fit([*others[:-1], last], Y))
+    if name not in (
+        "BagScaler",
+        "BagPrior",
+        "DistributionKernel",
+        "GroupAnomalyDetector",
+        "OneClassSupportMeasureMachine",
+    ):
+        assert_unchanged(estimator, ValueError, lambda: estimator.fit(others, Y[:-1]))
+    if "kernel" in estimator.get_params(deep=False):
+        for kernel, error in ((Interrupted(), (KeyboardInterrupt, ValueError)), ("no kernel", ValueError)):
+            estimator.set_params(kernel=kernel)
+            assert_unchanged(estimator, error, lambda: estimator.fit(others, Y))
+
+
+@pytest.mark.parametrize("fitted", [True, False], ids=["refit", "first fit"])
+def test_refused_gram_matrices(fitted):
+    centerer = mh.ShrunkKernelCenterer()
+    if fitted:
+        centerer.fit(gram())
+    assert_unchanged(centerer, ValueError, lambda: centerer.fit(gram(1)[:9]))
+    centerer.set_params(mean="no mean")
+    assert_unchanged(centerer, ValueError, lambda: centerer.fit(gram(1)[:9, :9]))
+
+
+def test_columns_are_matched_after_a_refused_refit():
+    """Columns in another order mean what their names say, and not what the refused table would have made of them."""
+    monitor = mh.DriftMonitor(100, n_simulations=100, random_state=0).fit(frame(60))
+    with pytest.raises(ValueError, match="not numbers"):
+        monitor.fit(BAD_ROWS[["b", "a"]])
+    rows = frame(9, seed=5)
+    one, other = mh.KernelPCA(2).fit(frame()), mh.KernelPCA(2).fit(frame())
+    with pytest.raises(ValueError, match="not numbers"):
+        other.fit(BAD_ROWS[["b", "a"]])
+    np.testing.assert_array_equal(one.transform(rows), other.transform(rows))
+    monitor.update(rows)
+    scores = monitor.recent_scores()
+    monitor.reset()
+    monitor.update(rows[["b", "a"]])
+    np.testing.assert_array_equal(scores[0], monitor.recent_scores()[0])
+
+
+def test_a_refused_block_leaves_a_sketched_mean_as_it_was():
+    mean = mh.ShrunkKernelMean(features=mh.Nystroem(n_components=4, random_state=0)).partial_fit(frame())
+    value = mean.mean_.norm()
+    mean.set_params(shrinkage=7.0)
+    assert_unchanged(mean, ValueError, lambda: mean.partial_fit(frame(seed=3)))
+    assert mean.set_params(shrinkage="loo").partial_fit(frame(5, seed=4)).n_rows_seen_ == 29
+    assert value > 0
