@@ -76,7 +76,7 @@ class MeanCase:
         params = self.estimator.get_params(deep=False)
         scaled = {"lam": unit, "threshold": unit**0.5}
         fixed = {name: params[name] * factor for name, factor in scaled.items() if type(params.get(name)) is float}
-        return type(self.estimator)(**{**params, "kernel": kernel, **fixed})  # a search would set it, and be warned of
+        return type(self.estimator)(**{**params, "kernel": kernel, **fixed})
 
 
 MEANS = {

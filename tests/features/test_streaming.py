@@ -101,5 +101,5 @@ def test_a_wrong_width_later_is_refused_and_partial_fit_is_hidden_without_featur
     with pytest.raises(ValueError, match="features"):
         mean.partial_fit(sample(20, d=4))
     assert not hasattr(mh.KernelMean(KERNEL), "partial_fit")
-    with pytest.raises(AttributeError, match="given lam"):
+    with pytest.raises(AttributeError, match="score is unknown"):
         _ = mh.SpectralKernelMean(KERNEL, lam=2.0, features=mh.Nystroem(n_components=5)).fit(sample(20)).loo_score_

@@ -16,7 +16,7 @@ import muhat as mh
 from muhat.inference import dependences, independence, resampling, two_sample
 from muhat.inference.independence import hsic_test
 from muhat.inference.two_sample import mmd_test
-from muhat.means.recipes import mean_element, mean_weights
+from muhat.means.nested import mean_element, mean_weights
 
 every_kernel = pytest.mark.parametrize("name", KERNELS)
 either_test = pytest.mark.parametrize("test", [mmd_test, hsic_test])

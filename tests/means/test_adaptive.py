@@ -17,7 +17,7 @@ from muhat.linalg.resources import one_blas_thread
 from muhat.linalg.spectrum import low_rank_spectrum, whole_spectrum
 from muhat.means import targets
 from muhat.means.adaptive import AdaptiveDeletion, AdaptiveKernelMean, AdaptiveScore, _Quadratic
-from muhat.means.recipes import mean_element, mean_weights
+from muhat.means.nested import mean_element, mean_weights
 from muhat.means.targets import fitted_gaussian, gaussian_target
 from muhat.measures import FactoredGaussian
 from muhat.shrinkage.refits import RefitMeans

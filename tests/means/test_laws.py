@@ -16,7 +16,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from tables import KERNELS, MEANS, MeanCase, data_sets, sample
 
 import muhat as mh
-from muhat.means.recipes import mean_element, mean_weights
+from muhat.means.nested import mean_element, mean_weights
 
 few = settings(max_examples=3, deadline=None, derandomize=True, phases=[Phase.generate])
 seeds = st.integers(0, 10**6)

@@ -13,7 +13,7 @@ import muhat as mh
 from muhat.linalg.resources import one_blas_thread
 from muhat.means import targets
 from muhat.means.adaptive import AdaptiveKernelMean
-from muhat.means.recipes import mean_weights
+from muhat.means.nested import mean_weights
 from muhat.means.targets import (
     SampledRefits,
     gaussian_kind,

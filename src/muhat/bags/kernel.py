@@ -28,7 +28,7 @@ from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.radial import Gaussian
 from muhat.linalg.resources import check_memory, one_blas_thread
 from muhat.means.base import BaseKernelMean
-from muhat.means.recipes import check_recipe
+from muhat.means.nested import check_mean
 from muhat.parameters import ValueParametersMixin
 from muhat.types import Array
 from muhat.validation import check_flag, check_number, unchanged_on_error
@@ -214,7 +214,7 @@ class DistributionKernel(
     @one_blas_thread()
     def _fit(self, bags: Any) -> Array:
         check_kernel("kernel", self.kernel)
-        check_recipe("mean", self.mean)
+        check_mean("mean", self.mean)
         check_level2(self.level2)
         check_features(self.features)
         whiten, pool = check_flag("whiten", self.whiten), check_flag("pool", self.pool)

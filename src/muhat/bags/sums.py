@@ -9,7 +9,7 @@ from muhat.kernels.base import Kernel
 from muhat.linalg import gram
 from muhat.linalg.resources import one_blas_thread
 from muhat.means.base import BaseKernelMean
-from muhat.means.recipes import mean_weights
+from muhat.means.nested import mean_weights
 from muhat.types import Array
 
 
@@ -58,7 +58,7 @@ def checked_sums(kernel: Kernel, A: Bags, a: Array, B: Bags, b: Array) -> Array:
 
 
 def bag_weights(kernel: Kernel, mean: BaseKernelMean | None, bags: Bags) -> Array:
-    """Weights β that the recipe gives the rows of each bag."""
+    """Weights β that the mean estimator gives the rows of each bag."""
     if mean is None:
         sizes = np.diff(bags.offsets)
         return np.repeat(1.0 / sizes, sizes)

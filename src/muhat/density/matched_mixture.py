@@ -16,7 +16,7 @@ from muhat.density.start import check_matchable, kernel_size, matching_objective
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.radial import Gaussian
 from muhat.means.base import BaseKernelMean
-from muhat.means.recipes import RecipeHostMixin, check_recipe, mean_element
+from muhat.means.nested import NestedMeansMixin, check_mean, mean_element
 from muhat.measures import GaussianMixture
 from muhat.parameters import ValueParametersMixin
 from muhat.types import Array, RandomState
@@ -38,11 +38,11 @@ _NEAR_FLOOR = 1.1
 """A variance below this multiple of the floor counts as collapsed: solvers stop a little above it."""
 
 
-class MatchedGaussianMixture(RecipeHostMixin, ValueParametersMixin, DensityMixin, BaseEstimator):
+class MatchedGaussianMixture(NestedMeansMixin, ValueParametersMixin, DensityMixin, BaseEstimator):
     r"""The Gaussian mixture Q that minimises :math:`\|\hat\mu - \mu_Q\|^2` in the space of a kernel.
 
     :math:`Q = \sum_j \pi_j N(\theta_j, \sigma_j^2 I)`, and :math:`\hat\mu` is any estimate of the data's kernel
-    mean: the plain average, or a shrinkage estimator as the recipe ``mean``. Both inner products are exact, with
+    mean: the plain average, or a shrinkage estimator passed as ``mean``. Both inner products are exact, with
     written gradients. It starts from k-means: cluster shares, cluster means, within-cluster mean squares.
 
     The criterion is not a likelihood. Run to convergence it fits the kernel mean ever closer and often ends in a worse
@@ -151,7 +151,7 @@ class MatchedGaussianMixture(RecipeHostMixin, ValueParametersMixin, DensityMixin
             The rows, one observation each.
         y : ignored
         **metadata
-            ``sample_weight`` for a recipe that requests it; see :class:`muhat.means.recipes.RecipeHostMixin`.
+            ``sample_weight`` for a mean that requests it; see :class:`muhat.means.nested.NestedMeansMixin`.
 
         Returns
         -------
@@ -181,7 +181,7 @@ class MatchedGaussianMixture(RecipeHostMixin, ValueParametersMixin, DensityMixin
     def _check_parameters(self) -> None:
         check_count("n_components", self.n_components)
         check_count("n_init", self.n_init)
-        check_recipe("mean", self.mean)
+        check_mean("mean", self.mean)
         check_kernel("kernel", self.kernel)
         for name, choices in (("solver", get_args(Solver)), ("covariance_type", ("spherical", "diag"))):
             if getattr(self, name) not in choices:

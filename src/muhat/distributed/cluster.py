@@ -44,7 +44,7 @@ from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.radial import Gaussian
 from muhat.linalg.resources import one_blas_thread
 from muhat.means.base import BaseKernelMean
-from muhat.means.recipes import check_recipe
+from muhat.means.nested import check_mean
 from muhat.types import Array, RandomState
 from muhat.validation import check_count, check_rng
 
@@ -247,7 +247,7 @@ def bag_gram(
     True
     """
     check_kernel("kernel", kernel)
-    check_recipe("mean", mean)
+    check_mean("mean", mean)
     check_level2(level2)
     client = check_client(client)
     if _are_remote(bags):

@@ -24,7 +24,7 @@ from muhat.kernels.base import Kernel
 from muhat.linalg import gram
 from muhat.linalg.resources import one_blas_thread
 from muhat.means.base import BaseKernelMean
-from muhat.means.recipes import mean_weights
+from muhat.means.nested import mean_weights
 from muhat.types import Array
 from muhat.validation import check_rows
 

@@ -11,16 +11,14 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from scipy.stats import t as student
-from sklearn.base import clone
-from sklearn.utils.validation import check_is_fitted
 
 from muhat.elements import Element, embed
 from muhat.kernels.base import Kernel
 from muhat.linalg import gram
 from muhat.linalg.blocks import blocks
 from muhat.linalg.resources import one_blas_thread
-from muhat.means.base import BaseKernelMean
-from muhat.means.recipes import mean_weights
+from muhat.means.base import BaseKernelMean, fit_of
+from muhat.means.nested import mean_element, mean_weights
 from muhat.means.simple import KernelMean
 from muhat.measures import Atoms
 from muhat.types import Array, RandomState
@@ -95,11 +93,11 @@ class _Sample(NamedTuple):
 
 def _sample_of(mean: Any) -> _Sample:
     if isinstance(mean, BaseKernelMean):
-        check_is_fitted(mean, "mean_")
-        if mean.solver_ == "features":
+        fit = fit_of(mean)
+        if fit.sample is None or fit.chosen.get("solver") == "features":
             raise ValueError("a mean of features has lost its rows; fit it with features=None for error bars")
-        points = mean._points
-        repetitions = np.ones(len(points)) if mean._counts is None else mean._counts
+        points, counts = fit.sample.points, fit.sample.repetitions
+        repetitions = np.ones(len(points)) if counts is None else counts
         recipe = None if type(mean) is KernelMean else mean
         return _Sample(mean.kernel_, points, repetitions, mean.mean_, recipe)
     one_sample = isinstance(mean, Element) and len(mean.measures) == 1 and isinstance(mean.measures[0], Atoms)
@@ -368,6 +366,6 @@ def _resampled_values(
 def _refitting(sample: _Sample, recipe: BaseKernelMean, rows: Any, points: Array, V: Array) -> Callable[[Any], Array]:
     """The function from numbers of rows to the values, at the points, of the recipe fitted to those rows."""
     if any(isinstance(getattr(recipe, name, None), Element) for name in ("target", "target_")):  # not weights alone
-        return lambda part: clone(recipe)._fit_points(sample.kernel, sample.points[rows[part]]).mean_.values(points)
+        return lambda part: mean_element(recipe, sample.kernel, sample.points[rows[part]]).values(points)
     K = gram.dense(sample.kernel, sample.points[rows])
     return lambda part: V[:, part] @ mean_weights(recipe, K[np.ix_(part, part)])

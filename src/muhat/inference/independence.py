@@ -21,7 +21,7 @@ from muhat.linalg.centered_gram import center_gram, subtract_means
 from muhat.linalg.distances import power_of_two_near
 from muhat.linalg.resources import check_memory, one_blas_thread
 from muhat.means.base import BaseKernelMean
-from muhat.means.recipes import check_recipe, mean_weights
+from muhat.means.nested import check_mean, mean_weights
 from muhat.types import Array, RandomState
 from muhat.validation import check_count, check_not_path, check_rng
 
@@ -227,7 +227,7 @@ _OF_COLUMNS = {
 
 
 def _check_centring(mean: Any) -> None:
-    check_recipe("mean", mean)
+    check_mean("mean", mean)
     if isinstance(getattr(mean, "target", None), Element):
         raise ValueError(f"mean={mean!r} has a target in one space, and X and Y have a space each; use target=None")
 

@@ -34,7 +34,7 @@ from muhat.linalg.distances import power_of_two_near
 from muhat.linalg.gram import mapping
 from muhat.linalg.resources import check_memory, one_blas_thread
 from muhat.means.base import BaseKernelMean
-from muhat.means.recipes import check_recipe, mean_weights
+from muhat.means.nested import check_mean, mean_weights
 from muhat.means.simple import KernelMean, ShrunkKernelMean
 from muhat.measures import Atoms
 from muhat.shrinkage.scores import simple_shrinkage
@@ -171,7 +171,7 @@ def mmd_test(
     True
     """
     n_resamples, rng = check_count("n_resamples", n_resamples), check_rng(random_state)
-    check_recipe("mean", mean)
+    check_mean("mean", mean)
     if statistic not in ("mmd", "spectral"):
         raise ValueError(f'statistic={statistic!r} must be "mmd" or "spectral"')
     plain = is_plain(mean, unbiased)

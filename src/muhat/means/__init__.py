@@ -1,9 +1,10 @@
-"""The estimators."""
+"""Estimators of a kernel mean: the plain average, simple and spectral shrinkage, adaptive, robust and constrained."""
 
 from muhat.means.adaptive import AdaptiveKernelMean
 from muhat.means.base import BaseKernelMean
 from muhat.means.blended import BlendedSample
 from muhat.means.constrained import ConstrainedKernelMean
+from muhat.means.fit import MeanFit
 from muhat.means.oracle import OracleShrinkage, oracle_shrinkage
 from muhat.means.robust import MedianOfMeans, RobustKernelMean
 from muhat.means.simple import KernelMean, ShrunkKernelMean
@@ -16,6 +17,7 @@ __all__ = [
     "BlendedSample",
     "ConstrainedKernelMean",
     "KernelMean",
+    "MeanFit",
     "MedianOfMeans",
     "OracleShrinkage",
     "RobustKernelMean",

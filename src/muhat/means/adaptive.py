@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
-from itertools import islice
+from dataclasses import replace
+from functools import partial
 from typing import Literal, NamedTuple
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from muhat.elements import Element
 from muhat.kernels.base import Kernel
 from muhat.kernels.radial import Gaussian
 from muhat.linalg import gram
-from muhat.linalg.resources import steady_blas
-from muhat.linalg.spectrum import Spectrum, dense_spectrum, whole_spectrum
-from muhat.means.base import BaseKernelMean
+from muhat.linalg.spectrum import Spectrum, whole_spectrum
+from muhat.means.base import BaseKernelMean, fit_of
+from muhat.means.fit import MeanFit, Sample, Scored
 from muhat.means.solvers import (
-    ARRAYS_OF_WHOLE_SPECTRUM,
     MAX_ROWS_FOR_WHOLE_SPECTRUM,
     CholeskySolver,
+    Decomposition,
+    DenseSolver,
     FeatureSolver,
     Solver,
+    exact,
     has_few_features,
 )
+from muhat.means.spectral import too_inexact
 from muhat.means.targets import (
     TargetKind,
     TargetRefits,
@@ -60,7 +62,7 @@ class AdaptiveKernelMean(BaseKernelMean):
         f*. For Laplace, Matérn and sums and products of radial kernels, which have no closed-form expectation under a
         Gaussian, a sample of 256 points stands for it. An element of the space of the fitted kernel is taken as it is:
         it must not come from the same rows. None sets b = 0, and so does a kernel for which a Gaussian is of no use or
-        cannot be had, such as the Gram matrix that bags, tests and kernel PCA give a recipe: see ``target_kind_``.
+        cannot be had, such as the Gram matrix that bags, tests and kernel PCA pass to the mean: see ``target_kind_``.
     solver : "auto", "dense" or "low-rank", default "auto"
         "dense" decomposes the whole Gram matrix, "low-rank" a factor of a rank that is doubled until ``tol`` is met.
         "auto" is "dense" up to 3,000 rows, and "low-rank" beyond unless that cannot meet ``tol``.
@@ -142,120 +144,124 @@ class AdaptiveKernelMean(BaseKernelMean):
         self.tol = tol
         self.memory_limit = memory_limit
 
-    _target_kind: TargetKind
-    _make_target: Callable[[], Element] | None
-    _late = ("loo_score_", "loo_path_")
-
     def _repeats_rows(self) -> bool:
         return True
 
     @property
-    def target_kind_(self) -> str:
-        """What f* is, or why there is none."""
-        return self._target_kind.value
-
-    @cached_property
     def target_(self) -> Element | None:
         """f*, or None."""
-        if self._make_target is None:
-            return None
-        with steady_blas(len(self._points)):
-            return self._make_target()
+        return fit_of(self).target
 
-    def weights_from_gram(self, K: Array, counts: Array | None = None) -> Array:
+    @property
+    def loo_path_(self) -> ScorePath | None:
+        """The leave-one-out score over λ."""
+        return fit_of(self).loo_path
+
+    def from_gram(self, K: Array, counts: Array | None = None) -> MeanFit:
         if self.target is not None and not isinstance(self.target, str):
             raise ValueError(f"target={self.target!r} cannot be used with a Gram matrix. Use target=None, or pass rows")
         kind = TargetKind.NONE if self.target is None else TargetKind.GRAM_MATRIX
-        self.solver_, self.spectrum_error_ = "dense", 0.0
-        return self._shared_weights(whole_spectrum(K.copy()), kind, None)
+        return adaptive_mean(exact(whole_spectrum(K.copy())), _FittedTarget(None, kind, None), DenseSolver())
 
-    def _weights_from_rows(self, rows: Array, counts: Array | None) -> Array:
-        kind, refits = self._target_refits(rows)
+    def from_sample(self, sample: Sample) -> MeanFit:
+        target = _fitted_target(self.target, sample)
         if self.solver not in ("auto", "dense", "low-rank"):
             raise ValueError(f'solver={self.solver!r} must be "auto", "dense" or "low-rank"')
-        if self.solver == "low-rank" or (self.solver == "auto" and len(rows) > MAX_ROWS_FOR_WHOLE_SPECTRUM):
-            weights = self._low_rank_weights(rows, kind, refits)
-            if weights is not None:
-                return weights
-        self.solver_, self.spectrum_error_ = "dense", 0.0
-        return self._shared_weights(self._whole_spectrum(rows), kind, refits)
-
-    def _target_refits(self, rows: Array) -> tuple[TargetKind, TargetRefits | None]:
-        """What f* is, and its refits."""
-        if self.target is None:
-            return TargetKind.NONE, None
-        if not isinstance(self.target, str) or self.target != "gaussian":
-            return TargetKind.GIVEN, given_target(self.target, self.kernel_, rows)
-        kind = gaussian_kind(self.kernel_, rows)
-        fits = {TargetKind.GAUSSIAN: gaussian_target, TargetKind.SAMPLE: sampled_target}
-        return kind, fits[kind](self.kernel_, rows) if kind in fits else None
-
-    def _whole_spectrum(self, rows: Array, more: int = 0) -> Spectrum:
-        """The spectrum of all rows, with room for some more arrays of its size."""
-        arrays = ARRAYS_OF_WHOLE_SPECTRUM + more
-        return dense_spectrum(self.kernel_, rows, arrays=arrays, memory_limit=self.memory_limit, remedy=_REMEDY)
-
-    def _low_rank_solver(self, rows: Array) -> Solver:
-        few = has_few_features(self.kernel_, rows)
-        return FeatureSolver(self.memory_limit) if few else CholeskySolver(self.memory_limit)
-
-    def _low_rank_weights(self, rows: Array, kind: TargetKind, refits: TargetRefits | None) -> Array | None:
-        """Weights by a rank that meets ``tol``; None where "auto" has to try the whole spectrum."""
         check_number("tol", self.tol, low=0, open_low=True)
-        solver = self._low_rank_solver(rows)
-        for tried, decomposition in enumerate(solver.decompositions(self.kernel_, rows, None)):
-            spectrum = decomposition.spectrum
-            weights, self.solver_, self._tried = self._shared_weights(spectrum, kind, refits), solver.name, tried
-            base = spectrum.weights(tikhonov_factors, self.lam_ if self.lam_ < np.inf else 0.0)
-            square = gram.quadratic_form(self.kernel_, rows, base)
-            missed = 1.0 - spectrum.squared_norm(base) / square if square > 0 else 0.0
-            self.spectrum_error_ = max(decomposition.relative_error(base, self.lam_), missed)
-            if self.spectrum_error_ <= self.tol:
-                return weights
-        if self.solver == "auto":
-            return None
-        raise ValueError(
-            f"tol={self.tol:g} cannot be met: at rank {self.rank_} of {len(rows)} rows the estimate is known to "
-            f'{self.spectrum_error_:.2g} of its norm. Raise tol, widen the kernel, or use solver="dense"'
-        )
+        many = len(sample.rows) > MAX_ROWS_FOR_WHOLE_SPECTRUM
+        if self.solver == "low-rank" or (self.solver == "auto" and many):
+            few = has_few_features(sample.kernel, sample.rows)
+            low_rank: Solver = FeatureSolver(self.memory_limit) if few else CholeskySolver(self.memory_limit)
+            for decomposition in low_rank.decompositions(sample.kernel, sample.rows, None):
+                fit = adaptive_mean(decomposition, target, low_rank, sample)
+                if fit.chosen["spectrum_error"] <= self.tol:
+                    return fit
+            if self.solver == "low-rank":
+                raise ValueError(too_inexact(self.tol, fit, len(sample.rows)))
+        dense = DenseSolver(self.memory_limit)
+        return adaptive_mean(next(dense.decompositions(sample.kernel, sample.rows, None)), target, dense)
 
-    def _shared_weights(self, spectrum: Spectrum, kind: TargetKind, refits: TargetRefits | None) -> Array:
-        """Choose λ and the shares; the weights a·β of the rows."""
-        self.rank_ = int(np.count_nonzero(spectrum.eigenvalues))
-        self._target_kind, self._make_target = kind, None if refits is None else refits.make
-        for known in ("target_", *self._late):  # those of an earlier fit
-            self.__dict__.pop(known, None)
-        if refits is None:
-            self.lam_, scale, score, path = choose_shrinkage(spectrum, TikhonovRefits, "loo", "loo")
-            self.shares_ = (scale, 0.0)
-            self.__dict__.update(loo_score_=score, loo_path_=path)
-        else:
-            self.lam_, self.shares_, self._lams = AdaptiveScore(spectrum, refits).choose()
-        return self.shares_[0] * spectrum.weights(tikhonov_factors, self.lam_)
 
-    def _loo_score(self, rows: Array, counts: Array | None) -> float:
-        _, refits = self._target_refits(rows)
-        assert refits is not None, "the score is known where there is no target"
-        if self.solver_ == "dense":
-            spectrum = self._whole_spectrum(rows, more=3)
-        else:
-            tries = self._low_rank_solver(rows).decompositions(self.kernel_, rows, None)
-            spectrum = next(islice(tries, self._tried, None)).spectrum
-        scores = AdaptiveDeletion(AdaptiveScore(spectrum, refits))
-        self.loo_path_ = ScorePath(self._lams, scores.along(self._lams))
-        return scores.at(self.lam_, self.shares_)
+class _FittedTarget(NamedTuple):
+    """The target as the user gives it, what it is for these rows, and its refits without them (None: no target)."""
 
-    @cached_property
-    def loo_path_(self) -> ScorePath:
-        """The leave-one-out score over λ."""
-        check_is_fitted(self, "lam_")
-        self.__dict__.pop("loo_score_", None)
-        _ = self.loo_score_  # which finds both
-        path: ScorePath = vars(self)["loo_path_"]
-        return path
+    given: Literal["gaussian"] | Element | None
+    kind: TargetKind
+    refits: TargetRefits | None
 
-    def _pull(self) -> Element | None:
-        return None if self.target_ is None or self.shares_[1] == 0 else self.shares_[1] * self.target_
+
+def _fitted_target(target: Literal["gaussian"] | Element | None, sample: Sample) -> _FittedTarget:
+    if target is None:
+        return _FittedTarget(target, TargetKind.NONE, None)
+    if not isinstance(target, str) or target != "gaussian":
+        return _FittedTarget(target, TargetKind.GIVEN, given_target(target, sample.kernel, sample.rows))
+    kind = gaussian_kind(sample.kernel, sample.rows)
+    fits = {TargetKind.GAUSSIAN: gaussian_target, TargetKind.SAMPLE: sampled_target}
+    return _FittedTarget(target, kind, fits[kind](sample.kernel, sample.rows) if kind in fits else None)
+
+
+def adaptive_mean(
+    decomposition: Decomposition, target: _FittedTarget, solver: Solver, sample: Sample | None = None
+) -> MeanFit:
+    """The adaptive mean a·F(λ) + b·f* of a decomposed Gram matrix.
+
+    Parameters
+    ----------
+    decomposition : Decomposition
+        Of the Gram matrix.
+    target : _FittedTarget
+        f*, with its refits.
+    solver : Solver
+        What decomposed the matrix, and can do so again for the leave-one-out score.
+    sample : Sample, optional
+        The rows, for the error of a low-rank decomposition.
+    """
+    spectrum, refits = decomposition.spectrum, target.refits
+    if refits is None:
+        lam, a, score, path = choose_shrinkage(spectrum, TikhonovRefits, "loo", "loo")
+        assert score is not None, "both were searched"
+        b = 0.0
+        scored: Scored | Callable[[Sample], Scored] = Scored(score, path)
+    else:
+        lam, (a, b), lams = AdaptiveScore(spectrum, refits).choose()
+        scored = partial(_scored, solver.at_rank(decomposition.rank), target.given, lam, (a, b), lams)
+    chosen = {
+        "lam": lam,
+        "shares": (a, b),
+        "target_kind": target.kind.value,
+        "rank": int(np.count_nonzero(spectrum.eigenvalues)),
+        "spectrum_error": 0.0 if sample is None else _spectrum_error(decomposition, lam, sample),
+        "solver": solver.name,
+    }
+    weights = a * spectrum.weights(tikhonov_factors, lam)
+    return MeanFit(weights, chosen, scored, None if refits is None else refits.make, b)
+
+
+def _spectrum_error(decomposition: Decomposition, lam: float, sample: Sample) -> float:
+    """Relative error of F(λ) by a low rank: the certificate's, and what the rank misses of the squared norm."""
+    spectrum = decomposition.spectrum
+    base = spectrum.weights(tikhonov_factors, lam if lam < np.inf else 0.0)
+    square = gram.quadratic_form(sample.kernel, sample.rows, base)
+    missed = 1.0 - spectrum.squared_norm(base) / square if square > 0 else 0.0
+    return max(decomposition.relative_error(base, lam), missed)
+
+
+def _scored(
+    solver: Solver,
+    target: Literal["gaussian"] | Element | None,
+    lam: float,
+    shares: tuple[float, float],
+    lams: Array,
+    sample: Sample,
+) -> Scored:
+    """The leave-one-out score at λ and (a, b), and over the λ that were looked at."""
+    refits = _fitted_target(target, sample).refits
+    assert refits is not None, "the score is known where there is no target"
+    if isinstance(solver, DenseSolver):
+        solver = replace(solver, arrays=solver.arrays + 3)
+    spectrum = next(solver.decompositions(sample.kernel, sample.rows, None)).spectrum
+    scores = AdaptiveDeletion(AdaptiveScore(spectrum, refits))
+    return Scored(scores.at(lam, shares), ScorePath(lams, scores.along(lams)))
 
 
 class _Quadratic(NamedTuple):
@@ -419,6 +425,3 @@ class AdaptiveDeletion:
 
 _AVERAGE = np.array([1.0, 0.0])
 """The share of the plain average at the limits of λ: all at 0, and nothing at infinity."""
-
-
-_REMEDY = "use ShrunkKernelMean, or fewer rows; or raise memory_limit"

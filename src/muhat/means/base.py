@@ -1,10 +1,9 @@
-"""The contract of a mean estimator: what it sees of the rows, and what it keeps."""
+"""Base class of the estimators of a kernel mean."""
 
 from __future__ import annotations
 
 from contextlib import nullcontext
-from functools import cached_property
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -14,9 +13,8 @@ from muhat.elements import Element
 from muhat.features.nystroem import Nystroem
 from muhat.kernels.base import Kernel
 from muhat.kernels.foreign import Precomputed
-from muhat.linalg import gram
 from muhat.linalg.resources import FEWEST_NUMBERS_FOR_THREADS, steady_blas
-from muhat.measures import Atoms
+from muhat.means.fit import MeanFit, Sample, UsedRows
 from muhat.parameters import ValueParametersMixin
 from muhat.types import Array
 from muhat.validation import (
@@ -26,33 +24,16 @@ from muhat.validation import (
     check_rows,
     is_precomputed,
     unchanged_on_error,
-    warn_caller,
 )
-
-
-class SeenRows(NamedTuple):
-    """The rows of a sample that an estimator sees: absent rows left out, and copies made where it counts none.
-
-    ``index`` numbers them, ``counts`` says how often each counts (None: once each), and ``total`` is the number of
-    all rows.
-    """
-
-    index: Any
-    counts: Array | None
-    total: int
-
-    def scattered(self, weights: Array) -> Array:
-        """Weights of all rows: 0 for an absent row, and the sum over the copies of a row that was repeated."""
-        return np.bincount(self.index, weights, self.total).astype(np.float64)
 
 
 class BaseKernelMean(ValueParametersMixin, BaseEstimator):
     r"""Base of the mean estimators: a fitted one has ``mean_``, an :class:`Element` of the space of ``kernel_``.
 
-    A new estimator that needs only the Gram matrix implements :meth:`weights_from_gram`, and is complete: rows with
-    ``sample_weight`` 0 are dropped before, weights go back to the rows they belong to afterwards, and hosts such as
-    :class:`KernelPCA` and the two-sample tests take it as a recipe. An estimator that can do better on rows, or
-    needs them, overrides ``_weights_from_rows`` too.
+    A new estimator that needs only the Gram matrix implements :meth:`from_gram`, and is complete: rows with
+    ``sample_weight`` 0 are dropped before, weights go back to the rows they belong to afterwards, and it can be passed
+    as ``mean=`` to :class:`KernelPCA`, the two-sample tests and others. An estimator that can do better on rows, or
+    needs them, overrides :meth:`from_sample` too.
 
     ``score(X)`` is minus the paper's loss, the mean of :math:`\|\phi(x) - \hat\mu\|^2`. It compares estimators
     within one space. Across kernels it means nothing (a wider kernel always looks better), so never choose a
@@ -61,16 +42,15 @@ class BaseKernelMean(ValueParametersMixin, BaseEstimator):
 
     kernel: Kernel | Literal["precomputed"]
     features: Nystroem | None = None
-    solver_: str
-
-    _late: tuple[str, ...] = ("loo_score_",)
-    """Attributes that are found when they are first asked for, because they take long."""
+    kernel_: Kernel
+    weights_: Array
+    _estimate: MeanFit
 
     _smallest_count: float = 0.0
-    """The smallest weight of a row that is not absent; 1 for an estimator that leaves whole rows out."""
+    """The smallest positive weight of a row; 1 for an estimator that leaves whole rows out."""
 
     _gram_arrays: int = 2
-    """How many n × n arrays ``weights_from_gram`` takes at its peak, K included."""
+    """How many n × n arrays :meth:`from_gram` takes at its peak, K included."""
 
     @unchanged_on_error
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -97,31 +77,44 @@ class BaseKernelMean(ValueParametersMixin, BaseEstimator):
         threaded = len(rows) * max(rows.shape) > FEWEST_NUMBERS_FOR_THREADS
         with steady_blas(len(rows)) if threaded else nullcontext():
             if isinstance(self.kernel, Kernel):
-                return self._fit_points(self.kernel.resolve(rows, counts), rows, counts)
-            check_precomputed(self.kernel)
-            kernel = Precomputed(check_gram(rows, name="X"))
-            return self._fit_points(kernel, kernel.training_points(), counts)
+                kernel = self.kernel.resolve(rows, counts)
+            else:
+                check_precomputed(self.kernel)
+                kernel = Precomputed(check_gram(rows, name="X"))
+                rows = kernel.training_points()
+            return self._adopt(self.estimate(kernel, rows, counts, getattr(self, "feature_names_in_", None)))
 
     def _fit_features(self, X: Any, sample_weight: Any) -> Self:
         raise TypeError(f"{type(self).__name__} takes no features")
 
-    def _fit_points(self, kernel: Kernel, points: Array, counts: Array | None = None) -> Self:
-        """Fit to a resolved kernel and to points that were checked before."""
-        self.kernel_, self._points, self._counts, self.solver_ = kernel, points, counts, "dense"
-        for known in ("mean_", *self._late):  # those of an earlier fit
-            self.__dict__.pop(known, None)
-        if counts is None:
-            self.weights_ = self._weights_from_rows(points, None)
-        else:
-            seen = self._seen_rows(counts)
-            self.weights_ = seen.scattered(self._weights_from_rows(points[seen.index], seen.counts))
-        return self
+    def estimate(self, kernel: Kernel, points: Array, counts: Array | None = None, names: Any = None) -> MeanFit:
+        """Estimate from checked rows in the space of a resolved kernel; the estimator itself is not changed.
 
-    def weights_from_gram(self, K: Array, counts: Array | None = None) -> Array:
-        """Fit to a Gram matrix in place of rows, and return the weights β of the mean.
+        Parameters
+        ----------
+        kernel : Kernel
+            With numbers for all its parameters.
+        points : array of shape (n, d), n >= 2
+            The rows.
+        counts : array of shape (n,), optional
+            How often each row counts; default once each.
+        names : sequence of str, optional
+            Names of the columns.
 
-        What the estimator chooses (``shrinkage_``, ``lam_``, …) is stored as by ``fit``; ``kernel_`` and ``mean_`` are
-        not. :func:`muhat.means.recipes.mean_weights` does the same for any ``sample_weight``, on a copy.
+        Returns
+        -------
+        MeanFit
+        """
+        used = None if counts is None else self.used_rows(counts)
+        sample = Sample(kernel, points, used, names, counts)
+        return self.from_sample(sample).on(sample)
+
+    def from_sample(self, sample: Sample) -> MeanFit:
+        """Estimate from a sample, with one weight for each of its ``rows``; the estimator itself is not changed."""
+        return self.from_gram(sample.gram(self._gram_arrays), sample.counts)
+
+    def from_gram(self, K: Array, counts: Array | None = None) -> MeanFit:
+        """Estimate from a Gram matrix in place of rows; the estimator itself is not changed.
 
         Parameters
         ----------
@@ -133,24 +126,42 @@ class BaseKernelMean(ValueParametersMixin, BaseEstimator):
 
         Returns
         -------
-        array of shape (n,)
-            The weights β.
+        MeanFit
+            The weights β, and what was chosen on the way.
         """
-        raise TypeError(f"{type(self).__name__} must define weights_from_gram(K, counts)")
+        raise TypeError(f"{type(self).__name__} must define from_gram(K, counts)")
 
-    def _weights_from_rows(self, rows: Array, counts: Array | None) -> Array:
-        """Weights of rows that are present, in the space of ``kernel_``; ``counts`` as in ``weights_from_gram``."""
-        return self.weights_from_gram(gram.dense(self.kernel_, rows, arrays=self._gram_arrays), counts)
+    def weights_from_gram(self, K: Array, counts: Array | None = None) -> Array:
+        """Weights β for the rows of a Gram matrix: those of :meth:`from_gram`.
+
+        Parameters
+        ----------
+        K, counts
+            As in :meth:`from_gram`.
+
+        Returns
+        -------
+        array of shape (n,)
+        """
+        return self.from_gram(K, counts).weights
+
+    def _adopt(self, fit: MeanFit) -> Self:
+        """Store an estimate, with what was chosen as fitted attributes, in place of an earlier one."""
+        if hasattr(self, "_estimate"):
+            for name in self._estimate.chosen.keys() - fit.chosen.keys():
+                delattr(self, f"{name}_")
+        assert fit.sample is not None
+        self._estimate, self.weights_, self.kernel_ = fit, fit.weights, fit.sample.kernel
+        for name, value in fit.chosen.items():
+            setattr(self, f"{name}_", value)
+        return self
 
     def _repeats_rows(self) -> bool:
         """Whether a row of weight 2 is given to the estimator twice, because it takes no counts."""
         return False
 
-    def _pull(self) -> Element | None:
-        """What the mean holds beside its rows: a multiple of a target."""
-        return None
-
-    def _seen_rows(self, counts: Array) -> SeenRows:
+    def used_rows(self, counts: Array) -> UsedRows:
+        """The rows that enter the estimate, from how often each row counts."""
         present = np.flatnonzero(counts)
         kept = counts[present]
         if self._repeats_rows():
@@ -159,63 +170,35 @@ class BaseKernelMean(ValueParametersMixin, BaseEstimator):
                     f"sample_weight must be whole numbers for {self!r}, which repeats rows. Round them, or use "
                     f"SpectralKernelMean() for other weights"
                 )
-            return SeenRows(np.repeat(present, kept.astype(int)), None, len(counts))
+            return UsedRows(np.repeat(present, kept.astype(int)), None, len(counts))
         if kept.min() < self._smallest_count:
             raise ValueError(
                 f"sample_weight={kept.min():g} is too small: {type(self).__name__} leaves out one copy of a row, so "
                 f"weights must be 0 or at least 1. Multiply them by a constant"
             )
-        return SeenRows(present, kept, len(counts))
+        return UsedRows(present, kept, len(counts))
 
-    @cached_property
+    @property
     def mean_(self) -> Element:
         """The estimate, an element of the space of ``kernel_``."""
-        names = getattr(self, "feature_names_in_", None)
-        atoms = Element(self.kernel_, Atoms.trusted(self._points, self.weights_), feature_names=names)
-        pull = self._pull()
-        return atoms if pull is None else atoms + pull
+        return fit_of(self).mean
 
-    @cached_property
+    @property
     def loo_score_(self) -> float:
         """Leave-one-out score of the estimate: an honest estimate of its loss, up to a constant of the data."""
-        if self.solver_ == "features":
-            raise AttributeError('sums of features do not give the score of a given lam. Use lam="loo"')
-        with steady_blas(len(self._points)):
-            if self._counts is None:
-                return self._loo_score(self._points, None)
-            seen = self._seen_rows(self._counts)
-            return self._loo_score(self._points[seen.index], seen.counts)
-
-    def _loo_score(self, rows: Array, counts: Array | None) -> float:
-        raise TypeError(f"{type(self).__name__} must define _loo_score(rows, counts)")
+        return fit_of(self).loo_score
 
     def __dir__(self) -> list[str]:
-        """The names that are there, a score only once it is known: completion and notebooks evaluate every name."""
-        unknown = set(self._late) - vars(self).keys()
-        return [name for name in object.__dir__(self) if name not in unknown and hasattr(self, name)]
-
-    def set_params(self, **params: Any) -> Self:
-        """Set parameters; see :meth:`score` on kernels.
-
-        Parameters
-        ----------
-        **params : dict
-            Parameters of this estimator, or of its kernel as ``kernel__bandwidth``.
-
-        Returns
-        -------
-        self
-        """
-        super().set_params(**params)
-        if any(name.partition("__")[0] == "kernel" for name in params):
-            self._kernel_was_set = True
-        return self
+        # scikit-learn's own __dir__, and the display in a notebook, evaluate every name: a score that would have to be
+        # computed first is not listed. It can be asked for all the same.
+        late = ("loo_score_", "loo_path_") if hasattr(self, "_estimate") and callable(self._estimate.scored) else ()
+        return [name for name in object.__dir__(self) if name not in late]
 
     def score(self, X: Any, y: Any = None) -> float:
         r"""Minus the mean of :math:`\|\phi(x) - \hat\mu\|^2` over the rows of X.
 
-        Scores of two kernels cannot be compared, because a wider kernel always has the better score. A grid search that
-        sets the kernel gets a warning.
+        Scores of two kernels cannot be compared, because a wider kernel always has the better score: never search for
+        a kernel or a bandwidth by it.
 
         Parameters
         ----------
@@ -230,17 +213,18 @@ class BaseKernelMean(ValueParametersMixin, BaseEstimator):
         float
             The score; larger is better.
         """
-        check_is_fitted(self, "mean_")
+        mean = fit_of(self).mean
         rows = check_rows(X, estimator=self, reset=False)
-        if vars(self).get("_kernel_was_set"):
-            warn_caller(
-                "scores of different kernels cannot be compared: the widest always wins. Search over other parameters, "
-                'or choose the kernel by the task at hand; bandwidth="median" needs no search',
-            )
         constant = self.kernel_.diagonal(rows).mean() if self.kernel_.evaluates_new_rows else 0.0
-        return float(2.0 * self.mean_.values(rows).mean() - constant - self.mean_.norm() ** 2)
+        return float(2.0 * mean.values(rows).mean() - constant - mean.norm() ** 2)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = is_precomputed(self.kernel)
         return tags
+
+
+def fit_of(mean: BaseKernelMean) -> MeanFit:
+    """The result that a fitted estimator holds, or a NotFittedError."""
+    check_is_fitted(mean, "weights_")
+    return mean._estimate

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Literal
 
 import numpy as np
 
 from muhat.kernels.base import Kernel
 from muhat.kernels.radial import Gaussian
-from muhat.linalg import gram
 from muhat.linalg.distances import power_of_two_near
 from muhat.linalg.simplex import simplex_minimiser
 from muhat.means.base import BaseKernelMean
-from muhat.means.simple import means_of_gram
+from muhat.means.fit import MeanFit, Sample, Scored
+from muhat.means.simple import averages_of_gram
 from muhat.shrinkage.scores import simple_shrinkage
 from muhat.types import Array
-from muhat.validation import check_number_or
+from muhat.validation import check_flag, check_number_or
 
 
 class ConstrainedKernelMean(BaseKernelMean):
@@ -81,38 +83,40 @@ class ConstrainedKernelMean(BaseKernelMean):
         self.shrinkage = shrinkage
         self.nonnegative = nonnegative
 
-    def weights_from_gram(self, K: Array, counts: Array | None = None) -> Array:
+    def from_gram(self, K: Array, counts: Array | None = None) -> MeanFit:
         given = check_number_or("shrinkage", self.shrinkage, "loo", low=0, high=1)
-        self.shrinkage_ = simple_shrinkage(*means_of_gram(K, counts)) if given is None else given
-        return self._solve(K, counts)
+        programme = simplex_weights if check_flag("nonnegative", self.nonnegative) else affine_weights
+        alpha = simple_shrinkage(*averages_of_gram(K, counts)) if given is None else given
+        scored = partial(_scored, programme, alpha, self._gram_arrays)
+        return MeanFit(programme(K, alpha, counts), {"shrinkage": alpha, "solver": "dense"}, scored)
 
-    def _solve(self, K: Array, counts: Array | None) -> Array:
-        if not isinstance(self.nonnegative, bool | np.bool_):
-            raise ValueError(f"nonnegative={self.nonnegative!r} must be True or False")
-        programme = simplex_weights if self.nonnegative else affine_weights
-        return programme(K, self.shrinkage_, counts)
 
-    def _loo_score(self, rows: Array, counts: Array | None) -> float:
-        counts = np.ones(len(rows)) if counts is None else counts
-        if counts.min() < 1:
-            raise ValueError(
-                f"sample_weight={counts.min():g} is too small for loo_score_, which leaves out one copy of a row. "
-                f"Use weights of 0 or at least 1"
-            )
-        K = gram.dense(self.kernel_, rows, arrays=self._gram_arrays)
-        unit = power_of_two_near(float(np.diag(K).max()))
-        K /= unit
-        losses = [self._loss_without(i, K, counts) for i in range(len(K))]
-        return float(unit * (counts @ losses) / counts.sum())
+Programme = Callable[[Array, float, Array | None], Array]
 
-    def _loss_without(self, i: int, K: Array, counts: Array) -> float:
-        """‖φ(xᵢ) − μ‖² for the mean μ without one copy of row i."""
-        left = counts - (np.arange(len(K)) == i)
-        kept = left > 0
-        residual = np.zeros(len(K))
-        residual[kept] = self._solve(K[np.ix_(kept, kept)], left[kept])
-        residual[i] -= 1.0
-        return float(residual @ K @ residual)
+
+def _scored(programme: Programme, alpha: float, arrays: int, sample: Sample) -> Scored:
+    """Leave-one-out score by solving the programme again without each row."""
+    counts = np.ones(len(sample.rows)) if sample.counts is None else sample.counts
+    if counts.min() < 1:
+        raise ValueError(
+            f"sample_weight={counts.min():g} is too small for loo_score_, which leaves out one copy of a row. "
+            f"Use weights of 0 or at least 1"
+        )
+    K = sample.gram(arrays)
+    unit = power_of_two_near(float(np.diag(K).max()))
+    K /= unit
+    losses = [_loss_without(i, K, counts, programme, alpha) for i in range(len(K))]
+    return Scored(float(unit * (counts @ losses) / counts.sum()))
+
+
+def _loss_without(i: int, K: Array, counts: Array, programme: Programme, alpha: float) -> float:
+    """‖φ(xᵢ) − μ‖² for the mean μ without one copy of row i."""
+    left = counts - (np.arange(len(K)) == i)
+    kept = left > 0
+    residual = np.zeros(len(K))
+    residual[kept] = programme(K[np.ix_(kept, kept)], alpha, left[kept])
+    residual[i] -= 1.0
+    return float(residual @ K @ residual)
 
 
 def affine_weights(K: Array, alpha: float, counts: Array | None = None) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,9 +10,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from muhat.kernels.base import Kernel
 from muhat.kernels.radial import Gaussian
-from muhat.linalg import gram
 from muhat.linalg.distances import power_of_two_near
 from muhat.means.base import BaseKernelMean
+from muhat.means.fit import MeanFit, Sample, Scored
 from muhat.shrinkage.refits import RefitMeans
 from muhat.types import Array, RandomState
 from muhat.validation import check_count, check_number, check_number_or, check_rng, warn_caller
@@ -162,12 +162,12 @@ class _WeightedKernelMean(BaseKernelMean):
     max_iter: int
     _smallest_count = 1.0
 
-    def _weights_from_rows(self, rows: Array, counts: Array | None) -> Array:
-        weighted = counts is not None and np.ptp(counts) > 0
+    def from_sample(self, sample: Sample) -> MeanFit:
+        weighted = sample.counts is not None and np.ptp(sample.counts) > 0
         arrays = 12 if weighted else 7  # the quantile of weighted pairs sorts them, with their weights
-        return self.weights_from_gram(gram.dense(self.kernel_, rows, arrays=arrays), counts)
+        return self.from_gram(sample.gram(arrays), sample.counts)
 
-    def weights_from_gram(self, K: Array, counts: Array | None = None) -> Array:
+    def from_gram(self, K: Array, counts: Array | None = None) -> MeanFit:
         if self.shrinkage is None:
             given: float | None = 0.0
         else:
@@ -175,26 +175,25 @@ class _WeightedKernelMean(BaseKernelMean):
         counts = np.ones(len(K)) if counts is None else counts
         unit = power_of_two_near(float(np.abs(np.diag(K)).max()))
         K = K / unit
-        weights = self._row_weights(K, counts, float(np.sqrt(unit)))
+        weights, chosen = self._row_weights(K, counts, float(np.sqrt(unit)))
         size, refits = weighted_refit_means(K, weights, counts)
         scale = float(refits.best_scale()) if given is None else 1.0 - given
-        self.shrinkage_ = 1.0 - scale
-        self.loo_score_ = unit * max(float(refits.scores(size, scale)), 0.0)
-        return scale * weights
+        score = unit * max(float(refits.scores(size, scale)), 0.0)
+        return MeanFit(scale * weights, {**chosen, "shrinkage": 1.0 - scale, "solver": "dense"}, Scored(score))
 
     def _stopping(self) -> tuple[float, int]:
         return check_number("tol", self.tol, low=0, open_low=True), check_count("max_iter", self.max_iter)
 
-    def _row_weights(self, K: Array, counts: Array, unit: float) -> Array:
-        """Weights that sum to one, from K in a unit; residuals times ``unit`` are those of the data."""
+    def _row_weights(self, K: Array, counts: Array, unit: float) -> tuple[Array, dict[str, Any]]:
+        """Weights that sum to one, and what was chosen, from K in a unit; residuals times ``unit`` are the data's."""
         raise TypeError(f"{type(self).__name__} must define _row_weights(K, counts, unit)")
 
-    def _settled(self, found: Reweighting) -> Array:
-        self.n_iter_ = len(found.objectives) - 1
+    def _n_iter(self, found: Reweighting) -> int:
+        """Number of steps that were taken, with a warning where they did not suffice."""
         if not found.converged:
             message = f"the weights still move after max_iter={self.max_iter} steps; raise it, or tol={self.tol:g}"
             warn_caller(message, ConvergenceWarning)
-        return found.weights
+        return len(found.objectives) - 1
 
 
 class RobustKernelMean(_WeightedKernelMean):
@@ -279,7 +278,7 @@ class RobustKernelMean(_WeightedKernelMean):
         self.tol = tol
         self.max_iter = max_iter
 
-    def _row_weights(self, K: Array, counts: Array, unit: float) -> Array:
+    def _row_weights(self, K: Array, counts: Array, unit: float) -> tuple[Array, dict[str, Any]]:
         tol, max_iter = self._stopping()
         knots = self._given_knots()
         if knots is None:
@@ -291,9 +290,9 @@ class RobustKernelMean(_WeightedKernelMean):
         if (nearest := unit * start.residuals.min()) >= unit * loss.c:
             raise ValueError(f"threshold={self.threshold!r} rejects every row; the nearest is at {nearest:.3g}")
         found = reweight(K, counts, loss, start.weights, tol, max_iter)
-        self.threshold_ = unit * loss.a if np.isinf(loss.c) else tuple(unit * knot for knot in loss)
-        self.objective_path_ = unit**2 * found.objectives
-        return self._settled(found)
+        threshold = unit * loss.a if np.isinf(loss.c) else tuple(unit * knot for knot in loss)
+        path = unit**2 * found.objectives
+        return found.weights, {"threshold": threshold, "objective_path": path, "n_iter": self._n_iter(found)}
 
     def _given_knots(self) -> tuple[float, ...] | None:
         if not (isinstance(self.loss, str) and self.loss in AUTO_KNOTS):
@@ -372,15 +371,15 @@ class MedianOfMeans(_WeightedKernelMean):
         self.tol = tol
         self.max_iter = max_iter
 
-    def _row_weights(self, K: Array, counts: Array, unit: float) -> Array:
+    def _row_weights(self, K: Array, counts: Array, unit: float) -> tuple[Array, dict[str, Any]]:
         tol, max_iter = self._stopping()
-        self.n_blocks_ = self._chosen_blocks(len(K))
-        blocks = np.array_split(check_rng(self.random_state).permutation(_own_order(K)), self.n_blocks_)
-        shares = np.zeros((len(K), self.n_blocks_))
+        n_blocks = self._chosen_blocks(len(K))
+        blocks = np.array_split(check_rng(self.random_state).permutation(_own_order(K)), n_blocks)
+        shares = np.zeros((len(K), n_blocks))
         for j, block in enumerate(blocks):
             shares[block, j] = 1.0 / len(block)
-        found = geometric_median(shares.T @ K @ shares, np.ones(self.n_blocks_), tol, max_iter)
-        return shares @ self._settled(found)
+        found = geometric_median(shares.T @ K @ shares, np.ones(n_blocks), tol, max_iter)
+        return shares @ found.weights, {"n_blocks": n_blocks, "n_iter": self._n_iter(found)}
 
     def _chosen_blocks(self, n: int) -> int:
         if isinstance(self.n_blocks, str) and self.n_blocks == "auto":

@@ -2,31 +2,51 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-from typing import Literal
+from functools import partial
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from muhat.elements import Element, check_element
 from muhat.features.nystroem import Nystroem
-from muhat.features.plan import SketchedMeanMixin, SketchPlan
 from muhat.features.sums import MeanChoice
 from muhat.kernels.base import Kernel
 from muhat.kernels.radial import Gaussian
 from muhat.linalg import gram
-from muhat.means.base import BaseKernelMean
+from muhat.means.base import BaseKernelMean, fit_of
+from muhat.means.fit import MeanFit, Sample, Scored
+from muhat.means.sketched import SketchedMeanMixin, SketchPlan
 from muhat.shrinkage.scores import ScorePath, simple_score, simple_shrinkage
 from muhat.types import Array
 from muhat.validation import check_number_or, check_overflow
 
 
-def _means_of_rows(kernel: Kernel, rows: Array, counts: Array | None) -> tuple[float, float, float]:
-    """n, ϱ and ρ of rows, in tiles: the matrix is never held."""
+class Averages(NamedTuple):
+    """Total number of rows n, mean of the diagonal ϱ and mean of all entries ρ of a Gram matrix whose rows count."""
+
+    n: float
+    mean_diag: float
+    mean_gram: float
+
+
+def averages_of_gram(K: Array, counts: Array | None = None) -> Averages:
+    """n, ϱ and ρ of a Gram matrix."""
+    share = equal_weights(len(K), counts)
+    n = float(len(K) if counts is None else counts.sum())
+    return Averages(n, float(share @ np.diag(K)), max(float(share @ K @ share), 0.0))
+
+
+def averages_of_rows(kernel: Kernel, rows: Array, counts: Array | None = None) -> Averages:
+    """n, ϱ and ρ of the Gram matrix of rows, in tiles: the matrix is never held."""
+    share = equal_weights(len(rows), counts)
     n = float(len(rows) if counts is None else counts.sum())
-    share = np.full(len(rows), 1.0 / n) if counts is None else counts / n
     diagonal = _checked_diagonal(kernel, rows)
-    mean_gram = gram.quadratic_form(kernel, rows, share)
-    return n, float(share @ diagonal), max(mean_gram, 0.0)
+    return Averages(n, float(share @ diagonal), max(gram.quadratic_form(kernel, rows, share), 0.0))
+
+
+def equal_weights(n: int, counts: Array | None = None, total: float = 1.0) -> Array:
+    """Weights of the plain average of n rows that count, times ``total``."""
+    return np.full(n, total / n) if counts is None else total / counts.sum() * counts
 
 
 def _checked_diagonal(kernel: Kernel, rows: Array) -> Array:
@@ -37,11 +57,9 @@ def _checked_diagonal(kernel: Kernel, rows: Array) -> Array:
     return diagonal
 
 
-def means_of_gram(K: Array, counts: Array | None = None) -> tuple[float, float, float]:
-    """n, ϱ (the mean of the diagonal) and ρ (the mean of all entries) of a Gram matrix whose rows count."""
-    n = float(len(K) if counts is None else counts.sum())
-    share = np.full(len(K), 1.0 / n) if counts is None else counts / n
-    return n, float(share @ np.diag(K)), max(float(share @ K @ share), 0.0)
+def _plain_score(sample: Sample) -> Scored:
+    """Leave-one-out score of the plain average."""
+    return Scored(float(simple_score(*averages_of_rows(sample.kernel, sample.rows, sample.counts), 0.0)))
 
 
 class KernelMean(SketchedMeanMixin, BaseKernelMean):
@@ -84,22 +102,51 @@ class KernelMean(SketchedMeanMixin, BaseKernelMean):
         self.kernel = kernel
         self.features = features
 
-    def _sketch_plan(self) -> SketchPlan:
+    def sketch_plan(self) -> SketchPlan:
         return SketchPlan()
 
-    def _store_choice(self, choice: MeanChoice) -> None:
-        pass
+    def from_gram(self, K: Array, counts: Array | None = None) -> MeanFit:
+        return MeanFit(equal_weights(len(K), counts), {"solver": "tiles"}, _plain_score)
 
-    def weights_from_gram(self, K: Array, counts: Array | None = None) -> Array:
-        self.solver_ = "tiles"
-        return np.full(len(K), 1.0 / len(K)) if counts is None else counts / counts.sum()
+    def from_sample(self, sample: Sample) -> MeanFit:
+        _checked_diagonal(sample.kernel, sample.rows)
+        return self.from_gram(sample.rows, sample.counts)  # their number is all that matters
 
-    def _weights_from_rows(self, rows: Array, counts: Array | None) -> Array:
-        _checked_diagonal(self.kernel_, rows)
-        return self.weights_from_gram(rows, counts)  # their number is all that matters
 
-    def _loo_score(self, rows: Array, counts: Array | None) -> float:
-        return float(simple_score(*_means_of_rows(self.kernel_, rows, counts), 0.0))
+def simple_mean(
+    averages: Averages, weights: Array, shrinkage: float | None = None, target: Element | None = None
+) -> MeanFit:
+    """Simple shrinkage (S-KMSE) of the plain average with these weights, toward zero or a target.
+
+    Parameters
+    ----------
+    averages : Averages
+        Of the Gram matrix; for a target, of the residuals φ(x) − f*.
+    weights : array of shape (n,)
+        The weights of the plain average.
+    shrinkage : float, optional
+        The amount α; by default the leave-one-out optimum in closed form (Theorem 3).
+    target : Element, optional
+        f*.
+    """
+    alpha = simple_shrinkage(*averages) if shrinkage is None else shrinkage
+    return MeanFit(
+        (1.0 - alpha) * weights,
+        {"shrinkage": alpha, "solver": "tiles"},
+        partial(_simple_scored, averages, alpha),
+        None if target is None else partial(_given, target),
+        alpha,
+    )
+
+
+def _given(target: Element) -> Element:
+    return target
+
+
+def _simple_scored(averages: Averages, alpha: float, sample: Sample | None = None) -> Scored:
+    """The leave-one-out score at α, and over α in [0, 1]."""
+    alphas = np.unique(np.append(np.linspace(0, 1, 101), alpha))
+    return Scored(float(simple_score(*averages, alpha)), ScorePath(alphas, simple_score(*averages, alphas)))
 
 
 class ShrunkKernelMean(SketchedMeanMixin, BaseKernelMean):
@@ -154,52 +201,31 @@ class ShrunkKernelMean(SketchedMeanMixin, BaseKernelMean):
     def _given_shrinkage(self) -> float | None:
         return check_number_or("shrinkage", self.shrinkage, "loo", low=0, high=1)
 
-    def _sketch_plan(self) -> SketchPlan:
+    def sketch_plan(self) -> SketchPlan:
         if self.target is not None:
             raise ValueError(f"target={self.target!r} cannot be used with features. Use target=None, which is zero")
         shrinkage = self._given_shrinkage()
         return SketchPlan(scale="loo" if shrinkage is None else 1.0 - shrinkage)
 
-    def _store_choice(self, choice: MeanChoice) -> None:
-        self.shrinkage_ = 1.0 - choice.scale
-        for known in ("loo_path_", "_averages"):  # those of an earlier fit
-            self.__dict__.pop(known, None)
+    def _named_choice(self, choice: MeanChoice) -> dict[str, float]:
+        return {"shrinkage": 1.0 - choice.scale}
 
-    def weights_from_gram(self, K: Array, counts: Array | None = None) -> Array:
+    def from_gram(self, K: Array, counts: Array | None = None) -> MeanFit:
         if self.target is not None:
             raise ValueError(f"target={self.target!r} cannot be used with a Gram matrix. Use target=None, or pass rows")
-        return self._shrunk_weights(counts, len(K), *means_of_gram(K, counts))
+        return simple_mean(averages_of_gram(K, counts), equal_weights(len(K), counts), self._given_shrinkage())
 
-    def _weights_from_rows(self, rows: Array, counts: Array | None) -> Array:
-        n, mean_diag, mean_gram = _means_of_rows(self.kernel_, rows, counts)
+    def from_sample(self, sample: Sample) -> MeanFit:
+        rows, counts, shrinkage = sample.rows, sample.counts, self._given_shrinkage()
+        averages = averages_of_rows(sample.kernel, rows, counts)
         if self.target is not None:  # the residuals φ(x) − f* add ‖f*‖² − 2⟨f*, μ̂⟩ to every mean of inner products
-            check_element("target", self.target, self.kernel_, rows.shape[1])
+            check_element("target", self.target, sample.kernel, rows.shape[1])
             at_rows = np.average(self.target.values(rows), weights=counts)
             offset = float(self.target.norm() ** 2 - 2.0 * at_rows)
-            mean_diag, mean_gram = max(mean_diag + offset, 0.0), max(mean_gram + offset, 0.0)
-        self.solver_ = "tiles"
-        return self._shrunk_weights(counts, len(rows), n, mean_diag, mean_gram)
+            averages = Averages(averages.n, *(max(average + offset, 0.0) for average in averages[1:]))
+        return simple_mean(averages, equal_weights(len(rows), counts), shrinkage, self.target)
 
-    def _shrunk_weights(self, counts: Array | None, rows: int, n: float, mean_diag: float, mean_gram: float) -> Array:
-        given = self._given_shrinkage()
-        self.shrinkage_ = simple_shrinkage(n, mean_diag, mean_gram) if given is None else given
-        self._averages = n, mean_diag, mean_gram
-        for known in ("loo_path_", "loo_score_"):  # those of an earlier fit
-            self.__dict__.pop(known, None)
-        weight = (1.0 - self.shrinkage_) / n
-        return np.full(rows, weight) if counts is None else weight * counts
-
-    @cached_property
-    def loo_path_(self) -> ScorePath:
+    @property
+    def loo_path_(self) -> ScorePath | None:
         """The leave-one-out score over α in [0, 1]."""
-        alphas = np.unique(np.append(np.linspace(0, 1, 101), self.shrinkage_))
-        return ScorePath(alphas, simple_score(*self._averages, alphas))
-
-    @cached_property
-    def loo_score_(self) -> float:
-        """Leave-one-out score of the estimate."""
-        averages: tuple[float, float, float] | None = self.__dict__.get("_averages")
-        return super().loo_score_ if averages is None else float(simple_score(*averages, self.shrinkage_))
-
-    def _pull(self) -> Element | None:
-        return None if self.target is None else self.shrinkage_ * self.target
+        return fit_of(self).loo_path

@@ -68,9 +68,10 @@ class Solver(Protocol):
 
 @dataclass(frozen=True)
 class DenseSolver:
-    """The whole Gram matrix, in O(n³)."""
+    """The whole Gram matrix, in O(n³); ``arrays`` matrices of its size must fit into the memory."""
 
     memory_limit: float | None = None
+    arrays: int = ARRAYS_OF_WHOLE_SPECTRUM
     name: ClassVar[str] = "dense"
 
     def suits(self, n: int) -> bool:
@@ -81,7 +82,7 @@ class DenseSolver:
 
     def decompositions(self, kernel: Kernel, rows: Array, counts: Array | None) -> Iterator[Decomposition]:
         spectrum = dense_spectrum(
-            kernel, rows, counts, arrays=ARRAYS_OF_WHOLE_SPECTRUM, memory_limit=self.memory_limit, remedy=_REMEDY
+            kernel, rows, counts, arrays=self.arrays, memory_limit=self.memory_limit, remedy=_REMEDY
         )
         yield exact(spectrum)
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Literal
 
 from muhat.features.nystroem import Nystroem
-from muhat.features.plan import SketchedMeanMixin, SketchPlan
 from muhat.features.sums import MeanChoice
 from muhat.kernels.base import Kernel
 from muhat.kernels.radial import Gaussian
 from muhat.linalg.spectrum import whole_spectrum
-from muhat.means.base import BaseKernelMean
+from muhat.means.base import BaseKernelMean, fit_of
+from muhat.means.fit import MeanFit, Sample, Scored
+from muhat.means.sketched import SketchedMeanMixin, SketchPlan
 from muhat.means.solvers import (
     CholeskySolver,
     Decomposition,
@@ -21,7 +23,7 @@ from muhat.means.solvers import (
     has_few_features,
 )
 from muhat.shrinkage.filters import Filter, Tikhonov
-from muhat.shrinkage.scores import DeletionScore, ScorePath, choose_shrinkage, given_lam, given_scale
+from muhat.shrinkage.scores import DeletionScore, Lam, Scale, ScorePath, choose_shrinkage, given_lam, given_scale
 from muhat.types import Array
 from muhat.validation import check_number
 
@@ -106,61 +108,47 @@ class SpectralKernelMean(SketchedMeanMixin, BaseKernelMean):
         self.memory_limit = memory_limit
         self.features = features
 
-    def _sketch_plan(self) -> SketchPlan:
+    _smallest_count = 1.0
+
+    def sketch_plan(self) -> SketchPlan:
         if not isinstance(self.filter, Tikhonov):
             raise ValueError(f"filter={self.filter!r} cannot be used with features. Use Tikhonov()")
         self._check_parameters()
         return SketchPlan(self.lam, self.scale)
 
-    def _store_choice(self, choice: MeanChoice) -> None:
-        self.lam_, self.scale_, self.loo_path_ = choice.lam, choice.scale, None
-
-    _smallest_count = 1.0
-    _solver: Solver
-    loo_path_: ScorePath | None
+    def _named_choice(self, choice: MeanChoice) -> dict[str, float]:
+        return {"lam": choice.lam, "scale": choice.scale}
 
     def _repeats_rows(self) -> bool:
         return isinstance(self.filter, Filter) and not self.filter.takes_counts
 
-    def weights_from_gram(self, K: Array, counts: Array | None = None) -> Array:
+    def from_gram(self, K: Array, counts: Array | None = None) -> MeanFit:
         self._check_parameters()
-        self._solver, self.solver_ = DenseSolver(), "dense"
-        return self._weights_from_spectrum(exact(whole_spectrum(K.copy(), counts)))
+        decomposition = exact(whole_spectrum(K.copy(), counts))
+        return spectral_mean(decomposition, self.filter, self.lam, self.scale, DenseSolver())
 
-    def _weights_from_rows(self, rows: Array, counts: Array | None) -> Array:
+    def from_sample(self, sample: Sample) -> MeanFit:
         self._check_parameters()
-        weights = None
-        for solver in self._solvers(rows, counts):
-            for decomposition in solver.decompositions(self.kernel_, rows, counts):
-                weights = self._weights_from_spectrum(decomposition)
-                self.solver_, self._solver = solver.name, solver
-                if self.spectrum_error_ <= self.tol:
-                    return weights
-        raise ValueError(
-            f"tol={self.tol:g} cannot be met: at rank {self.rank_} of {len(rows)} rows the estimate is known to "
-            f'{self.spectrum_error_:.2g} of its norm. Raise tol, widen the kernel, or use solver="dense"'
-        )
+        for solver in self._solvers(sample.kernel, sample.rows, sample.counts):
+            for decomposition in solver.decompositions(sample.kernel, sample.rows, sample.counts):
+                fit = spectral_mean(decomposition, self.filter, self.lam, self.scale, solver)
+                if fit.chosen["spectrum_error"] <= self.tol:
+                    return fit
+        raise ValueError(too_inexact(self.tol, fit, len(sample.rows)))
 
-    def _weights_from_spectrum(self, decomposition: Decomposition) -> Array:
-        """Choose λ and the scale on a spectrum; the weights of the scaled mean."""
-        spectrum = decomposition.spectrum
-        self.lam_, self.scale_, score, self.loo_path_ = choose_shrinkage(
-            spectrum, self.filter.refits, self.lam, self.scale
-        )
-        if score is not None:
-            self.loo_score_ = score
-        weights = spectrum.weights(self.filter, self.lam_)
-        self.rank_, self.spectrum_error_ = decomposition.rank, decomposition.relative_error(weights, self.lam_)
-        return self.scale_ * weights
+    @property
+    def loo_path_(self) -> ScorePath | None:
+        """The score over λ as the search saw it; None where λ was given."""
+        return fit_of(self).loo_path
 
-    def _solvers(self, rows: Array, counts: Array | None) -> list[Solver]:
+    def _solvers(self, kernel: Kernel, rows: Array, counts: Array | None) -> list[Solver]:
         """The solvers to be tried in turn."""
         if self.solver not in ("auto", "dense", "low-rank"):
             raise ValueError(f'solver={self.solver!r} must be "auto", "dense" or "low-rank"')
         check_number("tol", self.tol, low=0, open_low=True)
         dense, tikhonov = DenseSolver(self.memory_limit), isinstance(self.filter, Tikhonov)
         low_rank: Solver | None = None
-        if tikhonov and has_few_features(self.kernel_, rows):
+        if tikhonov and has_few_features(kernel, rows):
             low_rank = FeatureSolver(self.memory_limit)
         elif tikhonov and counts is None:
             low_rank = CholeskySolver(self.memory_limit)
@@ -182,8 +170,44 @@ class SpectralKernelMean(SketchedMeanMixin, BaseKernelMean):
         given_scale(self.scale, self.lam)
         given_lam(self.lam)
 
-    def _loo_score(self, rows: Array, counts: Array | None) -> float:
-        solver = self._solver.at_rank(self.rank_)
-        spectrum = next(solver.decompositions(self.kernel_, rows, counts)).spectrum
-        score = DeletionScore(spectrum, self.filter.refits(spectrum), self.scale_)
-        return float(score.at(self.lam_)[0])
+
+def spectral_mean(decomposition: Decomposition, filter: Filter, lam: Lam, scale: Scale, solver: Solver) -> MeanFit:
+    r"""Spectral shrinkage, for Tikhonov's filter F-KMSE: weights :math:`\beta = c\,h(K) 1_n`.
+
+    Parameters
+    ----------
+    decomposition : Decomposition
+        Of the Gram matrix.
+    filter : Filter
+        h, which keeps a share of each eigen-direction.
+    lam, scale : float, or "loo", or "theorem4" for λ
+        λ in Gram units and the constant c; by leave-one-out where they are not given.
+    solver : Solver
+        What decomposed the matrix, and can do so again for the score of a given λ.
+    """
+    spectrum = decomposition.spectrum
+    lam, scale, score, path = choose_shrinkage(spectrum, filter.refits, lam, scale)
+    weights = spectrum.weights(filter, lam)
+    chosen = {
+        "lam": lam,
+        "scale": scale,
+        "rank": decomposition.rank,
+        "spectrum_error": decomposition.relative_error(weights, lam),
+        "solver": solver.name,
+    }
+    later = partial(_scored, solver.at_rank(decomposition.rank), filter, lam, scale)
+    return MeanFit(scale * weights, chosen, later if score is None else Scored(score, path))
+
+
+def _scored(solver: Solver, filter: Filter, lam: float, scale: float, sample: Sample) -> Scored:
+    """Leave-one-out score of a given λ, which was not searched."""
+    spectrum = next(solver.decompositions(sample.kernel, sample.rows, sample.counts)).spectrum
+    return Scored(float(DeletionScore(spectrum, filter.refits(spectrum), scale).at(lam)[0]))
+
+
+def too_inexact(tol: float, fit: MeanFit, n: int) -> str:
+    """Message where no rank meets ``tol``."""
+    return (
+        f"tol={tol:g} cannot be met: at rank {fit.chosen['rank']} of {n} rows the estimate is known to "
+        f'{fit.chosen["spectrum_error"]:.2g} of its norm. Raise tol, widen the kernel, or use solver="dense"'
+    )

@@ -13,7 +13,7 @@ from muhat.elements import Element, check_element
 from muhat.kernels.base import Kernel, Measure
 from muhat.linalg.centered_gram import subtract_means
 from muhat.means.base import BaseKernelMean
-from muhat.means.recipes import RecipeHostMixin, check_recipe, fitted_weights
+from muhat.means.nested import NestedMeansMixin, check_mean, mean_from_gram
 from muhat.measures import Atoms, Gaussians
 from muhat.parameters import ValueParametersMixin
 from muhat.types import Array
@@ -83,7 +83,7 @@ def _atoms(points: Array) -> Atoms:
 
 
 class ShrunkKernelCenterer(
-    RecipeHostMixin, ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+    NestedMeansMixin, ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 ):
     r"""Centre a precomputed Gram matrix about any estimate of the mean.
 
@@ -95,14 +95,14 @@ class ShrunkKernelCenterer(
     Parameters
     ----------
     mean : mean estimator, optional
-        A recipe; its kernel is not used. Default the plain average.
+        Estimator of the mean; its own kernel is not used. Default the plain average.
 
     Attributes
     ----------
     weights_ : array of shape (n,)
         β, the weights of the mean.
-    mean_recipe_ : mean estimator
-        ``mean`` as it was fitted, with what it chose, but without ``kernel_`` and ``mean_``. None: the plain average.
+    mean_fit_ : MeanFit or None
+        Result of ``mean``: the weights, and what it chose as ``chosen``. None for the plain average.
 
     Examples
     --------
@@ -116,7 +116,7 @@ class ShrunkKernelCenterer(
     >>> centerer.fit_transform(K)
     array([[ 0.875, -0.125],
            [-0.125,  0.875]])
-    >>> centerer.mean_recipe_.shrinkage_
+    >>> centerer.mean_fit_.chosen["shrinkage"]
     0.5
     """
 
@@ -133,15 +133,16 @@ class ShrunkKernelCenterer(
             Gram matrix of the training rows.
         y : ignored
         **metadata
-            ``sample_weight`` for a recipe that requests it; see :class:`muhat.means.recipes.RecipeHostMixin`.
+            ``sample_weight`` for a mean that requests it; see :class:`muhat.means.nested.NestedMeansMixin`.
 
         Returns
         -------
         self
         """
-        check_recipe("mean", self.mean)
+        check_mean("mean", self.mean)
         K = check_gram(check_rows(K, estimator=self), definite=False)
-        self.weights_, self.mean_recipe_ = fitted_weights(self.mean, K, self._sample_weights(metadata)["mean"])
+        fit = mean_from_gram(self.mean, K, self._sample_weights(metadata)["mean"])
+        self.weights_, self.mean_fit_ = fit.weights, None if self.mean is None else fit
         self._offsets = K @ self.weights_
         self._squared_norm = self.weights_ @ self._offsets
         self._n_features_out = len(K)

@@ -9,7 +9,6 @@ from sklearn.base import BaseEstimator
 
 from muhat.elements import Element
 from muhat.features.nystroem import Nystroem
-from muhat.features.plan import SketchPlan, fitted_features
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.radial import Gaussian
 from muhat.linalg import gram
@@ -17,7 +16,8 @@ from muhat.linalg.blocks import blocks
 from muhat.linalg.centered_gram import center_gram
 from muhat.linalg.resources import steady_blas
 from muhat.means.base import BaseKernelMean
-from muhat.means.recipes import RecipeHostMixin, check_recipe, check_unweighted, fitted_weights, mean_weights
+from muhat.means.nested import NestedMeansMixin, check_mean, check_unweighted, mean_from_gram, mean_weights
+from muhat.means.sketched import SketchPlan, fitted_features
 from muhat.measures import Atoms
 from muhat.operators.centering import Centered
 from muhat.operators.operator import CovarianceOperator, PairKernel
@@ -28,7 +28,7 @@ from muhat.validation import check_overflow, check_rows, unchanged_on_error
 _BLOCK = 128
 
 
-class KernelCovariance(RecipeHostMixin, ValueParametersMixin, BaseEstimator):
+class KernelCovariance(NestedMeansMixin, ValueParametersMixin, BaseEstimator):
     r"""Covariance and cross-covariance operators, plain or shrunken (COSE).
 
     :math:`\hat\Sigma_{YX} = \sum_i \beta_i\, \tilde\varphi(y_i) \otimes \tilde\phi(x_i)` is a mean element under the
@@ -43,9 +43,9 @@ class KernelCovariance(RecipeHostMixin, ValueParametersMixin, BaseEstimator):
     kernel_y : Kernel, optional
         Default: as ``kernel_x``, with a bandwidth of its own where that is "median".
     mean : mean estimator, optional
-        A recipe for the weights β. Default: 1/n each.
+        Estimator of the weights β. Default: 1/n each.
     centering : mean estimator, optional
-        A recipe for the means about which rows are centred, as the paper's COSE the plain average by default.
+        Estimator of the means about which rows are centred; the plain average by default, as in the paper's COSE.
     features : Nystroem, optional
         Not fitted: its landmarks are chosen among the pairs of rows. The operator, projected on the span of
         :math:`\tilde\varphi(y_j) \otimes \tilde\phi(x_j)` at r landmarks, takes O(nr²) time and O(r²) memory beyond the
@@ -56,9 +56,9 @@ class KernelCovariance(RecipeHostMixin, ValueParametersMixin, BaseEstimator):
     operator_ : CovarianceOperator
     weights_ : array of shape (n,)
         β; with ``features`` the weights of the landmarks.
-    mean_recipe_ : mean estimator
-        ``mean`` as it was fitted, with what it chose, but without ``kernel_`` and ``mean_``. None for the plain
-        average, and with ``features``.
+    mean_fit_ : MeanFit or None
+        Result of ``mean``: the weights, and what it chose as ``chosen``. None for the plain average, and with
+        ``features``.
     kernel_x_, kernel_y_ : Kernel
         Resolved, not centred.
     approximation_error_ : float
@@ -75,7 +75,7 @@ class KernelCovariance(RecipeHostMixin, ValueParametersMixin, BaseEstimator):
     >>> covariance = mh.KernelCovariance(mean=mh.ShrunkKernelMean()).fit(X, Y)
     >>> round(covariance.operator_.hsic(), 4)
     0.0038
-    >>> round(covariance.mean_recipe_.shrinkage_, 2)
+    >>> round(covariance.mean_fit_.chosen["shrinkage"], 2)
     0.43
     >>> quick = mh.KernelCovariance(mean=mh.ShrunkKernelMean(), features=mh.Nystroem(n_components=30, random_state=0))
     >>> round(quick.fit(X, Y).operator_.hsic(), 4)
@@ -97,7 +97,7 @@ class KernelCovariance(RecipeHostMixin, ValueParametersMixin, BaseEstimator):
         self.centering = centering
         self.features = features
 
-    _recipes = ("mean", "centering")
+    _nested = ("mean", "centering")
 
     @unchanged_on_error
     def fit(self, X: Any, Y: Any = None, **metadata: Any) -> Self:
@@ -110,14 +110,14 @@ class KernelCovariance(RecipeHostMixin, ValueParametersMixin, BaseEstimator):
         Y : array of shape (n, e) or (n,), optional
             Default X: the covariance operator of X.
         **metadata
-            ``sample_weight`` for the recipes that request it; see :class:`muhat.means.recipes.RecipeHostMixin`.
+            ``sample_weight`` for the means that request it; see :class:`muhat.means.nested.NestedMeansMixin`.
 
         Returns
         -------
         self
         """
-        check_recipe("mean", self.mean)
-        check_recipe("centering", self.centering)
+        check_mean("mean", self.mean)
+        check_mean("centering", self.centering)
         X = check_rows(X, estimator=self, min_rows=2)
         other = X if Y is None else _paired_rows(Y, len(X))
         check_kernel("kernel_x", self.kernel_x)
@@ -139,8 +139,9 @@ class KernelCovariance(RecipeHostMixin, ValueParametersMixin, BaseEstimator):
             K *= other
             check_overflow(PairKernel(mean_x.kernel, mean_y.kernel, X.shape[1]), np.diag(K))
         del other  # the weights may need its room
-        weights, self.mean_recipe_ = fitted_weights(self.mean, K, sample_weights["mean"])
-        self._store(CovarianceOperator(X, Y, mean_x, mean_y, weights))
+        fit = mean_from_gram(self.mean, K, sample_weights["mean"])
+        self.mean_fit_ = None if self.mean is None else fit
+        self._store(CovarianceOperator(X, Y, mean_x, mean_y, fit.weights))
 
     def _centred(self, kernel: Kernel, X: Array, sample_weight: Any) -> tuple[Element, Array]:
         resolved = kernel.resolve(X)
@@ -152,7 +153,7 @@ class KernelCovariance(RecipeHostMixin, ValueParametersMixin, BaseEstimator):
     def _fit_features(self, X: Array, Y: Array, kernel_y: Kernel, alone: bool) -> None:
         """A mean in features of the pairs (x, y), under the product of the centred kernels."""
         plan, centring = _sketch_plan("mean", self.mean), _sketch_plan("centering", self.centering)
-        self.mean_recipe_ = None
+        self.mean_fit_ = None
         _check_unfitted(self.features)
         mean_x, missed_x = self._sketched(self.kernel_x, X, centring)
         mean_y, missed_y = (mean_x, missed_x) if alone else self._sketched(kernel_y, Y, centring)
@@ -196,7 +197,7 @@ def _sketch_plan(name: str, mean: BaseKernelMean | None) -> SketchPlan:
         raise ValueError(
             f"{name}={mean!r} cannot be used with features; use ShrunkKernelMean(), SpectralKernelMean() or None"
         )
-    return mean._sketch_plan()
+    return mean.sketch_plan()
 
 
 def _check_unfitted(features: Any) -> None:

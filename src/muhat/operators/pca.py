@@ -10,7 +10,6 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 
 from muhat.features.nystroem import Nystroem
-from muhat.features.plan import SketchPlan, fitted_features
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.foreign import Precomputed
 from muhat.kernels.radial import Gaussian
@@ -18,7 +17,9 @@ from muhat.linalg import gram
 from muhat.linalg.centered_gram import center_gram, principal_components
 from muhat.linalg.resources import FEWEST_NUMBERS_FOR_THREADS, steady_blas
 from muhat.means.base import BaseKernelMean
-from muhat.means.recipes import FittedWeights, RecipeHostMixin, check_recipe, check_unweighted, fitted_weights
+from muhat.means.fit import MeanFit
+from muhat.means.nested import NestedMeansMixin, check_mean, check_unweighted, mean_from_gram
+from muhat.means.sketched import SketchPlan, fitted_features
 from muhat.operators.preimages import fixed_point_preimages, ridge_preimages
 from muhat.parameters import ValueParametersMixin
 from muhat.types import Array
@@ -34,7 +35,7 @@ from muhat.validation import (
 
 
 class KernelPCA(
-    RecipeHostMixin, ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
+    NestedMeansMixin, ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
 ):
     r"""Kernel PCA whose mean and covariance operator may be shrunken: the paper's five scenarios.
 
@@ -53,9 +54,9 @@ class KernelPCA(
     kernel : Kernel or "precomputed", default Gaussian()
         The kernel, or "precomputed" where X is its Gram matrix. A bandwidth "median" becomes a number in ``fit``.
     mean : mean estimator, optional
-        A recipe for the centre. Default the plain average.
+        Estimator of the centre. Default the plain average.
     covariance : mean estimator, optional
-        A recipe for the weights of the covariance operator. Default 1/n each.
+        Estimator of the weights of the covariance operator. Default 1/n each.
     pre_image : "ridge" or "fixed-point", default "ridge"
         How ``inverse_transform`` finds rows: by kernel ridge regression from scores to rows, as scikit-learn does, or
         by the fixed-point iteration of Mika et al. for the Gaussian kernel.
@@ -72,9 +73,9 @@ class KernelPCA(
     explained_variance_ratio_ : array of shape (n_components,)
     kernel_ : Kernel
     mean_weights_, covariance_weights_ : arrays of shape (n,)
-    mean_recipe_, covariance_recipe_ : mean estimators
-        ``mean`` and ``covariance`` as they were fitted, with what they chose, but without ``kernel_`` and ``mean_``.
-        None for the plain average, and with ``features``.
+    mean_fit_, covariance_fit_ : MeanFit or None
+        Results of ``mean`` and ``covariance``: the weights, and what they chose as ``chosen``. None for the plain
+        average, and with ``features``.
     coefficients_ : array of shape (n, n_components)
         A direction is the sum of coefficients times φ(x_j), the centring written out.
 
@@ -93,7 +94,7 @@ class KernelPCA(
     (40, 2)
     >>> round(float(pca.reconstruction_error(X)), 3)
     0.13
-    >>> round(pca.mean_recipe_.shrinkage_, 3)
+    >>> round(pca.mean_fit_.chosen["shrinkage"], 3)
     0.014
     """
 
@@ -116,7 +117,7 @@ class KernelPCA(
         self.pre_image_ridge = pre_image_ridge
         self.features = features
 
-    _recipes = ("mean", "covariance")
+    _nested = ("mean", "covariance")
 
     @unchanged_on_error
     def fit(self, X: Any, y: Any = None, **metadata: Any) -> Self:
@@ -128,7 +129,7 @@ class KernelPCA(
             Or the Gram matrix (n, n) for ``kernel="precomputed"``.
         y : ignored
         **metadata
-            ``sample_weight`` for the recipes that request it; see :class:`muhat.means.recipes.RecipeHostMixin`.
+            ``sample_weight`` for the means that request it; see :class:`muhat.means.nested.NestedMeansMixin`.
 
         Returns
         -------
@@ -158,8 +159,8 @@ class KernelPCA(
 
     def _fit(self, X: Any, metadata: dict[str, Any]) -> Array | None:
         """Fit, and return the Gram matrix of the rows where it was computed."""
-        check_recipe("mean", self.mean)
-        check_recipe("covariance", self.covariance)
+        check_mean("mean", self.mean)
+        check_mean("covariance", self.covariance)
         if self.pre_image not in ("ridge", "fixed-point"):
             raise ValueError(f'pre_image={self.pre_image!r} must be "ridge" or "fixed-point"')
         rows = check_rows(X, estimator=self, min_rows=2, copy=isinstance(self.kernel, Kernel))
@@ -180,9 +181,11 @@ class KernelPCA(
             K = check_gram(rows, name="X")
             self.kernel_ = Precomputed(K)
             self._points = self.kernel_.training_points()
-        self.mean_weights_, self.mean_recipe_ = fitted_weights(self.mean, K, sample_weights["mean"])
-        fitted = self._fitted_covariance_weights(K, sample_weights["covariance"])
-        self.covariance_weights_, self.covariance_recipe_ = fitted
+        mean = mean_from_gram(self.mean, K, sample_weights["mean"])
+        self.mean_weights_, self.mean_fit_ = mean.weights, None if self.mean is None else mean
+        covariance = self._covariance_fit(K, sample_weights["covariance"])
+        self.covariance_weights_ = covariance.weights
+        self.covariance_fit_ = None if self.covariance is None else covariance
         self._decompose(K, n_components)
         return K
 
@@ -211,7 +214,7 @@ class KernelPCA(
         if self.covariance is not None:
             raise ValueError("covariance= weighs every row and cannot be used with features; leave one of them out")
         check_unweighted(sample_weights)
-        plan = SketchPlan() if self.mean is None else self.mean._sketch_plan()
+        plan = SketchPlan() if self.mean is None else self.mean.sketch_plan()
         features, n = fitted_features(self.features, self.kernel, rows), len(rows)
         if n_components is not None and n_components > features._map.shape[1]:
             raise ValueError(f"n_components={n_components} must not exceed the {features._map.shape[1]} features")
@@ -224,19 +227,19 @@ class KernelPCA(
         self.eigenvalues_ = components.eigenvalues
         self.coefficients_, self.mean_weights_ = features._map @ directions, features._map @ mean
         self.covariance_weights_ = np.full(n, 1.0 / n)
-        self.mean_recipe_ = self.covariance_recipe_ = None
+        self.mean_fit_ = self.covariance_fit_ = None
         self._squared_norm, self._shift = float(mean @ mean), mean @ directions
         total = self.kernel_.diagonal(rows).sum() + n * (self._squared_norm - 2.0 * average @ mean)
         self.explained_variance_ratio_ = self.eigenvalues_ / total if total > 0 else np.zeros_like(self.eigenvalues_)
         self._n_features_out = len(self.eigenvalues_)
 
-    def _fitted_covariance_weights(self, K: Array, sample_weight: Any) -> FittedWeights:
+    def _covariance_fit(self, K: Array, sample_weight: Any) -> MeanFit:
         if self.covariance is None:
-            return fitted_weights(None, K)
+            return mean_from_gram(None, K)
         centred = K.copy()
         center_gram(centred, self.mean_weights_)
         centred *= centred
-        return fitted_weights(self.covariance, centred, sample_weight)
+        return mean_from_gram(self.covariance, centred, sample_weight)
 
     def transform(self, X: Any) -> Array:
         r"""Scores: the inner products of :math:`\phi(x) - \mu` with the directions.

@@ -12,7 +12,7 @@ from muhat.bags.kernel import evaluate_level2, resolve_level2
 from muhat.kernels.base import Kernel
 from muhat.kernels.radial import Gaussian
 from muhat.linalg.blocks import blocks
-from muhat.means.recipes import mean_weights
+from muhat.means.nested import mean_weights
 from muhat.reproduce.experiments.synthetic import ESTIMATORS
 from muhat.types import Array
 

@@ -1,4 +1,4 @@
-"""Mean estimators a block of rows at a time, by a sketch of features."""
+"""Kernel means from sums of features: ``features=`` and ``partial_fit`` of the mean estimators."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from muhat.features.nystroem import Nystroem
 from muhat.features.sketch import MeanSketch
 from muhat.features.sums import MeanChoice
 from muhat.linalg.resources import one_blas_thread
+from muhat.means.fit import MeanFit, Sample, Scored
 from muhat.shrinkage.scores import Lam, Scale
 from muhat.types import Array
 from muhat.validation import check_rows, is_precomputed, unchanged_on_error
@@ -20,7 +21,7 @@ RESERVOIR = 1000
 
 
 class SketchPlan(NamedTuple):
-    """What a mean estimator asks of a sketch: the λ and the scale of its shrinkage."""
+    """Shrinkage of a mean of features: its λ and its scale."""
 
     lam: Lam = 0.0
     scale: Scale = 1.0
@@ -33,7 +34,7 @@ class SketchPlan(NamedTuple):
 
 
 def fitted_features(features: Any, kernel: Any, rows: Array) -> Nystroem:
-    """Features as they come where they are fitted, else fitted to the rows with the host's kernel."""
+    """Features as they come where they are fitted, else fitted to the rows with the estimator's kernel."""
     if not isinstance(features, Nystroem):
         raise ValueError(
             f"features={features!r} must be Nystroem features, such as muhat.Nystroem(n_components=100), whose "
@@ -53,18 +54,19 @@ def _has_features(estimator: Any) -> bool:
 
 
 class SketchedMeanMixin:
-    """``partial_fit``, for estimators that have ``features``, ``kernel`` and ``_sketch_plan()``."""
+    """``partial_fit``, for mean estimators that have ``features`` and ``sketch_plan()``."""
 
     features: Nystroem | None
     kernel: Any
-    kernel_: Any
-    weights_: Any
+    feature_names_in_: Any
 
-    def _sketch_plan(self) -> SketchPlan:
-        raise TypeError(f"{type(self).__name__} must define _sketch_plan()")
+    def sketch_plan(self) -> SketchPlan:
+        """The λ and the scale of the estimator's shrinkage, for sums of features."""
+        raise TypeError(f"{type(self).__name__} must define sketch_plan()")
 
-    def _store_choice(self, choice: MeanChoice) -> None:
-        raise TypeError(f"{type(self).__name__} must define _store_choice(choice)")
+    def _named_choice(self, choice: MeanChoice) -> dict[str, float]:
+        """What the estimator chose, by name."""
+        return {}
 
     def _fit_features(self, X: Any, sample_weight: Any) -> Self:
         if sample_weight is not None or is_precomputed(self.kernel):
@@ -72,11 +74,9 @@ class SketchedMeanMixin:
                 "features cannot be used with sample_weight or kernel='precomputed'. Use features=None, or pass rows "
                 "of equal weight and a kernel object"
             )
-        self.__dict__.pop("_sketch", None)
-        return self.partial_fit(X)
+        return self._add_rows(X, None)
 
     @available_if(_has_features)
-    @one_blas_thread()
     @unchanged_on_error
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Add a block of rows to the estimate; only with ``features``.
@@ -94,20 +94,28 @@ class SketchedMeanMixin:
         -------
         self
         """
-        first, plan = not hasattr(self, "_sketch"), self._sketch_plan()
-        rows = check_rows(X, estimator=self, reset=first, min_rows=2 if first else 1)
-        if first:
-            self._sketch = plan.empty(fitted_features(self.features, self.kernel, rows))
-        self._sketch.update(rows)
-        self.kernel_ = self._sketch.features.kernel_
-        mean = self._sketch.mean_element(*plan)
-        self.weights_ = mean.measures[0].weights
-        self.solver_ = "features"
-        self.n_rows_seen_ = self._sketch.n_
-        self.approximation_error_ = self._sketch.features.approximation_error_
-        choice = self._sketch.choose(*plan)
-        vars(self).update(mean_=mean, loo_score_=choice.score)
-        if choice.score is None:
-            del vars(self)["loo_score_"]
-        self._store_choice(choice)
-        return self
+        return self._add_rows(X, getattr(self, "_sketch", None))
+
+    @one_blas_thread()
+    def _add_rows(self: Any, X: Any, sketch: MeanSketch | None) -> Any:
+        plan = self.sketch_plan()
+        rows = check_rows(X, estimator=self, reset=sketch is None, min_rows=2 if sketch is None else 1)
+        if sketch is None:
+            sketch = plan.empty(fitted_features(self.features, self.kernel, rows))
+        self._sketch = sketch.update(rows)
+        return self._adopt(self._mean_of(sketch, plan))
+
+    def _mean_of(self, sketch: MeanSketch, plan: SketchPlan) -> MeanFit:
+        """The mean in the span of the landmarks of a sketch."""
+        features: Any = sketch.features
+        landmarks: Any = sketch.mean_element(*plan).measures[0]
+        choice = sketch.choose(*plan)
+        chosen = {
+            **self._named_choice(choice),
+            "solver": "features",
+            "n_rows_seen": sketch.n_,
+            "approximation_error": features.approximation_error_,
+        }
+        sample = Sample(features.kernel_, landmarks.points, names=getattr(self, "feature_names_in_", None))
+        scored = None if choice.score is None else Scored(choice.score)
+        return MeanFit(landmarks.weights, chosen, scored, sample=sample)

@@ -1,0 +1,81 @@
+"""Mean estimators passed to other estimators as ``mean=``: the kernel is that of the other, None the plain average."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn import get_config
+from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
+
+from muhat.elements import Element, embed
+from muhat.kernels.base import Kernel
+from muhat.means.base import BaseKernelMean
+from muhat.means.fit import MeanFit
+from muhat.types import Array
+from muhat.validation import check_counts, check_overflow
+
+
+def check_mean(name: str, mean: Any) -> None:
+    """Raise a ValueError unless ``mean`` is None or a mean estimator."""
+    if mean is not None and not isinstance(mean, BaseKernelMean):
+        raise ValueError(f"{name}={mean!r} must be None (the plain average) or an estimator such as ShrunkKernelMean()")
+
+
+def mean_weights(mean: BaseKernelMean | None, K: Array, sample_weight: Any = None) -> Array:
+    """Weights β that the estimator gives the rows of a Gram matrix, taken as valid; a single row has weight 1."""
+    return mean_from_gram(mean, K, sample_weight).weights
+
+
+def mean_from_gram(mean: BaseKernelMean | None, K: Array, sample_weight: Any = None) -> MeanFit:
+    """As :func:`mean_weights`, with what the estimator chose."""
+    if mean is None or len(K) == 1:
+        return MeanFit(np.full(len(K), 1.0 / len(K)))
+    check_overflow("the Gram matrix", np.diag(K))
+    counts = check_counts(sample_weight, len(K))
+    if counts is None:
+        return mean.from_gram(K)
+    used = mean.used_rows(counts)
+    fit = mean.from_gram(K[np.ix_(used.index, used.index)], used.counts)
+    return MeanFit(used.scattered(fit.weights), fit.chosen, fit.scored)
+
+
+def mean_element(mean: BaseKernelMean | None, kernel: Kernel, X: Array, sample_weight: Any = None) -> Element:
+    """The estimate in the space of a resolved kernel, from checked rows; a single row is its own mean."""
+    if mean is None or len(X) == 1:
+        return embed(kernel, X)
+    return mean.estimate(kernel, X, check_counts(sample_weight, len(X))).mean
+
+
+def check_unweighted(sample_weights: dict[str, Any]) -> None:
+    """Raise a ValueError where an estimator that works in features is to weigh rows."""
+    if any(weights is not None for weights in sample_weights.values()):
+        raise ValueError("sample_weight cannot be used with features, which sum rows of equal weight; leave one out")
+
+
+class NestedMeansMixin:
+    """``sample_weight`` of ``fit`` goes to the nested mean estimators that request it, as scikit-learn routes metadata.
+
+    Under ``sklearn.set_config(enable_metadata_routing=True)`` a mean requests it by
+    ``ShrunkKernelMean().set_fit_request(sample_weight=True)``. The bandwidth of the outer kernel does not depend on it.
+    """
+
+    _nested: ClassVar[tuple[str, ...]] = ("mean",)
+
+    def get_metadata_routing(self) -> MetadataRouter:
+        """Which nested estimator requests which metadata of ``fit``."""
+        router = MetadataRouter(owner=self)
+        to_fit = MethodMapping().add(caller="fit", callee="fit").add(caller="fit_transform", callee="fit")
+        given = {name: getattr(self, name) for name in self._nested if getattr(self, name) is not None}
+        return router.add(method_mapping=to_fit, **given) if given else router
+
+    def _sample_weights(self, metadata: dict[str, Any]) -> dict[str, Any]:
+        """The ``sample_weight`` for each nested estimator, None where it requests none."""
+        if metadata and not get_config()["enable_metadata_routing"]:
+            raise ValueError(
+                f"{', '.join(metadata)} goes to the estimator passed as mean= only where scikit-learn routes metadata: "
+                f"sklearn.set_config(enable_metadata_routing=True), and request it there, for example "
+                f"mean=muhat.KernelMean().set_fit_request(sample_weight=True)"
+            )
+        routed = process_routing(self, "fit", **metadata) if metadata else {}
+        return {name: routed[name]["fit"].get("sample_weight") if name in routed else None for name in self._nested}
