@@ -212,3 +212,23 @@ def test_bad_input_is_named():
         blended.quantile(1)
     with pytest.raises(ValueError, match="n_samples=0 must be a whole number"):
         blended.sample(0)
+
+
+def test_a_constant_column_stays_constant():
+    """Its value has probability one, whatever the other columns are, and their answers do not change."""
+    X = rows(30)
+    blended = mh.BlendedSample(random_state=0).fit(np.column_stack([X, np.full(30, 7.0)]))
+    alone = mh.BlendedSample(random_state=0).fit(X)
+    assert blended.share_ == pytest.approx(alone.share_, rel=1e-9)
+    assert blended.share_ > 0.1
+    assert blended.probability(lambda R: R[:, 3] == 7.0) == 1.0
+    assert_array_equal(blended.quantile([0.01, 0.99])[:, 3], 7.0)
+    assert_array_equal(blended.sample(100, random_state=0)[:, 3], 7.0)
+    assert_allclose(blended.quantile(0.2)[:3], alone.quantile(0.2), rtol=1e-9)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_a_function_without_a_value_is_refused(bad):
+    blended = mh.BlendedSample(random_state=0).fit(rows(30))
+    with pytest.raises(ValueError, match="f gave NaN or an infinite value for .* rows"):
+        blended.expect(lambda R: np.where(R[:, 0] > 0, bad, 1.0))

@@ -301,6 +301,12 @@ def _mean_value(f: Callable[[Any], Any], rows: Array, frame: Frame) -> Any:
             f"f must return a value for each of {len(rows)} rows, and gave shape {values.shape}; pass a function of "
             f"rows such as lambda rows: rows.max(axis=1)"
         )
+    if not np.isfinite(values).all():
+        wrong = int((~np.isfinite(values)).reshape(len(values), -1).any(axis=1).sum())
+        raise ValueError(
+            f"f gave NaN or an infinite value for {wrong} of {len(rows)} rows, so that it has no expectation; the "
+            f"rows include draws of the fitted Gaussian, on which f must be defined too"
+        )
     return values.mean(axis=0)
 
 
@@ -362,9 +368,11 @@ def _blended_quantiles(column: Array, centre: float, deviation: float, share: fl
 
 def blending_share(kernel: Kernel, rows: Array) -> float:
     """The share b of the Gaussian that minimises the estimated risk of the blend's kernel mean."""
-    n = len(rows)
-    if not np.ptp(rows, axis=0).any():
+    n, varies = len(rows), varying_columns(rows)
+    if not varies.any():
         return 0.0  # one point: both parts are the same
+    if kernel.is_stationary:  # it does not see the others
+        rows = rows[:, varies]
     refits = _refits(kernel, rows)
     K = gram.dense(kernel, rows)
     trace, total = float(np.trace(K)), float(K.sum())
@@ -387,12 +395,21 @@ def _refits(kernel: Kernel, rows: Array) -> TargetRefits:
     return (gaussian_target if exact else sampled_target)(kernel, rows)
 
 
+def varying_columns(rows: Array) -> NDArray[np.bool_]:
+    """Whether each column has two different values."""
+    return (rows != rows[0]).any(axis=0)
+
+
 class SpannedGaussian:
-    """N(x̄, Σ) with the OAS covariance of the rows, by their singular vectors: no d x d array."""
+    """N(x̄, Σ) with the OAS covariance of the rows, by their singular vectors: no d x d array.
+
+    The covariance is shrunk toward a multiple of the identity on the columns that vary; a constant column stays so.
+    """
 
     def __init__(self, rows: Array) -> None:
-        n, d = rows.shape
-        self.centre = rows.mean(axis=0)
+        self.varies = varying_columns(rows)
+        n, d = len(rows), max(int(self.varies.sum()), 1)
+        self.centre = np.where(self.varies, rows.mean(axis=0), rows[0])
         Y = rows - self.centre
         self.unit = power_of_two_near(float(np.abs(Y).max()))
         _, roots, self.axes = np.linalg.svd(Y / self.unit, full_matrices=False)
@@ -406,8 +423,8 @@ class SpannedGaussian:
         """x̄ + Σ^½ z for the rows z of Z."""
         flat = np.sqrt(self.floor)
         extra = np.sqrt(self.along + self.floor) - flat
-        return self.centre + self.unit * (flat * Z + (Z @ self.axes.T * extra) @ self.axes)
+        return self.centre + self.unit * (flat * Z * self.varies + (Z @ self.axes.T * extra) @ self.axes)
 
     def deviations(self) -> NDArray[np.float64]:
         """Standard deviations of the columns."""
-        return self.unit * np.sqrt(self.floor + self.along @ self.axes**2)
+        return self.unit * np.sqrt(self.floor * self.varies + self.along @ self.axes**2)
