@@ -311,3 +311,26 @@ def test_values_are_those_of_single_pairs_at_every_scale(seed):
     for kernel, (norm, profile) in profiles.items():
         slow = [[profile(min(slow_distance(x, y, norm) / width, 1e4)) for y in Y] for x in X]
         assert_allclose(kernel(X, Y), slow, rtol=0, atol=1e-8)
+
+
+MIXED = {
+    "linear + gaussian": mh.Linear() + mh.Gaussian(1.0),
+    "gaussian + linear": mh.Gaussian(1.0) + mh.Linear(),
+    "gaussian + laplace": mh.Gaussian(1.0) + mh.Laplace(0.7),
+    "gaussian * polynomial": mh.Gaussian(1.0) * mh.Polynomial(2),
+    "polynomial * gaussian": mh.Polynomial(2) * mh.Gaussian(1.0),
+    "gaussian * matern": mh.Gaussian(1.0) * mh.Matern(1.5, 2.0),
+    "3 * laplace": 3.0 * mh.Laplace(1.0),
+    "3 * linear": 3.0 * mh.Linear(),
+}
+
+
+@pytest.mark.parametrize("kernel", [*KERNELS.values(), *MIXED.values()], ids=repr)
+def test_stationary_and_isotropic_kernels_are_those_that_motions_do_not_change(kernel):
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(2, 6, 3))
+    rotation = np.linalg.qr(rng.normal(size=(3, 3)))[0]
+    same_moved = np.allclose(kernel(X + 2.0, Y + 2.0), kernel(X, Y), rtol=1e-9)
+    same_rotated = same_moved and np.allclose(kernel(X @ rotation, Y @ rotation), kernel(X, Y), rtol=1e-9)
+    assert kernel.is_stationary == same_moved
+    assert kernel.is_isotropic == same_rotated

@@ -200,6 +200,15 @@ def test_no_tag_loads_anything(tags):
     assert all(link.startswith("#") or link == "results.json" for link in links)
 
 
+def test_cells_and_headings_have_the_class_of_their_column(page):
+    text = page.read_text(encoding="utf-8")
+    table = text[text.index("Accuracy by table") :].partition("</table>")[0]
+    rows = [re.findall(r"<(?:th|td)[^>]*>", row) for row in re.findall(r"<tr.*?</tr>", table, flags=re.DOTALL)]
+    assert [len(row) for row in rows] == [4] * 4
+    for row in rows:
+        assert ["number" in cell for cell in row] == [False, True, True, True]
+
+
 def test_ids_are_unique_and_every_link_has_its_target(page, tags):
     ids = [attrs["id"] for _, attrs in tags if "id" in attrs]
     assert len(ids) == len(set(ids))
