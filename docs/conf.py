@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
 import re
 import shutil
 from importlib.metadata import version as installed_version
 from pathlib import Path
+
+from sphinx.util.inspect import stringify_signature
 
 HERE = Path(__file__).parent
 EXAMPLES = HERE.parent / "examples"
@@ -203,7 +207,16 @@ def copy_report(app, error):
         shutil.copytree(REPORT, Path(app.outdir) / "reproduction", dirs_exist_ok=True)
 
 
+def constructor_signature(app, what, name, obj, options, signature, return_annotation):
+    """The signature that Python has: Sphinx would take that of ``__new__``, which only checks names of parameters."""
+    if what == "class" and dataclasses.is_dataclass(obj):
+        parameters = inspect.signature(obj).replace(return_annotation=inspect.Signature.empty)
+        return stringify_signature(parameters), None
+    return None
+
+
 def setup(app):
+    app.connect("autodoc-process-signature", constructor_signature)
     if REPORT.exists():
         app.tags.add("report")
     app.add_html_math_renderer("mathml", (write_math, None), (write_display_math, None))

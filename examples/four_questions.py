@@ -60,7 +60,7 @@ print(monitor.result_)
 # with few rows; :class:`~muhat.AdaptiveKernelMean` is closer. With many rows both are good.
 
 P = mh.paper_mixture(n_features=30, random_state=0)
-kernel = mh.Gaussian(bandwidth=20.0)
+kernel = mh.Gaussian().resolve(P.sample(1000, random_state=0))  # the default bandwidth: the median distance
 truth = mh.embed(kernel, P)
 rows = [5, 10, 20, 50, 100]
 samples = [[P.sample(n, random_state=seed) for seed in range(100)] for n in rows]

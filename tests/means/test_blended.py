@@ -230,5 +230,5 @@ def test_a_constant_column_stays_constant():
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_a_function_without_a_value_is_refused(bad):
     blended = mh.BlendedSample(random_state=0).fit(rows(30))
-    with pytest.raises(ValueError, match="f gave NaN or an infinite value for .* rows"):
+    with pytest.raises(ValueError, match=r"f gave NaN or an infinite value for .* rows"):
         blended.expect(lambda R: np.where(R[:, 0] > 0, bad, 1.0))

@@ -24,7 +24,7 @@ class LooPathDisplay(Display):
     Parameters
     ----------
     path : ScorePath
-        The file, an ``.npz`` archive.
+        Values of the parameter, and the score at each.
     chosen : float
         0 and inf, limits of λ, lie at the ends of the curve.
     score : float
