@@ -79,7 +79,7 @@ def test_the_noise_by_size_is_found():
 
 
 @pytest.mark.slow
-def test_it_beats_plain_means_on_uneven_sizes():
+def test_it_beats_plain_moments_on_uneven_sizes():
     rng = np.random.default_rng(0)
     y = rng.uniform(4, 8, size=600)
     bags = [rng.chisquare(v, size=(n, 5)) / v for v, n in zip(y, rng.choice([5, 20, 100], size=600), strict=True)]

@@ -20,7 +20,7 @@ from muhat.means.adaptive import AdaptiveDeletion, AdaptiveKernelMean, AdaptiveS
 from muhat.means.nested import mean_element, mean_weights
 from muhat.means.targets import fitted_gaussian, gaussian_target
 from muhat.measures import FactoredGaussian
-from muhat.shrinkage.refits import RefitMeans
+from muhat.shrinkage.leave_one_out import LooMoments
 
 DATA, AWKWARD = data_sets(), awkward_rows()
 CURVED = [name for name in CLOSED_FORM if name not in ("linear", "polynomial1")]
@@ -120,7 +120,7 @@ def test_the_square_is_searched_exactly():
         root = rng.normal(size=(2, 2))
         (Q, X), (_, T) = root @ root.T
         p, t = rng.normal(size=2)
-        found = _Quadratic(RefitMeans(np.array([p]), np.array([Q])), np.array([X]), t, T)
+        found = _Quadratic(LooMoments(np.array([p]), np.array([Q])), np.array([X]), t, T)
         a, b = found.lowest(0.0)
         assert 0 <= a <= 1
         assert 0 <= b <= 1

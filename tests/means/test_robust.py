@@ -20,7 +20,7 @@ from muhat.means.robust import (
     geometric_median,
     reweight,
     stray_rows,
-    weighted_refit_means,
+    weighted_loo_moments,
 )
 
 ESTIMATORS = {
@@ -155,7 +155,7 @@ def test_a_centred_sample_is_shrunk_to_zero():
 
 
 def test_a_mean_of_one_row_has_nothing_to_leave_out():
-    size, refits = weighted_refit_means(np.eye(3), np.array([1.0, 0.0, 0.0]), np.ones(3))
+    size, refits = weighted_loo_moments(np.eye(3), np.array([1.0, 0.0, 0.0]), np.ones(3))
     assert (size, *refits) == (1.0, 0.0, 0.0)
 
 

@@ -12,20 +12,20 @@ from scipy.linalg import eigh
 from muhat.linalg.distances import power_of_two_near
 from muhat.linalg.gram import above_rounding
 from muhat.linalg.spectrum import Spectrum
-from muhat.shrinkage.refits import RefitMeans, TikhonovRefits, plain_refit_means, tikhonov_factors, times
+from muhat.shrinkage.leave_one_out import LooMoments, TikhonovLoo, plain_loo_moments, tikhonov_factors, times
 from muhat.shrinkage.scores import DeletionScore, Lam, Scale, Theorem4Score, given_lam, given_scale
 from muhat.types import Array
 from muhat.validation import check_rows
 
 
-class FeatureRefits(TikhonovRefits):
+class FeatureRefits(TikhonovLoo):
     """F-KMSE without row i, O(rows·r) for each λ: what of a row lies outside of the r eigenvectors has e = 1.
 
     All averages but those with t are known over all rows from ZᵀZ and Zᵀ1. Only what t differs by from its mean is
     averaged over the known rows, so that a sample of them does: all that depends on it is of the order 1/n.
     """
 
-    def means(self, lams: Array) -> RefitMeans:
+    def means(self, lams: Array) -> LooMoments:
         sp, n = self.spectrum, self.spectrum.n
         g, ones = sp.eigenvalues[:, None], sp.ones[:, None]
         e, s = lams / (g + lams), g / (g + lams)
@@ -42,7 +42,7 @@ class FeatureRefits(TikhonovRefits):
         ttD2 = t_mean**2 * D2_mean + share @ ((t**2 - t_mean**2) * D2)
         squared_norm = (g * (s * ones) ** 2).sum(axis=0)
         square = squared_norm + sp.mean_diag + ttD2 - 2 * Kb_mean + 2 * tV - 2 * tD1
-        return RefitMeans((Kb_mean - sp.mean_diag + tD1) / (n - 1), square / (n - 1) ** 2)
+        return LooMoments((Kb_mean - sp.mean_diag + tD1) / (n - 1), square / (n - 1) ** 2)
 
 
 class MeanChoice(NamedTuple):
@@ -114,7 +114,7 @@ class FeatureSums:
         mean_diag = self.squares / self.n
         if lam == np.inf or self.n < 2:
             return MeanChoice(lam, 1.0 if scale is None else scale, None if self.n < 2 else mean_diag)
-        means = plain_refit_means(self.n, mean_diag, float(self.total @ self.total) / self.n**2)
+        means = plain_loo_moments(self.n, mean_diag, float(self.total @ self.total) / self.n**2)
         scale = float(means.best_scale()) if scale is None else scale
         return MeanChoice(lam, scale, float(means.scores(mean_diag, scale)))
 

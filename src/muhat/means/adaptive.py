@@ -35,7 +35,7 @@ from muhat.means.targets import (
     given_target,
     sampled_target,
 )
-from muhat.shrinkage.refits import RefitMeans, TikhonovRefits, plain_refit_means, tikhonov_factors, times
+from muhat.shrinkage.leave_one_out import LooMoments, TikhonovLoo, plain_loo_moments, tikhonov_factors, times
 from muhat.shrinkage.scores import TIE, ScorePath, SpectralScore, choose_shrinkage
 from muhat.types import Array
 from muhat.validation import check_number
@@ -218,7 +218,7 @@ def adaptive_mean(
     """
     spectrum, refits = decomposition.spectrum, target.refits
     if refits is None:
-        lam, a, score, path = choose_shrinkage(spectrum, TikhonovRefits, "loo", "loo")
+        lam, a, score, path = choose_shrinkage(spectrum, TikhonovLoo, "loo", "loo")
         assert score is not None, "both were searched"
         b = 0.0
         scored: Scored | Callable[[Sample], Scored] = Scored(score, path)
@@ -267,7 +267,7 @@ def _scored(
 class _Quadratic(NamedTuple):
     """a²·square + 2ab·mixed + b²·target_square − 2(a·cross + b·target_cross), an entry for each λ."""
 
-    base: RefitMeans
+    base: LooMoments
     mixed: Array
     target_cross: float
     target_square: float
@@ -279,7 +279,7 @@ class _Quadratic(NamedTuple):
     def at_limit(self, lam: float) -> _Quadratic:
         """The entry at λ = 0 or at infinity, where there are both."""
         at = slice(0, 1) if lam == 0 else slice(1, 2)
-        return self._replace(base=RefitMeans(*(part[at] for part in self.base)), mixed=self.mixed[at])
+        return self._replace(base=LooMoments(*(part[at] for part in self.base)), mixed=self.mixed[at])
 
     def lowest(self, tie: float) -> tuple[Array, Array]:
         """The lowest point of the square [0, 1]²: inside, or on an edge; b = 0 wins ties.
@@ -298,7 +298,7 @@ class _Quadratic(NamedTuple):
         on_a, on_b, on_one_b, on_one_a, inside_a, inside_b = ratios.clip(0.0, 1.0)
         a = np.stack([on_a, zero, one, on_one_a, inside_a])
         b = np.stack([zero, on_b, on_one_b, one, inside_b])
-        values = self._replace(base=RefitMeans(p, Q), mixed=X).values(a, b)
+        values = self._replace(base=LooMoments(p, Q), mixed=X).values(a, b)
         values[0] -= tie
         lowest = np.argmin(values, axis=0), np.arange(len(p))
         return a[lowest], b[lowest]
@@ -321,12 +321,12 @@ class AdaptiveScore(SpectralScore):
     def __init__(self, spectrum: Spectrum, target: TargetRefits) -> None:
         super().__init__(spectrum)
         self.smooth = False  # where (a, b) reaches an edge, the curve breaks
-        self.target, self.refits = target, TikhonovRefits(spectrum)
+        self.target, self.leave_one_out = target, TikhonovLoo(spectrum)
         self._tie = TIE * spectrum.mean_diag
         self._projected_target = spectrum.eigenvectors.T @ target.at_rows / spectrum.unit
         self.cross, self._square = float(target.own.mean()) / spectrum.unit, target.squared_norm / spectrum.unit
-        plain = plain_refit_means(spectrum.n, spectrum.mean_diag, spectrum.mean_gram)
-        known = RefitMeans(plain.cross * _AVERAGE, spectrum.mean_gram * _AVERAGE)
+        plain = plain_loo_moments(spectrum.n, spectrum.mean_diag, spectrum.mean_gram)
+        known = LooMoments(plain.cross * _AVERAGE, spectrum.mean_gram * _AVERAGE)
         mixed = self._projected_target @ spectrum.ones / spectrum.n * _AVERAGE
         self._limits = _Quadratic(known, mixed, self.cross, self._square)
 
@@ -364,9 +364,9 @@ class AdaptiveScore(SpectralScore):
         sp = self.spectrum
         g, ones = sp.eigenvalues[:, None], sp.ones[:, None]
         shrunk = g / (g + lams) * ones / sp.n
-        cross = self.refits.means(lams * np.sqrt((sp.n - 1.0) / sp.n)).cross
+        cross = self.leave_one_out.moments(lams * np.sqrt((sp.n - 1.0) / sp.n)).cross
         square = (g * shrunk**2).sum(axis=0)
-        return _Quadratic(RefitMeans(cross, square), self._projected_target @ shrunk, self.cross, self._square)
+        return _Quadratic(LooMoments(cross, square), self._projected_target @ shrunk, self.cross, self._square)
 
 
 class AdaptiveDeletion:
@@ -384,8 +384,8 @@ class AdaptiveDeletion:
         self._square = float(sizes @ target.squared_norms / unit / n)
         self._plain_mixed = float(sizes @ values.sum(axis=1) - self._own.sum()) / (n * (n - 1))
         self._sums, self._products = sizes @ projected * self.spectrum.ones, projected[target.parts] * U
-        plain = plain_refit_means(self.spectrum.n, self.spectrum.mean_diag, self.spectrum.mean_gram)
-        base = RefitMeans(plain.cross * _AVERAGE, plain.square * _AVERAGE)
+        plain = plain_loo_moments(self.spectrum.n, self.spectrum.mean_diag, self.spectrum.mean_gram)
+        base = LooMoments(plain.cross * _AVERAGE, plain.square * _AVERAGE)
         self._limits = _Quadratic(base, self._plain_mixed * _AVERAGE, score.cross, self._square)
 
     def at(self, lam: float, shares: tuple[float, float]) -> float:
@@ -420,7 +420,7 @@ class AdaptiveDeletion:
         cross = self.score.cross
         kept = self._plain_mixed if sp.complete else -cross / (sp.n - 1)
         mixed = kept + ((W / H * own).sum(axis=0) - self._sums @ share) / (sp.n * (sp.n - 1))
-        return _Quadratic(self.score.refits.means(lams), mixed, cross, self._square)
+        return _Quadratic(self.score.leave_one_out.moments(lams), mixed, cross, self._square)
 
 
 _AVERAGE = np.array([1.0, 0.0])

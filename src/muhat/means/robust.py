@@ -13,7 +13,7 @@ from muhat.kernels.radial import Gaussian
 from muhat.linalg.distances import power_of_two_near
 from muhat.means.base import BaseKernelMean
 from muhat.means.fit import MeanFit, Sample, Scored
-from muhat.shrinkage.refits import RefitMeans
+from muhat.shrinkage.leave_one_out import LooMoments
 from muhat.types import Array, RandomState
 from muhat.validation import check_count, check_number, check_number_or, check_rng, warn_caller
 
@@ -141,7 +141,7 @@ def stray_rows(K: Array, counts: Array, most: float) -> NDArray[np.bool_]:
     return np.zeros_like(stray)
 
 
-def weighted_refit_means(K: Array, weights: Array, counts: Array) -> tuple[float, RefitMeans]:
+def weighted_loo_moments(K: Array, weights: Array, counts: Array) -> tuple[float, LooMoments]:
     r"""Weighted averages of k(xᵢ, xᵢ), and of the refits without row i: the weights of the others in proportion.
 
     A row of weight v that leaves has μ⁽ⁱ⁾ = (μ − vφ(xᵢ))/(1 − v); of a row that stands for several, one leaves.
@@ -151,7 +151,7 @@ def weighted_refit_means(K: Array, weights: Array, counts: Array) -> tuple[float
     kept = np.where(v < 1.0 - 1e-12, 1.0 - v, np.inf)  # nothing is left of a mean of one row
     cross = (products - v * diagonal) / kept
     square = (weights @ products - 2.0 * v * products + v**2 * diagonal) / kept**2
-    return float(weights @ diagonal), RefitMeans(np.asarray(weights @ cross), np.asarray(weights @ square))
+    return float(weights @ diagonal), LooMoments(np.asarray(weights @ cross), np.asarray(weights @ square))
 
 
 class _WeightedKernelMean(BaseKernelMean):
@@ -176,7 +176,7 @@ class _WeightedKernelMean(BaseKernelMean):
         unit = power_of_two_near(float(np.abs(np.diag(K)).max()))
         K = K / unit
         weights, chosen = self._row_weights(K, counts, float(np.sqrt(unit)))
-        size, refits = weighted_refit_means(K, weights, counts)
+        size, refits = weighted_loo_moments(K, weights, counts)
         scale = float(refits.best_scale()) if given is None else 1.0 - given
         score = unit * max(float(refits.scores(size, scale)), 0.0)
         return MeanFit(scale * weights, {**chosen, "shrinkage": 1.0 - scale, "solver": "dense"}, Scored(score))

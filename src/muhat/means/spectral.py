@@ -186,7 +186,7 @@ def spectral_mean(decomposition: Decomposition, filter: Filter, lam: Lam, scale:
         What decomposed the matrix, and can do so again for the score of a given λ.
     """
     spectrum = decomposition.spectrum
-    lam, scale, score, path = choose_shrinkage(spectrum, filter.refits, lam, scale)
+    lam, scale, score, path = choose_shrinkage(spectrum, filter.leave_one_out, lam, scale)
     weights = spectrum.weights(filter, lam)
     chosen = {
         "lam": lam,
@@ -202,7 +202,7 @@ def spectral_mean(decomposition: Decomposition, filter: Filter, lam: Lam, scale:
 def _scored(solver: Solver, filter: Filter, lam: float, scale: float, sample: Sample) -> Scored:
     """Leave-one-out score of a given λ, which was not searched."""
     spectrum = next(solver.decompositions(sample.kernel, sample.rows, sample.counts)).spectrum
-    return Scored(float(DeletionScore(spectrum, filter.refits(spectrum), scale).at(lam)[0]))
+    return Scored(float(DeletionScore(spectrum, filter.leave_one_out(spectrum), scale).at(lam)[0]))
 
 
 def too_inexact(tol: float, fit: MeanFit, n: int) -> str:

@@ -8,22 +8,14 @@ nothing, and an iterative filter does as many steps as shrink like the ridge λ.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from muhat.linalg.spectrum import Spectrum
 from muhat.parameters import Value
-from muhat.shrinkage.refits import (
-    DowndatedRefits,
-    IterativeRefits,
-    Refits,
-    SteppedRefits,
-    TikhonovRefits,
-    landweber_steps,
-    nu_steps,
-    tikhonov_factors,
-)
+from muhat.shrinkage.leave_one_out import FilteredLoo, LeaveOneOut, TikhonovLoo, tikhonov_factors
 from muhat.types import Array
 from muhat.validation import check_count, check_number
 
@@ -37,9 +29,9 @@ class Filter(Value, ABC):
     def __call__(self, eigenvalues: Array, lam: float) -> Array:
         """Shrink factors of the eigen-directions, for 0 < lam < inf; eigenvalues ascend."""
 
-    @abstractmethod
-    def refits(self, spectrum: Spectrum) -> Refits:
-        """Leave-one-out refits of the mean with this filter."""
+    def leave_one_out(self, spectrum: Spectrum) -> LeaveOneOut:
+        """Leave-one-out moments of the mean with this filter; by default from n eigendecompositions."""
+        return FilteredLoo(self, spectrum)
 
 
 @dataclass(frozen=True)
@@ -61,13 +53,15 @@ class Tikhonov(Filter):
     def __call__(self, eigenvalues: Array, lam: float) -> Array:
         return tikhonov_factors(eigenvalues, lam)
 
-    def refits(self, spectrum: Spectrum) -> Refits:
-        return TikhonovRefits(spectrum)
+    def leave_one_out(self, spectrum: Spectrum) -> LeaveOneOut:
+        return TikhonovLoo(spectrum)
 
 
 @dataclass(frozen=True)
 class IteratedTikhonov(Filter):
-    r"""Tikhonov's filter applied t = ``n_iter`` times. One leave-one-out score costs O(t n³).
+    r"""Tikhonov's filter applied t = ``n_iter`` times.
+
+    Leave-one-out decomposes n matrices, O(n⁴): for a few hundred rows.
 
     .. math:: h(g) = 1 - \left(\frac{\lambda}{g + \lambda}\right)^t
 
@@ -92,9 +86,6 @@ class IteratedTikhonov(Filter):
     def __call__(self, eigenvalues: Array, lam: float) -> Array:
         return 1.0 - (lam / (eigenvalues + lam)) ** self.n_iter
 
-    def refits(self, spectrum: Spectrum) -> Refits:
-        return DowndatedRefits(spectrum, self.n_iter)
-
 
 @dataclass(frozen=True)
 class TruncatedSVD(Filter):
@@ -113,8 +104,8 @@ class TruncatedSVD(Filter):
     def __call__(self, eigenvalues: Array, lam: float) -> Array:
         return (eigenvalues >= lam).astype(np.float64)
 
-    def refits(self, spectrum: Spectrum) -> Refits:
-        return SteppedRefits(spectrum.gram())
+    def leave_one_out(self, spectrum: Spectrum) -> LeaveOneOut:
+        return FilteredLoo(self, spectrum, stepped=True)
 
 
 def _checked_steps(steps: float, lam: float, max_iter: int) -> int:
@@ -132,7 +123,7 @@ class Landweber(Filter):
 
     .. math:: h(g) = 1 - (1 - g/g_{\max})^t
 
-    Leave-one-out runs all refits at once, O(n³) a step, ``max_iter`` steps.
+    Leave-one-out decomposes n matrices, O(n⁴): for a few hundred rows.
 
     Parameters
     ----------
@@ -160,8 +151,19 @@ class Landweber(Filter):
         relative = eigenvalues / max(eigenvalues[-1], np.finfo(float).tiny)
         return 1.0 - (1.0 - relative) ** self.steps(eigenvalues, lam)
 
-    def refits(self, spectrum: Spectrum) -> Refits:
-        return IterativeRefits(spectrum, landweber_steps(), self.max_iter, power=1)
+    def leave_one_out(self, spectrum: Spectrum) -> LeaveOneOut:
+        return FilteredLoo(self, spectrum, 1.0 / np.arange(1.0, self.max_iter + 1))
+
+
+def nu_steps(nu: float) -> Iterator[tuple[float, float]]:
+    """Momentum and step length of the ν-method."""
+    yield 0.0, (4 * nu + 2) / (4 * nu + 1)
+    t = 2
+    while True:
+        divisor = (t + 2 * nu - 1) * (2 * t + 4 * nu - 1)
+        momentum = (t - 1) * (2 * t - 3) * (2 * t + 2 * nu - 1) / (divisor * (2 * t + 2 * nu - 3))
+        yield momentum, 4 * (2 * t + 2 * nu - 1) * (t + nu - 1) / divisor
+        t += 1
 
 
 @dataclass(frozen=True)
@@ -171,7 +173,7 @@ class NuMethod(Filter):
     .. math:: 1 - h(g) = P_t(1 - 2g/g_{\max}) / P_t(1)
 
     with the Jacobi polynomial :math:`P_t` of the parameters :math:`2\nu - 1/2` and :math:`-1/2`.
-    Leave-one-out runs all refits at once, O(n³) a step, ``max_iter`` steps.
+    Leave-one-out decomposes n matrices, O(n⁴): for a few hundred rows.
 
     Parameters
     ----------
@@ -206,5 +208,5 @@ class NuMethod(Filter):
             kept, before = kept + momentum * (kept - before) + step * relative * (1.0 - kept), kept
         return kept
 
-    def refits(self, spectrum: Spectrum) -> Refits:
-        return IterativeRefits(spectrum, nu_steps(self.nu), self.max_iter, power=2)
+    def leave_one_out(self, spectrum: Spectrum) -> LeaveOneOut:
+        return FilteredLoo(self, spectrum, 1.0 / np.arange(1.0, self.max_iter + 1) ** 2)

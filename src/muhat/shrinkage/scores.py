@@ -12,7 +12,7 @@ from numpy.polynomial import Chebyshev
 from scipy.optimize import minimize_scalar
 
 from muhat.linalg.spectrum import Spectrum, whole_spectrum
-from muhat.shrinkage.refits import RefitMeans, Refits, TikhonovRefits, plain_refit_means
+from muhat.shrinkage.leave_one_out import LeaveOneOut, LooMoments, TikhonovLoo, plain_loo_moments
 from muhat.types import Array
 from muhat.validation import check_number_or
 
@@ -80,7 +80,7 @@ class Shrinkage(NamedTuple):
 
 
 def choose_shrinkage(
-    spectrum: Spectrum, refits: Callable[[Spectrum], Refits], lam: Lam = "loo", scale: Scale = 1.0
+    spectrum: Spectrum, leave_one_out: Callable[[Spectrum], LeaveOneOut], lam: Lam = "loo", scale: Scale = 1.0
 ) -> Shrinkage:
     """λ and the scale of a filtered mean: each as it is given, or where its leave-one-out score is lowest."""
     value, c, best, path = given_lam(lam), given_scale(scale, lam), None, None
@@ -89,7 +89,7 @@ def choose_shrinkage(
     if lam == "theorem4":
         value, best, path = Theorem4Score(spectrum).search()
         return Shrinkage(value, 1.0, best, path)
-    score = DeletionScore(spectrum, refits(spectrum), c)
+    score = DeletionScore(spectrum, leave_one_out(spectrum), c)
     if value is None:
         value, best, path = score.search()
     return Shrinkage(value, score.best_scale(value) if c is None else c, best, path)
@@ -105,7 +105,7 @@ def simple_shrinkage(n: float, mean_diag: float, mean_gram: float) -> float:
 
 def simple_score(n: float, mean_diag: float, mean_gram: float, alpha: Any) -> Any:
     """Leave-one-out score of (1−α)·average, from the sums of the Gram matrix."""
-    return plain_refit_means(n, mean_diag, mean_gram).scores(mean_diag, 1.0 - alpha)
+    return plain_loo_moments(n, mean_diag, mean_gram).scores(mean_diag, 1.0 - alpha)
 
 
 def simple_scores(K: Any, alphas: Any) -> Array:
@@ -155,7 +155,7 @@ def deletion_scores(K: Any, lams: Any) -> Array:
     array([2.  , 1.25, 1.  ])
     """
     spectrum = whole_spectrum(_gram_matrix(K))
-    return DeletionScore(spectrum, TikhonovRefits(spectrum)).at(lams)
+    return DeletionScore(spectrum, TikhonovLoo(spectrum)).at(lams)
 
 
 def theorem4_scores(K: Any, lams: Any) -> Array:
@@ -309,30 +309,30 @@ def _rising_zeros(function: Callable[[Array], Array], low: float, high: float) -
 class DeletionScore(SpectralScore):
     """True leave-one-out of ``scale`` times the filtered mean; ``scale=None`` is the best scale for each λ."""
 
-    def __init__(self, spectrum: Spectrum, refits: Refits, scale: float | None = 1.0) -> None:
+    def __init__(self, spectrum: Spectrum, leave_one_out: LeaveOneOut, scale: float | None = 1.0) -> None:
         super().__init__(spectrum)
-        self.refits, self.scale = refits, scale
-        self.values, self.analytic = refits.values, refits.analytic
-        self.smooth = refits.analytic and scale is not None  # the best scale is clipped, which breaks the curve
+        self.leave_one_out, self.scale = leave_one_out, scale
+        self.values, self.analytic = leave_one_out.values, leave_one_out.analytic
+        self.smooth = leave_one_out.analytic and scale is not None  # the best scale is clipped, which breaks the curve
 
     def inside(self, lams: Array) -> Array:
-        return self._scored(self.refits.means(lams))
+        return self._scored(self.leave_one_out.moments(lams))
 
     def limits(self) -> tuple[float, float]:
-        return float(self._scored(self._plain_means())), self.spectrum.mean_diag
+        return float(self._scored(self._plain_moments())), self.spectrum.mean_diag
 
     def best_scale(self, lam: float) -> float:
         """The constant c in [0, 1] with the lowest score at λ, in the units of the data."""
         if np.isinf(lam):
             return 1.0
         inside = lam > 0
-        means = self.refits.means(np.array([lam / self.spectrum.unit])) if inside else self._plain_means()
+        means = self.leave_one_out.moments(np.array([lam / self.spectrum.unit])) if inside else self._plain_moments()
         return float(np.squeeze(means.best_scale()))
 
-    def _plain_means(self) -> RefitMeans:
-        return plain_refit_means(self.spectrum.n, self.spectrum.mean_diag, self.spectrum.mean_gram)
+    def _plain_moments(self) -> LooMoments:
+        return plain_loo_moments(self.spectrum.n, self.spectrum.mean_diag, self.spectrum.mean_gram)
 
-    def _scored(self, means: RefitMeans) -> Array:
+    def _scored(self, means: LooMoments) -> Array:
         scale = means.best_scale() if self.scale is None else self.scale
         return means.scores(self.spectrum.mean_diag, scale)
 

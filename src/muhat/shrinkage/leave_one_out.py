@@ -1,0 +1,155 @@
+r"""Leave-one-out cross-validation of filtered means, by true deletion: row i leaves the data and the span.
+
+For the mean :math:`\mu^{(-i)}` estimated without row i, at the same λ, two averages hold everything that a
+leave-one-out score needs: cross, the mean of :math:`\langle\phi(x_i), \mu^{(-i)}\rangle`, and square, the mean of
+:math:`\|\mu^{(-i)}\|^2`. The score of c times the estimate is ϱ − 2c·cross + c²·square.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple, Protocol
+
+import numpy as np
+from scipy.linalg import eigh
+
+from muhat.linalg.spectrum import Spectrum
+from muhat.types import Array
+
+
+class LooMoments(NamedTuple):
+    """Averages over the means without a row, one entry per λ: all that the score of c times the estimate needs."""
+
+    cross: Array
+    square: Array
+
+    def best_scale(self) -> Array:
+        """The constant c in [0, 1] with the lowest score."""
+        cross, square = self.cross.real, self.square.real
+        ratio = np.divide(cross, square, out=np.ones_like(cross), where=square > 0)
+        return np.clip(ratio, 0.0, 1.0)
+
+    def scores(self, mean_diag: float, scale: Array | float) -> Array:
+        """Leave-one-out scores of ``scale`` times the estimate."""
+        return mean_diag - 2.0 * scale * self.cross + scale**2 * self.square
+
+
+class LeaveOneOut(Protocol):
+    """Leave-one-out moments at any λ; ``values`` are all λ that differ, None if they are a continuum."""
+
+    @property
+    def values(self) -> Array | None: ...
+
+    @property
+    def analytic(self) -> bool: ...
+
+    def moments(self, lams: Array) -> LooMoments: ...
+
+
+def plain_loo_moments(n: float, mean_diag: float, mean_gram: float) -> LooMoments:
+    """Moments of the plain average, the limit λ → 0 of every filter."""
+    cross = (n * mean_gram - mean_diag) / (n - 1)
+    square = ((n * n - 2 * n) * mean_gram + mean_diag) / (n - 1) ** 2
+    return LooMoments(np.array(cross), np.array(square))
+
+
+def times(A: Array, C: Array) -> Array:
+    """A @ C for a real A, also where C is complex, without a complex copy of A."""
+    if not np.iscomplexobj(C):
+        return A @ C
+    return (A @ np.ascontiguousarray(C).view(np.float64)).view(C.dtype)
+
+
+def tikhonov_factors(eigenvalues: Array, lam: float) -> Array:
+    """h(g) = g / (g + λ): what Tikhonov's filter, the paper's F-KMSE, keeps of each eigen-direction."""
+    return eigenvalues / (eigenvalues + lam)
+
+
+@dataclass(frozen=True, eq=False)
+class TikhonovLoo:
+    """F-KMSE without row i from one eigendecomposition: O(n²) for each λ, duplicates and singular K included.
+
+    Analytic in λ: ``moments`` takes complex λ, whose imaginary part carries a derivative.
+    """
+
+    spectrum: Spectrum
+    values: ClassVar[Array | None] = None
+    analytic: ClassVar[bool] = True
+
+    def moments(self, lams: Array) -> LooMoments:
+        # Without row i the weights solve (K₋ᵢ + λI) b = K₋ᵢ 1/(n−1). With R = λ(K + λI)⁻¹ = U e Uᵀ, e = λ/(g + λ),
+        # deleting row i is a rank-one change of R with the pivot R_ii (Schur complement):
+        #     (n−1) b_j = 1 − (R1)_j + t_i R_ij,   t_i = (R1)_i / R_ii,   which vanishes at j = i.
+        # So the element is (n−1) μ₋ᵢ = nμ̂_λ − φ(x_i) + t_i Σ_j R_ij φ(x_j), where nμ̂_λ = Σ_j (1 − (R1)_j) φ(x_j),
+        # and its value at row i and its squared norm need, besides K_ii, only these products per row:
+        #     W = R1,  Kb = K(1 − R1),  V = (RK(1 − R1)),  H = R_ii,  D1 = (KR)_ii,  D2 = (RKR)_ii.
+        # A row that counts c times loses one copy: the pivot is then R_ii/c + (c−1)/c.
+        sp = self.spectrum
+        n, counts = sp.n, sp.counts[:, None]
+        g, ones = sp.eigenvalues[:, None], sp.ones[:, None]
+        e = lams / (g + lams)
+        s = g / (g + lams)
+        first = e if sp.complete else -s  # eigenvalues 0 that are left out have e = 1: there 1 − s must serve
+        linear = times(sp.eigenvectors, np.hstack([first * ones, g * s * ones, g * e * s * ones]))
+        quadratic = times(sp.squared_eigenvectors, np.hstack([first, g * e, g * e**2]))
+        W, Kb, V = np.split(linear / np.sqrt(counts), 3, axis=1)
+        H, D1, D2 = np.split(quadratic / counts, 3, axis=1)
+        t = W / (H + (counts - 1) / counts) if sp.complete else (1 + W) / (1 + H)
+        diagonal = sp.diagonal[:, None]
+        cross = counts * (Kb - diagonal + t * D1)
+        square = counts * (diagonal + t**2 * D2 - 2 * Kb + 2 * t * V - 2 * t * D1)
+        squared_norm = (g * (s * ones) ** 2).sum(axis=0)
+        return LooMoments(
+            cross.sum(axis=0) / (n * (n - 1)),
+            (squared_norm + square.sum(axis=0) / n) / (n - 1) ** 2,
+        )
+
+
+class FilteredLoo:
+    r"""Leave-one-out moments of any filter, from the eigendecompositions of the n matrices without a row: O(n⁴).
+
+    Without row i the mean is :math:`\sum_k h(g_k) a_k v_k`, with :math:`a = U^\top 1/(n-1)` and the eigenpairs of
+    :math:`K_{-i}`. Its value at row i is :math:`\sum_k h(g_k)\,a_k\,(k_i^\top U)_k` and its squared norm
+    :math:`\sum_k h(g_k)^2 g_k a_k^2`, so that three numbers per eigenpair serve every λ.
+
+    Parameters
+    ----------
+    filter : callable
+        ``filter(eigenvalues, lam)``, the share h(g) that is kept of each eigen-direction.
+    spectrum : Spectrum
+        Of the whole matrix; the refits keep the step length that its largest eigenvalue gives an iterative filter.
+    steps : array, optional
+        The λ that differ for an iterative filter, relative to the largest eigenvalue.
+    stepped : bool, default False
+        Whether h jumps at the eigenvalues and is constant between them, so that these are the λ that differ.
+    """
+
+    analytic = False
+
+    def __init__(
+        self,
+        filter: Callable[[Array, float], Array],
+        spectrum: Spectrum,
+        steps: Array | None = None,
+        stepped: bool = False,
+    ) -> None:
+        K, self.filter, self.top, self.unit = spectrum.gram(), filter, spectrum.top, spectrum.unit
+        n = len(K)
+        self.eigenvalues, self.at_row, self.squares = np.empty((3, n, n - 1))
+        for i in range(n):
+            others = np.delete(np.arange(n), i)
+            g, U = eigh(K[np.ix_(others, others)], driver="evd", overwrite_a=True, check_finite=False)
+            a = U.sum(axis=0) / (n - 1)
+            self.eigenvalues[i], self.at_row[i], self.squares[i] = g, a * (K[i, others] @ U), g.clip(0) * a**2
+        self.values: Array | None = self.eigenvalues.ravel() if stepped else None if steps is None else self.top * steps
+
+    def moments(self, lams: Array) -> LooMoments:
+        """Both averages at each λ, in the units of the spectrum."""
+        pairs = []
+        for lam in np.atleast_1d(lams).tolist():
+            # Eigenvalues interlace: that of the whole matrix is the largest, and comes last as a filter expects.
+            h = self.filter(np.append(self.eigenvalues, self.top).clip(0) * self.unit, lam * self.unit)[:-1]
+            h = h.reshape(self.eigenvalues.shape)
+            pairs.append(((h * self.at_row).sum() / len(h), (h**2 * self.squares).sum() / len(h)))
+        return LooMoments(*np.array(pairs).T)
