@@ -27,7 +27,7 @@ from threadpoolctl import threadpool_limits
 import muhat as mh
 from muhat.means.adaptive import _Quadratic
 from muhat.means.targets import gaussian_target
-from muhat.shrinkage.refits import RefitMeans
+from muhat.shrinkage.leave_one_out import LooMoments
 
 LAMS = np.logspace(-3, 2, 16)  # in units of the largest eigenvalue
 SIZES = (10, 20, 50, 100)
@@ -66,7 +66,7 @@ class Sample(NamedTuple):
             products = np.vdot(B, self.K @ B) / n, np.vdot(B, self.refits_at_rows.T) / n
             squares = (*products, self.refit_square)
         Q, mixed, T = squares
-        means = RefitMeans(np.array([cross]), np.array([Q]))
+        means = LooMoments(np.array([cross]), np.array([Q]))
         risk = _Quadratic(means, np.array([mixed]), float(np.diag(self.refits_at_rows).mean()), float(T))
         a, b = risk.lowest(0.0)
         return float(risk.values(a, b)[0]), Estimate(a * base.weights, float(b[0]))

@@ -17,6 +17,7 @@ ROOMS = [
     "measures",
     "kernels",
     "elements",
+    "gaussian",
     "features",
     "means",
     "operators",

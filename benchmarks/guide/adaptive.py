@@ -45,7 +45,7 @@ def populations() -> dict[str, np.ndarray]:
 def by_parts(kernel: Kernel, X: np.ndarray) -> Iterator[mh.Element]:
     """Adaptive means with a refit for each row, and with fewer parts."""
     for parts in PARTS:
-        with patch.multiple(targets, MAX_ROWS_FOR_EXACT_REFITS=len(X) - 1, PARTS_LEFT_OUT=parts):
+        with patch.multiple(targets, MAX_ROWS_LEFT_OUT_ONE_BY_ONE=len(X) - 1, PARTS_LEFT_OUT=parts):
             yield mh.AdaptiveKernelMean(kernel).fit(X).mean_
 
 

@@ -10,8 +10,8 @@ from sklearn.covariance import OAS
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import muhat as mh
-from muhat.means.blended import SpannedGaussian, blending_share
-from muhat.means.targets import fitted_gaussian
+from muhat.gaussian import FittedGaussian
+from muhat.means.blended import blending_share
 
 
 def far(limit, R):
@@ -29,10 +29,10 @@ def test_rules_of_estimators(estimator, check):
 
 def slow_share(kernel, X):
     """The lowest point of ‖f‖² − 2·mean f₋ᵢ(x_i) over b, with every refit made."""
-    plain, smooth = mh.embed(kernel, X), mh.Element(kernel, fitted_gaussian(X))
+    plain, smooth = mh.embed(kernel, X), mh.Element(kernel, FittedGaussian.of(X).measure())
     kept = [np.delete(X, i, axis=0) for i in range(len(X))]
     p = np.mean([mh.embed(kernel, part)(X[[i]])[0] for i, part in enumerate(kept)])
-    t = np.mean([mh.Element(kernel, fitted_gaussian(part))(X[[i]])[0] for i, part in enumerate(kept)])
+    t = np.mean([mh.Element(kernel, FittedGaussian.of(part).measure())(X[[i]])[0] for i, part in enumerate(kept)])
     shares = np.linspace(0, 1, 10_001)
     Q, T, XX = plain.norm() ** 2, smooth.norm() ** 2, plain.inner(smooth)
     risks = (1 - shares) ** 2 * Q + 2 * shares * (1 - shares) * XX + shares**2 * T
@@ -59,7 +59,7 @@ def test_samples_of_a_gaussian_have_large_shares_and_others_small_ones():
 @pytest.mark.parametrize("shape", [(12, 3), (6, 40)])
 def test_the_gaussian_is_that_of_oas_without_its_matrix(shape):
     X = rows(*shape)
-    gaussian = SpannedGaussian(X)
+    gaussian = FittedGaussian.of(X)
     want = OAS().fit(X).covariance_
     root = gaussian.at(np.eye(shape[1])) - gaussian.centre
     assert_allclose(root.T @ root, want, rtol=1e-8, atol=1e-10)

@@ -28,8 +28,8 @@ from muhat.means.solvers import (
 )
 from muhat.means.spectral import too_inexact
 from muhat.means.targets import (
+    LooTarget,
     TargetKind,
-    TargetRefits,
     gaussian_kind,
     gaussian_target,
     given_target,
@@ -81,7 +81,7 @@ class AdaptiveKernelMean(BaseKernelMean):
         f*.
     target_kind_ : str
         "gaussian", "gaussian sample", "given" or "none", and where a Gaussian was asked for but b = 0 the reason:
-        "none: Gram matrix", "none: linear kernel" (f* would be the plain average), "none: no closed form", or
+        "none: Gram matrix", "none: polynomial kernel" (it would gain nothing), "none: no closed form", or
         "none: scale" (squares of the data, in units of the bandwidth, overflow or vanish).
     mean_ : Element
         Atoms plus, where b > 0, the target; atoms of a target come after the rows.
@@ -96,8 +96,8 @@ class AdaptiveKernelMean(BaseKernelMean):
         spectrum at the same λ, relative to its norm, and the share of ‖F(λ)‖² that the rank misses, on which a and b
         rest.
     kernel_, loo_score_
-        See :class:`KernelMean`. The score is that of other estimators, with the norms of the refits too. It takes the
-        time of another fit, or of many for a target that is a sample, when it is first asked for.
+        See :class:`KernelMean`. The score is that of other estimators, with the norms of the left-out fits too. It
+        takes the time of another fit, or of many for a target that is a sample, when it is first asked for.
     loo_path_ : ScorePath
         The leave-one-out score over λ, at the best (a, b) for each, both limits left out; ``lam_`` need not be at its
         lowest point, because the risk is estimated in another way. It is found together with ``loo_score_``.
@@ -105,11 +105,11 @@ class AdaptiveKernelMean(BaseKernelMean):
     Notes
     -----
     One eigendecomposition costs O(n³) time, then each λ costs O(n²); it takes four n x n arrays, and ``loo_score_``
-    seven. The refits of the target cost O(n²·min(n, d)) for the Gaussian kernel and O(n²·(n + d)) for polynomials; no
-    d x d array is made. By samples they cost about 512·n + 33,000 values of the kernel, and ``loo_score_`` takes
-    33,000·n. Kernels of the Euclidean distance see no more than n + 128 columns, however many there are. Laplace
-    kernels see all, so that a sample of 256 points takes many times as long as the Gram matrix of few rows. Beyond 300
-    rows there is one refit for each of 20 parts of the rows, except for the Gaussian kernel up to 3,000 rows.
+    seven. For the Gaussian kernel the target is fitted without each row in O(n²·min(n, d)), up to 3,000 rows. For other
+    kernels and more rows it is fitted without each of 20 parts of the rows. By samples that takes about 256·(n + 128)
+    values of the kernel, and ``loo_score_`` 5,000·n more. No d x d array is made. Kernels of the Euclidean distance see
+    no more than n + 128 columns, however many there are; Laplace kernels see all, so that a sample of 256 points takes
+    many times as long as the Gram matrix of few rows.
     ``sample_weight`` must be whole numbers, because rows are repeated.
 
     At rank r the low-rank way costs O(nr²), and n² kernel values in tiles for the certificate. With :math:`\hat K` the
@@ -183,11 +183,11 @@ class AdaptiveKernelMean(BaseKernelMean):
 
 
 class _FittedTarget(NamedTuple):
-    """The target as the user gives it, what it is for these rows, and its refits without them (None: no target)."""
+    """The target as the user gives it, what it is for these rows, and how it is fitted (None: no target)."""
 
     given: Literal["gaussian"] | Element | None
     kind: TargetKind
-    refits: TargetRefits | None
+    fitted: LooTarget | None
 
 
 def _fitted_target(target: Literal["gaussian"] | Element | None, sample: Sample) -> _FittedTarget:
@@ -210,20 +210,20 @@ def adaptive_mean(
     decomposition : Decomposition
         Of the Gram matrix.
     target : _FittedTarget
-        f*, with its refits.
+        f*, with its leave-one-out fits.
     solver : Solver
         What decomposed the matrix, and can do so again for the leave-one-out score.
     sample : Sample, optional
         The rows, for the error of a low-rank decomposition.
     """
-    spectrum, refits = decomposition.spectrum, target.refits
-    if refits is None:
+    spectrum, fitted = decomposition.spectrum, target.fitted
+    if fitted is None:
         lam, a, score, path = choose_shrinkage(spectrum, TikhonovLoo, "loo", "loo")
         assert score is not None, "both were searched"
         b = 0.0
         scored: Scored | Callable[[Sample], Scored] = Scored(score, path)
     else:
-        lam, (a, b), lams = AdaptiveScore(spectrum, refits).choose()
+        lam, (a, b), lams = AdaptiveScore(spectrum, fitted).choose()
         scored = partial(_scored, solver.at_rank(decomposition.rank), target.given, lam, (a, b), lams)
     chosen = {
         "lam": lam,
@@ -234,7 +234,7 @@ def adaptive_mean(
         "solver": solver.name,
     }
     weights = a * spectrum.weights(tikhonov_factors, lam)
-    return MeanFit(weights, chosen, scored, None if refits is None else refits.make, b)
+    return MeanFit(weights, chosen, scored, None if fitted is None else fitted.make, b)
 
 
 def _spectrum_error(decomposition: Decomposition, lam: float, sample: Sample) -> float:
@@ -255,12 +255,12 @@ def _scored(
     sample: Sample,
 ) -> Scored:
     """The leave-one-out score at λ and (a, b), and over the λ that were looked at."""
-    refits = _fitted_target(target, sample).refits
-    assert refits is not None, "the score is known where there is no target"
+    fitted = _fitted_target(target, sample).fitted
+    assert fitted is not None, "the score is known where there is no target"
     if isinstance(solver, DenseSolver):
         solver = replace(solver, arrays=solver.arrays + 3)
     spectrum = next(solver.decompositions(sample.kernel, sample.rows, None)).spectrum
-    scores = AdaptiveDeletion(AdaptiveScore(spectrum, refits))
+    scores = AdaptiveDeletion(AdaptiveScore(spectrum, fitted))
     return Scored(scores.at(lam, shares), ScorePath(lams, scores.along(lams)))
 
 
@@ -318,7 +318,7 @@ class AdaptiveScore(SpectralScore):
     It is ϱ + ‖f‖² − 2·mean f₋ᵢ(x_i): the norm is known, and only ⟨f, μ⟩ has to be estimated, by refits without row i.
     """
 
-    def __init__(self, spectrum: Spectrum, target: TargetRefits) -> None:
+    def __init__(self, spectrum: Spectrum, target: LooTarget) -> None:
         super().__init__(spectrum)
         self.smooth = False  # where (a, b) reaches an edge, the curve breaks
         self.target, self.leave_one_out = target, TikhonovLoo(spectrum)

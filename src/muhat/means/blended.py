@@ -8,19 +8,18 @@ from importlib import import_module
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from muhat.gaussian import FittedGaussian, varying_columns
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.radial import Gaussian
 from muhat.linalg import gram
 from muhat.linalg.blocks import blocks
 from muhat.linalg.columns import ColumnUnits
-from muhat.linalg.distances import power_of_two_near
 from muhat.linalg.resources import check_memory, steady_blas
-from muhat.means.targets import TargetKind, TargetRefits, gaussian_kind, gaussian_target, oas_amount, sampled_target
+from muhat.means.targets import LooTarget, TargetKind, gaussian_kind, gaussian_target, sampled_target
 from muhat.parameters import ValueParametersMixin
 from muhat.types import Array, RandomState
 from muhat.validation import check_count, check_flag, check_rng, check_rows, unchanged_on_error
@@ -151,7 +150,9 @@ class BlendedSample(ValueParametersMixin, BaseEstimator):
     def _fit_rows(self, rows: Array, units: ColumnUnits, kernel: Kernel) -> None:
         scaled = units.divide(rows)
         self.share_, self.kernel_ = blending_share(kernel, scaled), kernel
-        self._rows, self._units, self._gaussian = rows, units, SpannedGaussian(scaled)
+        varies = varying_columns(scaled)
+        self._rows, self._units = rows, units
+        self._gaussian = FittedGaussian.of(scaled, max(int(varies.sum()), 1), varies)
         self.location_ = units.restore(self._gaussian.centre)
 
     def expect(self, f: Callable[[Array], Any], *, return_std: bool = False) -> Any:
@@ -373,17 +374,17 @@ def blending_share(kernel: Kernel, rows: Array) -> float:
         return 0.0  # one point: both parts are the same
     if kernel.is_stationary:  # it does not see the others
         rows = rows[:, varies]
-    refits = _refits(kernel, rows)
+    target = _loo_target(kernel, rows)
     K = gram.dense(kernel, rows)
     trace, total = float(np.trace(K)), float(K.sum())
     Q, p = total / n**2, (total - trace) / (n * (n - 1))
-    T, X = refits.squared_norm, float(refits.at_rows.mean())
-    t = float(refits.own.mean())
+    T, X = target.squared_norm, float(target.at_rows.mean())
+    t = float(target.own.mean())
     apart = Q - 2.0 * X + T
     return float(np.clip((Q - X - p + t) / apart, 0.0, 1.0)) if apart > 0 else 0.0
 
 
-def _refits(kernel: Kernel, rows: Array) -> TargetRefits:
+def _loo_target(kernel: Kernel, rows: Array) -> LooTarget:
     kind = gaussian_kind(kernel, rows)
     if kind not in (TargetKind.GAUSSIAN, TargetKind.SAMPLE):
         raise ValueError(
@@ -393,38 +394,3 @@ def _refits(kernel: Kernel, rows: Array) -> TargetRefits:
     narrow = rows.shape[1] <= MAX_COLUMNS_FOR_COVARIANCE or kernel.gaussian_bandwidth is not None
     exact = kind is TargetKind.GAUSSIAN and narrow
     return (gaussian_target if exact else sampled_target)(kernel, rows)
-
-
-def varying_columns(rows: Array) -> NDArray[np.bool_]:
-    """Whether each column has two different values."""
-    return (rows != rows[0]).any(axis=0)
-
-
-class SpannedGaussian:
-    """N(x̄, Σ) with the OAS covariance of the rows, by their singular vectors: no d x d array.
-
-    The covariance is shrunk toward a multiple of the identity on the columns that vary; a constant column stays so.
-    """
-
-    def __init__(self, rows: Array) -> None:
-        self.varies = varying_columns(rows)
-        n, d = len(rows), max(int(self.varies.sum()), 1)
-        self.centre = np.where(self.varies, rows.mean(axis=0), rows[0])
-        Y = rows - self.centre
-        self.unit = power_of_two_near(float(np.abs(Y).max()))
-        _, roots, self.axes = np.linalg.svd(Y / self.unit, full_matrices=False)
-        variances = roots**2 / n
-        squares = np.atleast_1d((variances**2).sum())
-        self.amount = float(oas_amount(n, d, np.atleast_1d(variances.sum()), squares)[0])
-        self.floor = self.amount * variances.sum() / d
-        self.along = (1.0 - self.amount) * variances
-
-    def at(self, Z: Array) -> Array:
-        """x̄ + Σ^½ z for the rows z of Z."""
-        flat = np.sqrt(self.floor)
-        extra = np.sqrt(self.along + self.floor) - flat
-        return self.centre + self.unit * (flat * Z * self.varies + (Z @ self.axes.T * extra) @ self.axes)
-
-    def deviations(self) -> NDArray[np.float64]:
-        """Standard deviations of the columns."""
-        return self.unit * np.sqrt(self.floor * self.varies + self.along @ self.axes**2)

@@ -1,0 +1,208 @@
+"""Gaussian fitted to rows: OAS covariance, embedding, samples, and its leave-one-out under the Gaussian kernel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import qr
+
+from muhat.linalg.distances import power_of_two_near
+from muhat.measures import FactoredCovariance, FactoredGaussian, Gaussians
+from muhat.types import Array
+
+LARGEST, SMALLEST = 1e140, 1e-140
+"""Between these, squares of numbers, and sums and ratios of them, are numbers."""
+
+
+CANCELLED = 1e-3
+"""Where less than this share is left after a row is subtracted, the sum is computed again without the row."""
+
+
+def oas_amount(n: Any, d: int, trace: Any, squared_norm: Any) -> Any:
+    """The OAS amount of shrinkage for n rows in d dimensions, from tr S and ‖S‖² (Chen, Wiesel, Eldar, Hero, 2010)."""
+    alpha, squared_mean = squared_norm / d**2, (trace / d) ** 2
+    numerator, denominator = alpha + squared_mean, (n + 1) * (alpha - squared_mean / d)
+    ratio = np.divide(numerator, denominator, out=np.ones_like(numerator), where=denominator > 0)
+    return np.where(d > 1, np.minimum(ratio, 1.0), 0.0)
+
+
+def varying_columns(rows: Array) -> NDArray[np.bool_]:
+    """Whether each column has two different values."""
+    return (rows != rows[0]).any(axis=0)
+
+
+@dataclass(frozen=True, eq=False)
+class FittedGaussian:
+    r"""N(x̄, Σ) with the OAS covariance of rows, by their singular vectors: no d × d array.
+
+    :math:`\Sigma = u^2 (V^\top \mathrm{diag}(s) V + f I)`: the sample covariance S, shrunk toward a multiple of the
+    identity. Masked columns have no part in the identity, so that a constant one stays constant.
+
+    Parameters
+    ----------
+    centre : array of shape (d,)
+        x̄.
+    axes, along : arrays of shape (r, d) and (r,)
+        V, the eigenvectors of S, and s, the share of their variances that is kept.
+    floor, unit : float
+        f and u, a power of two in whose units no square overflows.
+    flat : bool array of shape (d,)
+        Columns that the identity spans.
+    """
+
+    centre: Array
+    axes: Array
+    along: Array
+    floor: float
+    unit: float
+    flat: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, rows: Array, d: int | None = None, flat: NDArray[np.bool_] | None = None) -> Self:
+        """Fit to rows; ``d`` is the number of columns, where these were rotated into fewer."""
+        n, d = len(rows), rows.shape[1] if d is None else d
+        flat = np.ones(rows.shape[1], dtype=bool) if flat is None else flat
+        centre = np.where(flat, rows.mean(axis=0), rows[0])
+        Y = rows - centre
+        unit = power_of_two_near(float(np.abs(Y).max()))
+        _, roots, axes = np.linalg.svd(Y / unit, full_matrices=False)
+        variances = roots**2 / n
+        amount = float(oas_amount(n, d, variances.sum(keepdims=True), (variances**2).sum(keepdims=True))[0])
+        return cls(centre, axes, (1.0 - amount) * variances, amount * float(variances.sum()) / d, unit, flat)
+
+    def measure(self) -> Gaussians:
+        """The Gaussian as a measure; by a factor of Σ where that is smaller than Σ, or where Σ overflows."""
+        (r, d), unit = self.axes.shape, self.unit
+        if d <= r and SMALLEST < unit < LARGEST:
+            S = (self.axes.T * self.along) @ self.axes
+            S[np.diag_indices(d)] += self.floor * self.flat
+            return Gaussians(np.ones(1), self.centre[None, :], (S * unit * unit)[None, :, :])
+        factor = np.sqrt(self.along)[:, None] * self.axes * unit
+        covariance = FactoredCovariance(factor, float(np.sqrt(self.floor) * unit))
+        return FactoredGaussian(np.ones(1), self.centre[None, :], covariance)
+
+    def at(self, Z: Array) -> Array:
+        """x̄ + Σ^½ z for the rows z of Z."""
+        flat = np.sqrt(self.floor)
+        extra = np.sqrt(self.along + self.floor) - flat
+        return self.centre + self.unit * (flat * Z * self.flat + (Z @ self.axes.T * extra) @ self.axes)
+
+    def deviations(self) -> Array:
+        """Standard deviations of the columns."""
+        return np.asarray(self.unit * np.sqrt(self.floor * self.flat + self.along @ self.axes**2))
+
+
+@lru_cache(maxsize=1)
+def normal_points(d: int, count: int) -> Array:
+    """A quasi-random sample of the standard normal distribution, with the mirror image of every point."""
+    from scipy.stats import qmc  # here, for it is slow to import
+
+    half = qmc.MultivariateNormalQMC(np.zeros(d), engine=qmc.Sobol(d, seed=0)).random(count // 2)
+    points = np.concatenate([half, -half])
+    points.setflags(write=False)  # the next fit to as many columns gets the same array
+    return points
+
+
+class LooCovariances(NamedTuple):
+    """OAS covariances without each row: diag(spread_i) + floor_i·I − subtracted_i z_i z_iᵀ in d dimensions.
+
+    Coordinates are those of the eigenvectors of S. ``left`` holds the rows z_i that are left out, and at last 0, where
+    none is; ``inexact`` says which of them rounding has spoilt.
+    """
+
+    left: Array
+    spread: Array
+    floor: Array
+    subtracted: Array
+    inexact: Any
+    d: int
+
+
+def loo_covariances(Y: Array, d: int) -> LooCovariances:
+    """OAS covariances of rows without each of them and, at last, of all.
+
+    ``Y`` holds the rows from their mean, in units in which squares are numbers, perhaps rotated into fewer than the
+    ``d`` columns.
+    """
+    # With y_i from the mean to row i, the covariance without it is S₋ᵢ = n/(n−1)·(S − y_i y_iᵀ/(n−1)). In the basis of
+    # the eigenvectors of S, where row j is z_j and S = diag(v), trace and norm of S₋ᵢ follow without forming it:
+    #     tr S₋ᵢ = n/(n−1)·(Σv − |z_i|²/(n−1)),   ‖S₋ᵢ‖² = (n/(n−1))²·(Σv² − 2 z_iᵀdiag(v)z_i/(n−1) + |z_i|⁴/(n−1)²).
+    n = len(Y)
+    P, roots, _ = np.linalg.svd(Y, full_matrices=False)
+    Z, variances = P * roots, roots**2 / n
+    lengths, total, square = (Z**2).sum(axis=1), variances.sum(), (variances**2).sum()
+    sizes = np.append(np.full(n, n - 1.0), n)
+    grown = n / sizes
+    traces = grown * np.append(total - lengths / (n - 1), total)
+    squares = np.append(square - 2 * Z**2 @ variances / (n - 1) + (lengths / (n - 1)) ** 2, square)
+    inexact = (traces <= CANCELLED * total) | (squares <= CANCELLED * square)
+    amounts = oas_amount(sizes, d, traces.clip(0), grown**2 * squares.clip(0))
+    kept = (1 - amounts) * grown
+    return LooCovariances(
+        left=np.vstack([Z, np.zeros((1, len(roots)))]),
+        spread=np.outer(kept, variances),
+        floor=amounts * traces.clip(0) / d,
+        subtracted=np.append(kept[:-1] / (n - 1), 0.0),
+        inexact=inexact,
+        d=d,
+    )
+
+
+class LooEmbeddings:
+    """Embeddings of the fitted Gaussian under a Gaussian kernel of bandwidth s: of all rows, and without each row.
+
+    The embedding of N(m, Σ) is :math:`|I + Σ/s²|^{-1/2} exp(-½ r^T (s²I + Σ)^{-1} r)`, r from m. Without row i,
+    Σ + s²I is diagonal but for a multiple of z_i z_iᵀ (:func:`loo_covariances`), which Sherman and Morrison's formula
+    inverts. Values at the own rows cost O(n·min(n, d)) after the eigenvectors, and those of all pairs O(n²·min(n, d)).
+    More columns than rows are rotated into as many.
+    """
+
+    def __init__(self, points: Array, s: float) -> None:
+        n, d = points.shape
+        Y = points - points.mean(axis=0)
+        unit = power_of_two_near(float(np.abs(Y).max()))
+        Y /= unit
+        if d > n:
+            Y = qr(Y.T, mode="r", check_finite=False)[0][:n].T
+        self.n, self.ratio, self.covariances = n, (unit / s) ** 2, loo_covariances(Y, d)
+        self.rows = self.covariances.left[:-1]
+        self._inverse, self._own, self._share, self._half_log = self._decomposed(1.0)
+
+    def needed(self) -> tuple[Array, float, Array, Any]:
+        """Values at the rows and squared norm of all; each left-out one at its row, and which rounding has spoilt."""
+        half_log_twice, share = self._decomposed(2.0)[-1], self._share[:-1]
+        at_rows = np.exp(-0.5 * self.ratio * (self.rows**2 @ self._inverse[-1]) - self._half_log[-1])
+        # The mean without row i is x̄ − z_i/(n−1), so that row i lies at n/(n−1)·z_i from it.
+        grown = self.n / (self.n - 1.0)
+        own = np.exp(-0.5 * self.ratio * grown**2 * self._own[:-1] / share - self._half_log[:-1])
+        return at_rows, float(np.exp(-half_log_twice[-1])), own, self.covariances.inexact[:-1] | (share <= CANCELLED)
+
+    def values(self) -> tuple[Array, Array, Any]:
+        """Values without each row at all rows, squared norms, and which of them rounding has spoilt."""
+        # r = z_j + z_i/(n−1), and rᵀA⁻¹r = rᵀDr + c (z_iᵀDr)²/(1 − c z_iᵀDz_i) for A⁻¹ = (D⁻¹ − c z_i z_iᵀ)⁻¹.
+        n, ratio, (left, _, _, subtracted, inexact, _) = self.n, self.ratio, self.covariances
+        inner = (left * self._inverse)[:-1] @ self.rows.T
+        squares = self._inverse[:-1] @ (self.rows**2).T + 2 / (n - 1) * inner
+        squares += (self._own[:-1] / (n - 1) ** 2)[:, None]
+        along = inner + (self._own[:-1] / (n - 1))[:, None]
+        squares += (ratio * subtracted / self._share)[:-1, None] * along**2
+        squares = squares.clip(0)  # what is negative is rounding
+        values = np.exp(-0.5 * ratio * squares - self._half_log[:-1, None])
+        _, _, share_twice, half_log_twice = self._decomposed(2.0)
+        spoilt = inexact | (np.minimum(self._share, share_twice) <= CANCELLED)
+        return values, np.exp(-half_log_twice[:-1]), spoilt[:-1]
+
+    def _decomposed(self, times: float) -> tuple[Array, Array, Array, Array]:
+        """1/(I + times·Σ_i) on the diagonal, z_iᵀ(…)z_i, what subtraction left of it, and ½ log|I + times·Σ_i|."""
+        left, spread, floor, subtracted, _, d = self.covariances
+        factor = times * self.ratio
+        rest = 1.0 + factor * floor
+        diagonal = rest[:, None] + factor * spread
+        own = (left**2 / diagonal).sum(axis=1)
+        share = np.maximum(1.0 - factor * subtracted * own, np.finfo(float).eps)
+        flat = (d - left.shape[1]) * np.log(rest)
+        return 1.0 / diagonal, own, share, 0.5 * (np.log(diagonal).sum(axis=1) + flat + np.log(share))
