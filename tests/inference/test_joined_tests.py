@@ -16,7 +16,7 @@ import muhat as mh
 from muhat.inference import dependences, differences, fisher, joining, large_samples
 from muhat.inference.findings import Finding
 from muhat.inference.joining import Component
-from muhat.inference.resampling import random_splits
+from muhat.inference.resampling import number_of_splits, other_splits
 from muhat.inference.two_sample import MMDResult
 
 RNG = np.random.default_rng(0)
@@ -24,7 +24,7 @@ RNG = np.random.default_rng(0)
 
 def splits_of(n, m, count=7, seed=0, strata=None):
     observed = np.repeat([1.0, 0.0], [n, m])
-    drawn = list(random_splits(observed, count, np.random.default_rng(seed), strata))
+    drawn = list(other_splits(observed, count, np.random.default_rng(seed), strata))
     return np.column_stack([observed, *drawn]), differences.centred_splits(observed, drawn, strata)
 
 
@@ -406,6 +406,46 @@ def test_level_with_bins(monkeypatch):
     assert np.count_nonzero(np.array(pvalues) <= 0.05) <= stats.binom.ppf(0.9999, 200, 0.05)
 
 
+UNEQUAL = {
+    "three rows": ([30_000], [3]),
+    "fifty": ([13_000], [50]),
+    "two hundred": ([500_000], [200]),
+    "equal": ([10_000], [10_000]),
+    "strata": ([9_000, 3, 40], [7_000, 4, 2_000]),
+    "strata of one sample": ([20_000, 2, 0], [0, 2, 9_000]),
+    "many strata": ([5] * 3_000, [4] * 3_000),
+}
+
+
+@pytest.mark.parametrize(("first", "second"), UNEQUAL.values(), ids=UNEQUAL)
+def test_bins_suit_any_sizes(first, second):
+    """Bins hold rows of one sample and stratum; the smaller sample keeps its rows, and a split can be permuted."""
+    observed = np.repeat([1.0, 0.0], [sum(first), sum(second)])
+    strata = np.concatenate([np.repeat(np.arange(len(sizes)), sizes) for sizes in (first, second)])
+    bins = large_samples.draw_bins(observed, strata if len(first) > 1 else None, np.random.default_rng(0))
+    inside = bins.of_rows >= 0
+    assert_array_equal(np.bincount(bins.of_rows[inside]), np.full(len(bins.of_first), bins.size))
+    assert_array_equal(bins.of_first[bins.of_rows[inside]], observed[inside])
+    if len(first) > 1:
+        assert len(np.unique(np.column_stack([bins.strata[bins.of_rows], strata])[inside], axis=0)) <= len(first)
+    smaller = 1.0 if sum(first) < sum(second) else 0.0
+    mixed = np.minimum(first, second) > 0
+    assert inside[(observed == smaller) & mixed[strata]].mean() >= 0.9
+    assert min(bins.of_first.sum(), (1 - bins.of_first).sum()) >= min(50, sum(first), sum(second))
+    assert number_of_splits(bins.of_first, bins.strata) >= 2
+    assert len(bins.of_first) <= max(4_000, len(observed) * (len(first) > 100))
+
+
+def test_a_small_sample_against_a_large_one():
+    """Beyond the rows of matrices: a shift of three rows by three standard deviations, and no shift."""
+    rng = np.random.default_rng(1)
+    X, Y = rng.normal(size=(12_500, 2)), rng.normal(size=(3, 2))
+    assert mh.mmd_test(X, Y, random_state=0).pvalue > 0.05
+    result = mh.mmd_test(X, Y + 3.0, random_state=0)
+    assert result.pvalue <= 0.002
+    assert "2,003 bins of 1 rows; 10,500 rows are in no bin" in result.method
+
+
 def test_memory_is_refused_before_it_is_taken():
     X = sample(50, 2, seed=0)
     with pytest.raises(MemoryError, match="999 splits of 100 rows"):
@@ -426,7 +466,7 @@ def centred(K):
 
 PAIRINGS = {
     "families": lambda n, B: dependences.Families(n, B, np.random.default_rng(0)),
-    "strata": lambda n, B: dependences.WithinStrata(np.arange(n) % 2, B, np.random.default_rng(0)),
+    "strata": lambda n, B: dependences.Listed.within_strata(np.arange(n) % 2, B, np.random.default_rng(0)),
 }
 
 
@@ -554,10 +594,12 @@ def test_a_single_statistic_has_words_too():
 def test_the_smallest_p_value_is_counted_and_said(n, m, smallest):
     """By all splits where they are few; no difference is larger than that of 1 and 2."""
     X, Y = sample(n, 1, seed=0) * 0.01 + 1.0, sample(m, 1, seed=0) * 0.01 + 2.0
-    result = mh.mmd_test(X, Y, mh.Linear(), random_state=0)
-    assert_allclose(result.smallest_pvalue, smallest)
-    assert 0.6 * smallest < result.pvalue < 1.6 * smallest  # splits are drawn at random
-    assert ("no p-value below 0.1" in result.summary) == (smallest > 0.05)
+    for options in ({"kernel": mh.Linear()}, {}, {"kernel": mh.Gaussian(), "statistic": "spectral"}):
+        result = mh.mmd_test(X, Y, random_state=0, **options)
+        assert_allclose(result.smallest_pvalue, smallest)
+        assert result.pvalue >= smallest * (1 - 1e-12)
+        assert "kernel" not in options or result.kernel != mh.Linear() or math.isclose(result.pvalue, smallest)
+        assert ("no p-value below 0.1" in result.summary) == (smallest > 0.05)
     pairs = mh.hsic_test(X[:3], X[:3], n_resamples=99, random_state=0, strata=None)
     assert_allclose(pairs.smallest_pvalue, 1 / math.factorial(min(n, 3)))
     assert "give no p-value below" in pairs.summary
@@ -568,6 +610,44 @@ def test_strata_count_in_the_smallest_p_value():
     strata = [0, 0, 1, 1] * 2
     assert_allclose(mh.mmd_test(X, Y, n_resamples=99, strata=strata).smallest_pvalue, 2 / 36)
     assert_allclose(mh.hsic_test(X, Y, n_resamples=99, strata=strata[:4]).smallest_pvalue, 1 / 4)
+
+
+@pytest.mark.parametrize("n_resamples", [34, 35, 999])
+def test_few_splits_are_listed_and_many_drawn(n_resamples):
+    """A set of sets as the oracle: in two strata, 6 choices of two among four rows times 6 again."""
+    strata = np.array([0, 1] * 4)
+    observed = np.array([1.0, 1, 1, 1, 0, 0, 0, 0])
+    found = np.hstack(list(other_splits(observed, n_resamples, np.random.default_rng(0), strata))).T
+    pairs = [set(itertools.combinations(np.flatnonzero(strata == stratum), 2)) for stratum in (0, 1)]
+    every = {frozenset(a + b) for a, b in itertools.product(*pairs)} - {frozenset(range(4))}
+    listed = [frozenset(np.flatnonzero(row)) for row in found]
+    assert len(listed) == min(n_resamples, 35)
+    assert (set(listed) == every) == (n_resamples >= 35)
+
+
+@pytest.mark.parametrize("strata", [None, [0, 0, 0, 0, 1, 1]])
+def test_few_pairings_are_listed(strata):
+    pairings, smallest = dependences.draw_pairings(6, None if strata is None else np.array(strata), 999, RNG)
+    pairs = pairings.permutations()
+    every = [p for p in itertools.permutations(range(6)) if strata is None or max(p[:4]) == 3]
+    assert_array_equal(pairs[0], range(6))
+    assert sorted(map(tuple, pairs)) == every
+    assert_allclose(smallest, 1 / len(every))
+    with_fewer, smallest = dependences.draw_pairings(6, None, 718, RNG)
+    assert len(with_fewer.permutations()) == 719
+    assert_allclose(smallest, 1 / 719)
+
+
+def test_listed_splits_are_exact_for_any_labels():
+    """Each of the 20 splits is the observed one once: p-values of all are then uniform up to ties, and need no seed."""
+    rows = sample(6, 2, seed=0)
+    pvalues = []
+    for first in itertools.combinations(range(6), 3):
+        mask = np.isin(np.arange(6), first)
+        one, two = (mh.mmd_test(rows[mask], rows[~mask], random_state=seed) for seed in (0, 1))
+        assert one.pvalue == two.pvalue
+        pvalues.append(one.pvalue)
+    assert_allclose(np.sort(pvalues), np.repeat(np.arange(2, 21, 2), 2) / 20)
 
 
 def test_ties_of_a_joined_statistic_are_relative_where_it_is_large():

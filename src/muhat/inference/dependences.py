@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import permutations
 from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from scipy import fft
 from scipy.spatial.distance import pdist, squareform
+from scipy.special import factorial
 from scipy.stats import rankdata
 
 from muhat.features.nystroem import Nystroem
@@ -73,14 +75,31 @@ class Families:
         return found
 
 
-class WithinStrata:
-    """Pairings that permute the rows of Y within strata, the observed one first."""
+class Listed:
+    """Pairings one by one, the observed one first."""
 
-    def __init__(self, strata: Any, n_resamples: int, rng: np.random.Generator) -> None:
-        self.pairs = np.tile(np.arange(len(strata)), (n_resamples + 1, 1))
+    def __init__(self, pairs: Any) -> None:
+        self.pairs = pairs
+
+    @classmethod
+    def within_strata(cls, strata: Any, n_resamples: int, rng: np.random.Generator) -> Listed:
+        """Random pairings that permute the rows of Y within strata."""
+        pairs = np.tile(np.arange(len(strata)), (n_resamples + 1, 1))
         for stratum in np.unique(strata):
             inside = np.flatnonzero(strata == stratum)
-            self.pairs[1:, inside] = rng.permuted(self.pairs[1:, inside], axis=1)
+            pairs[1:, inside] = rng.permuted(pairs[1:, inside], axis=1)
+        return cls(pairs)
+
+    @classmethod
+    def every(cls, strata: Any) -> Listed:
+        """All pairings within strata; that of rows in their order is the first of :func:`itertools.permutations`."""
+        pairs = np.arange(len(strata))[None]
+        for stratum in np.unique(strata):
+            inside = np.flatnonzero(strata == stratum)
+            orders = np.array(list(permutations(inside)))
+            pairs = np.repeat(pairs, len(orders), axis=0)
+            pairs[:, inside] = np.tile(orders, (len(pairs) // len(orders), 1))
+        return cls(pairs)
 
     def permutations(self) -> Any:
         return self.pairs
@@ -120,12 +139,24 @@ def _diagonals(K: Array, order: Any, offsets: Any) -> Array:
     return K.ravel().take(shifted + n * order[:, None])
 
 
+def draw_pairings(n: int, strata: Any, n_resamples: int, rng: np.random.Generator) -> tuple[Families | Listed, float]:
+    """Pairings of n rows with one another, within strata if there are any, and the smallest p-value that they allow.
+
+    They are drawn at random, unless all pairings are few: then each comes once.
+    """
+    numbers = np.zeros(n, dtype=np.intp) if strata is None else strata
+    with np.errstate(over="ignore"):  # infinite where there are very many
+        count = float(np.prod(factorial(np.bincount(numbers))))
+    if count <= n_resamples + 1:
+        return Listed.every(numbers), 1.0 / count
+    drawn = Families(n, n_resamples, rng) if strata is None else Listed.within_strata(strata, n_resamples, rng)
+    return drawn, 1.0 / (n_resamples + 1)
+
+
 # ---------------------------------------------------------------- components
 
 
-def default_dependences(
-    X: Array, Y: Array, pairings: Families | WithinStrata, rng: np.random.Generator
-) -> list[Component]:
+def default_dependences(X: Array, Y: Array, pairings: Families | Listed, rng: np.random.Generator) -> list[Component]:
     """All components of the default test; columns are in units in which they can be compared."""
     pairs = pairings.permutations()
     components = [_rank_correlation(X, Y, pairs), _squared_scores(X, Y, pairs)]
@@ -207,7 +238,7 @@ def _spread(left: Array, right: Array, pairs: Any) -> Component:
     return Component("distance from the centre", "spread", np.abs(products), rounding, value=bool(products[0] > 0))
 
 
-def _column_distances(X: Array, Y: Array, pairings: Families | WithinStrata) -> Component:
+def _column_distances(X: Array, Y: Array, pairings: Families | Listed) -> Component:
     """The largest distance covariance of two columns, each column in units of its own distance variance."""
     sides = []
     for rows in (X, Y):

@@ -6,10 +6,9 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import factorial
 
 from muhat.elements import Element
-from muhat.inference.dependences import FEATURES, MAX_EXACT_PAIRS, Families, WithinStrata, default_dependences
+from muhat.inference.dependences import FEATURES, MAX_EXACT_PAIRS, Families, Listed, default_dependences, draw_pairings
 from muhat.inference.findings import JoinedResult, observed_and_null, ranked
 from muhat.inference.joining import Component, join
 from muhat.inference.resampling import EPS, permutation_pvalue, pooled_gram
@@ -93,7 +92,7 @@ def hsic_test(
         Kernels of the two sides; None for both joins all components, and None for one of them is Gaussian(). A
         bandwidth "median" is found once, on X and on Y.
     n_resamples : int, default 999
-        Number of random pairings.
+        Number of random pairings; where there are no more pairings than that, each is taken once and the test is exact.
     random_state : None, int, Generator, SeedSequence or RandomState
         The seed: the same number gives the same result.
     mean : mean estimator, optional
@@ -153,9 +152,7 @@ def hsic_test(
         f"the matrices of {len(X):,} pairs",
         "use a random part of the rows, or a larger memory_limit",
     )
-    sizes = [len(X)] if strata is None else np.bincount(strata)
-    smallest = max(1.0 / (n_resamples + 1), 1.0 / float(np.prod(factorial(sizes))))
-    pairings = Families(len(X), n_resamples, rng) if strata is None else WithinStrata(strata, n_resamples, rng)
+    pairings, smallest = draw_pairings(len(X), strata, n_resamples, rng)
     sides = [rows if unit is None else rows / unit for rows, unit in zip((X, Y), units, strict=True)]
     if default:
         sides = [(rows - np.median(rows, axis=0)) for rows in sides]
@@ -171,7 +168,7 @@ def _single(
     Y: Array,
     kernel_x: Kernel,
     kernel_y: Kernel,
-    pairings: Families | WithinStrata,
+    pairings: Families | Listed,
     recipe: BaseKernelMean | None,
     unbiased: bool,
     units: tuple[Any, ...],

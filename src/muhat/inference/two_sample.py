@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
-from scipy.special import comb
 
 from muhat.inference import differences
 from muhat.inference.findings import Finding, JoinedResult, observed_and_null, percent, ranked
 from muhat.inference.fisher import spectral_components, spectral_weights
 from muhat.inference.joining import Component, join
-from muhat.inference.large_samples import MAX_EXACT_ROWS, binned_components
-from muhat.inference.resampling import EPS, permutation_pvalue, pooled_gram, random_splits, ticking
+from muhat.inference.large_samples import MAX_EXACT_ROWS, binned_components, draw_bins
+from muhat.inference.resampling import EPS, other_splits, permutation_pvalue, pooled_gram, smallest_pvalue, ticking
 from muhat.inference.samples import (
     GAP,
     Coding,
@@ -119,7 +118,8 @@ def mmd_test(
         None joins all components. A kernel asks for its MMD alone, and a list for the unbiased MMDs of its kernels,
         joined. A bandwidth "median" is found once, on the pooled sample.
     n_resamples : int, default 999
-        Number B of random splits. They cost (n+m)²·B operations of one matrix product for each matrix.
+        Number B of random splits; where there are no more splits than that, each is taken once and the test is exact.
+        They cost (n+m)²·B operations of one matrix product for each matrix.
     random_state : None, int, Generator, SeedSequence or RandomState
         The seed: the same number gives the same result.
     mean : mean estimator, optional
@@ -258,22 +258,27 @@ class _Question:
         return self.pooled if self.units is None else self.pooled / self.units
 
     def splits(self) -> differences.Splits:
-        needed = 24.0 * len(self.observed) * (self.n_resamples + 1)
+        return self._splits(self.observed, self.strata, "rows")
+
+    def _splits(self, observed: Array, strata: Any, what: str) -> differences.Splits:
+        needed = 24.0 * len(observed) * (self.n_resamples + 1)
         remedy = "use fewer resamples, a part of the rows, or a larger memory_limit"
-        check_memory(needed, self.memory_limit, f"{self.n_resamples:,} splits of {len(self.observed):,} rows", remedy)
-        drawn = list(random_splits(self.observed, self.n_resamples, self.rng, self.strata))
-        return differences.centred_splits(self.observed, drawn, self.strata)
+        check_memory(needed, self.memory_limit, f"{self.n_resamples:,} splits of {len(observed):,} {what}", remedy)
+        drawn = list(other_splits(observed, self.n_resamples, self.rng, strata))
+        return differences.centred_splits(observed, drawn, strata)
 
     def default(self) -> MMDResult:
         centred = self.pooled / 2 - np.median(self.pooled / 2, axis=0)  # halves do not overflow
         rows = centred * 2 if self.units is None else centred / (self.units / 2)
         if len(rows) > MAX_EXACT_ROWS:
-            components, method = binned_components(rows, self.observed, self.n_resamples, self.rng, self.strata)
-        else:
-            splits, method = self.splits(), "exact"
-            with ticking("mmd_test", self.verbose) as tick:
-                components = differences.default_components(rows, splits, self.rng, tick)
-        return self.joined(components, method)
+            bins = draw_bins(self.observed, self.strata, self.rng)
+            splits = self._splits(bins.of_first, bins.strata, "bins")
+            found = self.joined(binned_components(rows, bins.of_rows, splits, self.rng), bins.method)
+            return replace(found, smallest_pvalue=smallest_pvalue(bins.of_first, self.n_resamples, bins.strata))
+        splits = self.splits()
+        with ticking("mmd_test", self.verbose) as tick:
+            components = differences.default_components(rows, splits, self.rng, tick)
+        return self.joined(components, "exact")
 
     def several(self, kernels: list[Kernel]) -> MMDResult:
         splits = self.splits()
@@ -305,7 +310,7 @@ class _Question:
     def single(self, kernel: Kernel | None, K: Array, mean: Any, unbiased: bool) -> MMDResult:
         means, observed = estimated_means(mean, K, self.n, unbiased), self.observed
         statistic = float(means.statistics(observed[:, None])[0])
-        blocks = random_splits(observed, self.n_resamples, self.rng, self.strata)
+        blocks = other_splits(observed, self.n_resamples, self.rng, self.strata)
         null = np.concatenate([means.statistics(S) for S in blocks])
         pvalue = permutation_pvalue(statistic, null, EPS * float(np.trace(K)) / len(K))
         weights = means.weights(observed[:, None])[:, 0]
@@ -333,15 +338,8 @@ class _Question:
     ) -> MMDResult:
         """The result, with the witness of the kernel that has these weights at the pooled rows."""
         witness = None if kernel is None else witness_of(kernel, Atoms.trusted(self.pooled, weights), self.coding)
-        sizes, smallest = (self.n, self.m), max(1.0 / (self.n_resamples + 1), self._smallest_share())
+        sizes, smallest = (self.n, self.m), smallest_pvalue(self.observed, self.n_resamples, self.strata)
         return MMDResult(statistic, pvalue, null, found, method, kernel, witness, sizes, smallest_pvalue=smallest)
-
-    def _smallest_share(self) -> float:
-        """One over the number of splits, or two: where samples have the same size, a split and its mirror are equal."""
-        strata = np.zeros(len(self.observed), dtype=np.intp) if self.strata is None else self.strata
-        sizes, first = np.bincount(strata), np.bincount(strata, weights=self.observed)
-        splits = float(np.prod(comb(sizes, first)))  # infinite where there are very many
-        return (2.0 if (2 * first == sizes).all() else 1.0) / splits
 
     def _difference(self) -> Array:
         """Weights of the pooled rows in f − g."""
