@@ -219,6 +219,8 @@ def confidence_ball(
     diameter = _squared_diameter(sample.kernel, bound)
     if method not in ("auto", "bernstein", "bootstrap"):
         raise ValueError(f'method={method!r} must be "auto", "bernstein" or "bootstrap"')
+    if bound is not None and method == "bootstrap":
+        raise ValueError(f'bound={bound!r} is of method="bernstein"; leave it out with method="bootstrap"')
     if method == "auto":
         method = "bernstein" if np.isfinite(diameter) else "bootstrap"
     if method == "bootstrap":

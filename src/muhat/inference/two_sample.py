@@ -176,7 +176,12 @@ def mmd_test(
         raise ValueError(f'statistic={statistic!r} must be "mmd" or "spectral"')
     plain = is_plain(mean, unbiased)
     one_statistic = unbiased or not plain or mean is not None or statistic == "spectral"
+    if statistic == "spectral" and (mean is not None or unbiased):
+        option = f"mean={mean!r}" if mean is not None else "unbiased=True"
+        raise ValueError(f'{option} is of statistic="mmd"; leave it out with statistic="spectral"')
     if isinstance(kernel, str) and kernel == "precomputed":
+        if not (scale is None or (isinstance(scale, str) and scale == "auto")):
+            raise ValueError(f'scale={scale!r} divides columns, and kernel="precomputed" has none; leave scale out')
         K, observed = _precomputed(X, Y)
         question = _Question(
             np.empty((len(K), 0)), observed, None, None, None, n_resamples, rng, strata, memory_limit, verbose
