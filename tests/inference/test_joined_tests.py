@@ -3,6 +3,7 @@
 import io
 import itertools
 import math
+import re
 import sys
 from dataclasses import replace
 
@@ -336,7 +337,7 @@ def test_words_say_what_differs(change, group, words):
     assert result.pvalue == 0.001
     assert group in result.share
     assert_allclose(sum(result.share.values()), 1.0)
-    assert result.summary.split(" (")[0] == words
+    assert re.split(r" \(|; ", result.summary)[0] == words
     assert next(finding for finding in result.components if finding.words == words).group == group
     assert repr(result).endswith(f"{result.summary})")
     assert replace(result, pvalue=0.05).summary == result.summary, "what the level 0.05 finds is told"
@@ -562,6 +563,7 @@ def test_features_in_bins_of_one_row_give_the_unbiased_distance():
 PLACES = Finding("Gaussian", "wide", 0.01, 0.9, 10.0, words="X and Y lie in different places")
 SPREAD = Finding("spread", "spread", 0.01, 0.1, 9.0, words="Y is more spread out")
 COLUMN = Finding("largest column", "columns", 0.01, 0.1, 9.0, column="age", words="column 'age' is higher in Y")
+CLEAREST = "; clearest single column: column 'age' is higher in Y"
 SUMMARIES = [
     (
         PLACES,
@@ -570,8 +572,17 @@ SUMMARIES = [
     ),
     (PLACES, SPREAD, "Y is more spread out"),
     (PLACES, COLUMN, "column 'age' is higher in Y"),
-    (PLACES, replace(COLUMN, evidence=6.0), f"{PLACES.words} (90 % of the evidence); most of all, {COLUMN.words}"),
-    (PLACES, replace(COLUMN, evidence=3.0), "X and Y lie in different places (90 % of the evidence)"),
+    (
+        PLACES,
+        replace(COLUMN, evidence=6.0),
+        f"{PLACES.words} (90 % of the evidence); clearest single column: {COLUMN.words}",
+    ),
+    (
+        PLACES,
+        replace(COLUMN, evidence=3.7),
+        f"{PLACES.words} (90 % of the evidence); clearest single column: {COLUMN.words}",
+    ),
+    (PLACES, replace(COLUMN, evidence=3.6), "X and Y lie in different places (90 % of the evidence)"),  # log(2/.05)
     (replace(PLACES, share=0.1), replace(COLUMN, share=0.9), "column 'age' is higher in Y (90 % of the evidence)"),
 ]
 
@@ -579,6 +590,27 @@ SUMMARIES = [
 @pytest.mark.parametrize(("first", "second", "words"), SUMMARIES)
 def test_the_evidence_in_a_summary_is_that_of_what_it_tells(first, second, words):
     assert MMDResult(1.0, 0.01, np.zeros(9), (first, second)).summary == words
+
+
+def test_a_column_that_differs_is_named_among_many_that_do_too():
+    """All columns are shifted, so that a statistic of all has far more evidence than any column by itself."""
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(300, 12)), rng.normal(size=(300, 12)) + np.linspace(0.3, 0.6, 12)
+    result = mh.mmd_test(X, Y, random_state=0)
+    column = next(finding for finding in result.components if finding.column is not None)
+    assert column.evidence < 0.5 * result.components[0].evidence
+    assert result.summary.endswith(f"; clearest single column: {column.words}")
+    assert stats.ks_2samp(X[:, int(column.column)], Y[:, int(column.column)]).pvalue < 1e-4
+
+
+@pytest.mark.slow
+def test_no_column_is_named_where_none_differs():
+    """Only the correlation of two columns differs: a column is named in fewer than one draw of twenty."""
+    rng = np.random.default_rng(0)
+    turn = np.linalg.cholesky([[1.0, 0.8], [0.8, 1.0]]).T
+    found = [mh.mmd_test(rng.normal(size=(80, 2)), rng.normal(size=(80, 2)) @ turn, None, 199, rng) for _ in range(60)]
+    assert np.mean([result.pvalue <= 0.05 for result in found]) > 0.9
+    assert sum("column " in result.summary for result in found) <= 3
 
 
 def test_a_single_statistic_has_words_too():
