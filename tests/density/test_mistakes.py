@@ -1,6 +1,7 @@
 """Mistakes with matched mixtures: every error names the parameter, the value and the remedy."""
 
 import numpy as np
+import pytest
 from mistakes import refused
 from mixtures import matched, two_clusters
 from sklearn.cluster import KMeans
@@ -8,6 +9,7 @@ from sklearn.exceptions import NotFittedError
 from tables import KERNELS, WITHOUT_CLOSED_FORM
 
 import muhat as mh
+from muhat.linalg import resources
 
 X = two_clusters()
 FITTED = matched().fit(X)
@@ -64,3 +66,13 @@ MISTAKES = [
 ]
 
 test_mistakes = refused(MISTAKES)
+
+
+@pytest.mark.parametrize(("solver", "remedy"), [("slsqp", 'use solver="lbfgs", fewer'), ("lbfgs", "use fewer")])
+def test_memory_is_refused_before_it_is_taken(solver, remedy, monkeypatch):
+    """40,000 columns: SLSQP keeps a matrix of all parameters, and a density has a covariance a component."""
+    monkeypatch.setattr(resources, "free_memory", lambda: 1e10)
+    with pytest.raises(
+        MemoryError, match=rf"2 components in 40,000 columns would need .*B and 6 GB may be used; {remedy}"
+    ):
+        matched(n_components=2, solver=solver).fit(np.random.default_rng(0).normal(size=(5, 40_000)))

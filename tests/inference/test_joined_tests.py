@@ -5,6 +5,7 @@ import itertools
 import math
 import re
 import sys
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -453,7 +454,72 @@ def test_memory_is_refused_before_it_is_taken():
         mh.mmd_test(X, X, memory_limit=1000)
 
 
+def peak_memory(call):
+    tracemalloc.start()
+    call()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak
+
+
+COUNTED = {  # columns count: each is refused below what it takes, and runs within what it asks for
+    "mmd_test": lambda limit: mh.mmd_test(WIDE, WIDE + 0.1, n_resamples=99, memory_limit=limit),
+    "mmd_test with a kernel": lambda limit: mh.mmd_test(
+        *TALL, mh.Gaussian(), n_resamples=9, memory_limit=limit, scale=None
+    ),
+    "hsic_test": lambda limit: mh.hsic_test(WIDE, WIDE[:, :300], n_resamples=99, memory_limit=limit),
+    "hsic_test with a kernel": lambda limit: mh.hsic_test(
+        *TALL, mh.Gaussian(), n_resamples=9, memory_limit=limit, scale=None
+    ),
+}
+WIDE = np.random.default_rng(0).normal(size=(12, 4000))
+TALL = np.random.default_rng(0).normal(size=(2, 400, 1))
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_memory_counts_columns(name):
+    with pytest.raises(
+        MemoryError, match=r"would need .* and 1 MB may be used; use .*or a larger memory_limit"
+    ) as error:
+        COUNTED[name](1e6)
+    needed, unit = re.search(r"need ([\d.]+) ([kMG]B)", str(error.value)).groups()
+    limit = 1.01 * float(needed) * {"kB": 1e3, "MB": 1e6, "GB": 1e9}[unit]
+    assert peak_memory(lambda: COUNTED[name](limit)) <= limit
+
+
+def test_blocks_of_columns_do_not_matter(monkeypatch):
+    X, Y = sample(30, 40, seed=0), sample(25, 40, seed=1, shift=0.2)
+    whole = mh.mmd_test(X, Y, n_resamples=49, random_state=0), mh.hsic_test(X[:25], Y, n_resamples=49, random_state=0)
+    monkeypatch.setattr(differences, "PRODUCTS", 7 * 50)
+    monkeypatch.setattr(dependences, "_PRODUCTS", 100)
+    parts = mh.mmd_test(X, Y, n_resamples=49, random_state=0), mh.hsic_test(X[:25], Y, n_resamples=49, random_state=0)
+    for one, other in zip(whole, parts, strict=True):
+        assert_allclose(other.null_distribution, one.null_distribution, rtol=1e-7)
+        assert other.summary == one.summary
+    assert parts[0].column == whole[0].column
+
+
 # ---------------------------------------------------------------- independence
+
+
+def test_pairs_of_many_columns_are_bounded(monkeypatch):
+    """Some columns are drawn, the method says how many, and the pair that is named has its own numbers."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 30))
+    Y = np.repeat(X[:, 17:18], 25, axis=1) + 0.01 * rng.normal(size=(40, 25))
+    monkeypatch.setattr(dependences, "MAX_PRODUCTS", 40 * 100 * 28 * 3)
+    assert dependences.columns_looked_at(40, 30, 25, 100) == (9, 9)
+    for p, q in ((1, 1), (1, 500), (30, 25), (3, 2)):
+        left, right = dependences.columns_looked_at(40, p, q, 100)
+        assert left * right <= 84
+        assert (left, right) == (p, q) or (left + 1) * (right + 1) > 84
+    found = [mh.hsic_test(X, Y, n_resamples=99, random_state=seed) for seed in range(12)]
+    assert all(
+        result.method == "exact; pairs of single columns: of 9 of 30 and 9 of 25, drawn at random" for result in found
+    )
+    named = {result.columns[0] for result in found if result.components[0].name == "rank correlation"}
+    assert named <= {"17"}
+    assert "17" in {result.columns[0] for result in found}
 
 
 def slow_sums(K, L, pairs):

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import permutations
+from math import isqrt
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,9 @@ MULTIPLES = (0.125, 0.5, 2.0)
 MAX_COLUMNS_FOR_PAIRS = 12
 """Up to this many columns on both sides together, each pair of columns has a distance covariance of its own."""
 
+MAX_PRODUCTS = 2**38
+"""Products of two numbers, over all pairs of columns and all pairings, that one statistic of pairs of columns takes."""
+
 MAX_EXACT_PAIRS = 3000
 """Beyond this many pairs the default test uses features."""
 
@@ -40,6 +44,8 @@ FEATURES = 50
 """Features of each kernel of large samples."""
 
 _DIAGONALS = 64
+
+_PRODUCTS = 2**20
 
 
 # ---------------------------------------------------------------- pairings
@@ -159,13 +165,17 @@ def draw_pairings(n: int, strata: Any, n_resamples: int, rng: np.random.Generato
 def default_dependences(X: Array, Y: Array, pairings: Families | Listed, rng: np.random.Generator) -> list[Component]:
     """All components of the default test; columns are in units in which they can be compared."""
     pairs = pairings.permutations()
-    components = [_rank_correlation(X, Y, pairs), _squared_scores(X, Y, pairs)]
+    left, right = some_columns(X, Y, len(pairs), rng)
+    components = [
+        replace(part, value=(int(left[part.value[0]]), int(right[part.value[1]])))
+        for part in (of_pairs(X[:, left], Y[:, right], pairs) for of_pairs in (_rank_correlation, _squared_scores))
+    ]
     if len(X) > MAX_EXACT_PAIRS:
         return equal_groups(components + _feature_components(X, Y, pairs, rng))
     medians = _median_distance(X, rng), _median_distance(Y, rng)
-    left, right = _side_matrices(X, medians[0]), _side_matrices(Y, medians[1])
-    sums = pairings.sums(left, right) / len(X) ** 2
-    sizes = [[EPS * float(np.linalg.norm(K) * np.linalg.norm(L)) / len(X) for L in right] for K in left]
+    of_x, of_y = _side_matrices(X, medians[0]), _side_matrices(Y, medians[1])
+    sums = pairings.sums(of_x, of_y) / len(X) ** 2
+    sizes = [[EPS * float(np.linalg.norm(K) * np.linalg.norm(L)) / len(X) for L in of_y] for K in of_x]
     components.append(Component("distance covariance", "wide", sums[-1, -1], sizes[-1][-1]))
     for k, x in enumerate(MULTIPLES):
         for m, y in enumerate(MULTIPLES):
@@ -204,7 +214,7 @@ def _median_distance(rows: Array, rng: np.random.Generator) -> float:
 
 def _cross_products(A: Array, C: Array, pairs: Any) -> Iterator[tuple[slice, Array]]:
     """AᵀC/n for blocks of pairings, C permuted."""
-    step = max(1, 2**22 // C.size)
+    step = max(1, _PRODUCTS // max(C.size, A.shape[1] * C.shape[1]))
     for part in blocks(len(pairs), step):
         yield part, np.matmul(A.T, C[pairs[part]]) / len(A)
 
@@ -218,6 +228,38 @@ def _largest_products(name: str, group: str, A: Array, C: Array, pairs: Any) -> 
         if part.start == 0:
             strongest = int(squares[0].argmax())
     return Component(name, group, found, EPS, value=divmod(strongest, C.shape[1]))
+
+
+def columns_looked_at(n: int, p: int, q: int, resamples: int) -> tuple[int, int]:
+    """Of p and q columns on the two sides, those whose pairs are looked at: as many as MAX_PRODUCTS allows.
+
+    >>> columns_looked_at(100, 1000, 20, 1000), columns_looked_at(100, 10_000, 10_000, 1000)
+    ((1000, 20), (1657, 1658))
+    """
+    most = max(1, MAX_PRODUCTS // (n * resamples))
+    left = min(p, max(isqrt(most), most // q))
+    return left, min(q, most // left)
+
+
+def product_bytes(n: int, p: int, q: int, resamples: int) -> float:
+    """The memory of products of all pairs of columns, for as many pairings as a block holds."""
+    left, right = columns_looked_at(n, p, q, resamples)
+    each = max(n, left) * right
+    return 3 * 8.0 * min(max(_PRODUCTS, each), resamples * each)
+
+
+def some_columns(X: Array, Y: Array, resamples: int, rng: np.random.Generator) -> tuple[Any, Any]:
+    """Numbers of the columns of both sides whose pairs are looked at.
+
+    Where these are not all, they are drawn whatever the pairing of the rows is, so that the level stays as it is.
+    """
+    widths = X.shape[1], Y.shape[1]
+    kept = columns_looked_at(len(X), *widths, resamples)
+    drawn = [
+        np.arange(width) if most == width else np.sort(rng.choice(width, most, replace=False))
+        for width, most in zip(widths, kept, strict=True)
+    ]
+    return drawn[0], drawn[1]
 
 
 def _rank_correlation(X: Array, Y: Array, pairs: Any) -> Component:

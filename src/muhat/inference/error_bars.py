@@ -377,7 +377,7 @@ def mean_bands(
     >>> import muhat as mh
     >>> X = np.random.default_rng(0).normal(size=(40, 1))
     >>> mh.mean_bands(mh.KernelMean(mh.Gaussian(1.0)).fit(X), np.linspace(-3, 3, 50)[:, None])
-    Bands(n_points=50, mean_width=0.153..., level=0.95, method='jackknife')
+    Bands(n_points=50, mean_width=0.157..., level=0.95, method='jackknife')
     """
     level, sample = check_level(level), _sample_of(mean)
     n_resamples, rng = check_count("n_resamples", n_resamples), check_rng(random_state)

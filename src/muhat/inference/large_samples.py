@@ -6,6 +6,7 @@ exchangeable as rows are, so the level stays exact. Kernels are replaced by feat
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -125,24 +126,24 @@ def binned_components(rows: Array, bins: Any, splits: Splits, rng: np.random.Gen
     finest, wide, widest = (float(bandwidths[i]) for i in (0, 6, 7))
     scores, linear = normal_scores(rows), standardised(rows)
     squares = standardised(scores**2)
-    means = {name: _bin_means(features, bins) for name, features in (("scores", scores), ("squares", squares))}
     found = {
         h: contrast(linear_sums(_gaussian_means(rows, bins, h, rng), splits), splits) for h in (finest, wide, widest)
     }
     units = np.where(rows.std(axis=0) > 0, rows.std(axis=0), 1.0)
-    line = contrast(linear_sums(_bin_means(linear, bins), splits), splits)
+    line = contrast(linear_sums(_bin_means(linear.__getitem__, bins), splits), splits)
     components = [
         mmd_component("Gaussian", found[wide], Gaussian(wide), "wide", WIDE_WEIGHT),
         mmd_component("linear", line, in_units(Linear(), units), "wide", WIDE_WEIGHT),
         mmd_component("Gaussian", found[finest], Gaussian(finest), "fine"),
         spread_component(found[finest], Gaussian(finest), "close pairs"),
         spread_component(found[widest], Gaussian(widest)),
-        largest_column(means["scores"], means["squares"], splits),
+        largest_column(_bin_means(scores.__getitem__, bins), _bin_means(squares.__getitem__, bins), splits),
     ]
     if rows.shape[1] <= MAX_COLUMNS_FOR_MOMENTS:
         i, j = np.triu_indices(rows.shape[1])
-        products = np.where(i == j, 1.0, np.sqrt(2.0)) / rows.shape[1] * scores[:, i] * scores[:, j]
-        moments = contrast(linear_sums(_bin_means(products, bins), splits), splits)
+        factors = np.where(i == j, 1.0, np.sqrt(2.0)) / rows.shape[1]
+        means = _bin_means(lambda part: factors * scores[part][:, i] * scores[part][:, j], bins)
+        moments = contrast(linear_sums(means, splits), splits)
         components.append(mmd_component("second moments", moments, None, "second moments"))
     return components
 
@@ -150,15 +151,14 @@ def binned_components(rows: Array, bins: Any, splits: Splits, rng: np.random.Gen
 def _gaussian_means(rows: Array, bins: Array, bandwidth: float, rng: np.random.Generator) -> Array:
     landmarks = rows[np.sort(rng.choice(len(rows), min(10 * FEATURES, len(rows)), replace=False))]
     features = Nystroem(Gaussian(bandwidth), FEATURES, random_state=int(rng.integers(2**31))).fit(landmarks)
-    parts = [
-        _bin_sums(np.asarray(features.transform(rows[part])), bins[part], bins.max() + 1)
-        for part in blocks(len(rows), _BLOCK)
-    ]
-    return np.asarray(sum(parts) / np.bincount(bins[bins >= 0])[:, None])
+    return _bin_means(lambda part: np.asarray(features.transform(rows[part])), bins)
 
 
-def _bin_means(features: Array, bins: Array) -> Array:
-    return np.asarray(_bin_sums(features, bins, bins.max() + 1) / np.bincount(bins[bins >= 0])[:, None])
+def _bin_means(features: Callable[[slice], Array], bins: Any) -> Array:
+    """Means over bins of the features of some rows at a time."""
+    count = int(bins.max()) + 1
+    sums = sum(_bin_sums(features(part), bins[part], count) for part in blocks(len(bins), _BLOCK))
+    return np.asarray(sums / np.bincount(bins[bins >= 0])[:, None])
 
 
 def _bin_sums(features: Array, bins: Array, count: int) -> Array:

@@ -15,6 +15,7 @@ from scipy.special import comb
 from muhat.kernels.base import Kernel
 from muhat.linalg import gram
 from muhat.linalg.blocks import blocks
+from muhat.linalg.resources import check_memory
 from muhat.progress import progress
 from muhat.types import Array
 
@@ -43,8 +44,11 @@ class PermutationResult:
         return f"{type(self).__name__}({found}, n_resamples={len(self.null_distribution):,})"
 
 
-def pooled_gram(kernel: Kernel, points: Array) -> Array:
-    K = gram.dense(kernel, points, arrays=4)
+def pooled_gram(kernel: Kernel, points: Array, memory_limit: float | None) -> Array:
+    n, arrays = len(points), 4
+    remedy = "use a random part of the rows, or a larger memory_limit"
+    check_memory(arrays * 8.0 * n**2, memory_limit, f"{arrays} Gram matrices of {n:,} rows", remedy)
+    K = gram.dense(kernel, points)
     if not np.isfinite(K.sum()):  # no comparison with NaN holds, which would look like a small p-value
         raise ValueError(f"{kernel!r} gives values that are not finite; correct the kernel, or rescale the data")
     return K

@@ -44,6 +44,10 @@ FLOAT32_TIE = 1e-4
 """Joined statistics this close, relatively, are ties where matrices are float32."""
 
 
+COPIES = 8
+"""Arrays of the size of the pooled rows that a test needs at a time: in units, as scores, their squares and others."""
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class MMDResult(JoinedResult):
     """Result of :func:`mmd_test`.
@@ -97,7 +101,8 @@ def mmd_test(
     correlations, spread, and single columns, on the same random splits of the pooled rows into n and m rows. With
     :math:`p_{kb}` the p-value of component k on split b, the joined statistic of a split is
     :math:`t_b = \log \sum_k w_k / p_{kb}`, and the p-value is the share of splits, the observed one among them, that
-    reach the observed one. The level is exact at every n, m and number of splits, also with ties.
+    reach the observed one. For rows that are drawn independently of each other the level is exact at every n, m and
+    number of splits, also with ties; for dependent rows, as in time series, it is not.
 
     With ``kernel`` the statistic is the squared distance of the two estimated means, for the plain average
 
@@ -132,7 +137,7 @@ def mmd_test(
         "spectral" is the kernel Fisher statistic of a single kernel, joined over its regularisations:
         :math:`d^\top (S_T + \lambda)^{-1} d` with d the difference of the means and S_T the pooled covariance.
     strata : array of n + m labels, optional
-        Splits permute rows within strata only (X's rows first): centres, batches, years.
+        Splits permute rows within strata only (X's rows first): centres, batches, years. None may be missing.
     scale : "auto", "columns", None or array of d positive numbers, default "auto"
         What columns are divided by. "columns" is the mean absolute deviation from the median of the pooled column, so
         that no unit matters. "auto" is "columns" in the default test; with kernels of yours columns stay as they are,
@@ -149,6 +154,7 @@ def mmd_test(
     Notes
     -----
     Beyond 12,000 rows the default test works with features, and permutes bins of rows: see ``method`` of the result.
+    Bins are as small as the smaller sample and the strata need, and of a much larger sample a random part is used.
 
     References
     ----------
@@ -199,7 +205,7 @@ def mmd_test(
         return question.default()
     if isinstance(kernel, Kernel) or kernel is None:
         resolved = kernels[0].resolve(question.rows)
-        K = pooled_gram(resolved, question.rows)
+        K = pooled_gram(resolved, question.rows, memory_limit)
         return (
             question.spectral(resolved, K) if statistic == "spectral" else question.single(resolved, K, mean, unbiased)
         )
@@ -266,9 +272,12 @@ class _Question:
         return self._splits(self.observed, self.strata, "rows")
 
     def _splits(self, observed: Array, strata: Any, what: str) -> differences.Splits:
-        needed = 24.0 * len(observed) * (self.n_resamples + 1)
-        remedy = "use fewer resamples, a part of the rows, or a larger memory_limit"
-        check_memory(needed, self.memory_limit, f"{self.n_resamples:,} splits of {len(observed):,} {what}", remedy)
+        rows, columns = self.pooled.shape
+        products = min(differences.PRODUCTS, columns * (self.n_resamples + 1))
+        needed = 24.0 * (len(observed) * (self.n_resamples + 1) + products) + 8.0 * COPIES * rows * columns
+        remedy = "use fewer resamples, a part of the rows or columns, or a larger memory_limit"
+        name = f"{self.n_resamples:,} splits of {len(observed):,} {what} with {columns:,} columns"
+        check_memory(needed, self.memory_limit, name, remedy)
         drawn = list(other_splits(observed, self.n_resamples, self.rng, strata))
         return differences.centred_splits(observed, drawn, strata)
 
