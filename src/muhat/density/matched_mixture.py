@@ -188,7 +188,7 @@ class MatchedGaussianMixture(RecipeHostMixin, ValueParametersMixin, DensityMixin
     def _check_memory(self, n: int, d: int) -> None:
         m = self.n_components
         parameters = m * (d + 2 if self.covariance_type == "spherical" else 2 * d + 1)
-        dense = 4.0 * parameters**2 if self.solver == "slsqp" else 40.0 * parameters  # curvature and its work space
+        dense = 11.0 * parameters**2 if self.solver == "slsqp" else 40.0 * parameters  # curvature and its work space
         needed = 8.0 * (dense + 4.0 * m * d**2 + 6.0 * m**2 * d + n * (3.0 * d + 3.0 * m))  # covariances, pairs, rows
         remedy = 'use solver="lbfgs", ' if self.solver == "slsqp" else "use "
         check_memory(needed, None, f"{m} components in {d:,} columns", f"{remedy}fewer components, or fewer columns")
