@@ -30,7 +30,7 @@ from sklearn.ensemble import RandomForestClassifier
 import muhat as mh
 from muhat.inference import differences
 from muhat.inference.joining import Component, log_pvalues
-from muhat.inference.resampling import random_splits
+from muhat.inference.resampling import other_splits
 
 LEVEL, RESAMPLES = 0.05, 199
 
@@ -180,7 +180,7 @@ TWO_SAMPLES = {
 
 def permuted(n: int, m: int, rng: np.random.Generator) -> tuple[np.ndarray, differences.Splits]:
     observed = np.repeat([1.0, 0.0], [n, m])
-    drawn = list(random_splits(observed, RESAMPLES, rng))
+    drawn = list(other_splits(observed, RESAMPLES, rng))
     return np.column_stack([observed, *drawn]), differences.centred_splits(observed, drawn, None)
 
 

@@ -131,6 +131,22 @@ def in_column_order(X: Any, names: Any) -> Any:
     return X[list(names)]
 
 
+def first_missing(labels: Any) -> int | None:
+    """The number of the first label that is None, NaN, NaT or NA; None where no label is missing."""
+    values = np.asarray(labels)
+    if values.dtype.kind in "mM":
+        absent = np.isnat(values)
+    else:  # as objects: a list of texts and NaN becomes an array of texts otherwise
+        absent = np.array([v is None or not _equals_itself(v) for v in np.asarray(labels, dtype=object)], dtype=bool)
+    return int(absent.argmax()) if absent.any() else None
+
+
+def _equals_itself(value: Any) -> bool:
+    """False for NaN and NaT, which differ from themselves, and for NA, whose comparison is NA."""
+    same = value == value
+    return isinstance(same, bool | np.bool_) and bool(same)
+
+
 def check_columns(found: list[Any], names: list[Any], table: str, remedy: str) -> None:
     """Raise a ValueError where the columns that were found are not those that are asked for, in any order."""
     present, asked = set(found), set(names)

@@ -1,13 +1,19 @@
 """Mistakes with matched mixtures: every error names the parameter, the value and the remedy."""
 
+import re
+import tracemalloc
+import warnings
+
 import numpy as np
+import pytest
 from mistakes import refused
 from mixtures import matched, two_clusters
 from sklearn.cluster import KMeans
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from tables import KERNELS, WITHOUT_CLOSED_FORM
 
 import muhat as mh
+from muhat.linalg import resources
 
 X = two_clusters()
 FITTED = matched().fit(X)
@@ -64,3 +70,31 @@ MISTAKES = [
 ]
 
 test_mistakes = refused(MISTAKES)
+
+
+@pytest.mark.parametrize(("solver", "remedy"), [("slsqp", 'use solver="lbfgs", fewer'), ("lbfgs", "use fewer")])
+def test_memory_is_refused_before_it_is_taken(solver, remedy, monkeypatch):
+    """40,000 columns: SLSQP keeps a matrix of all parameters, and a density has a covariance a component."""
+    monkeypatch.setattr(resources, "free_memory", lambda: 1e10)
+    with pytest.raises(
+        MemoryError, match=rf"2 components in 40,000 columns would need .*B and 6 GB may be used; {remedy}"
+    ):
+        matched(n_components=2, solver=solver).fit(np.random.default_rng(0).normal(size=(5, 40_000)))
+
+
+@pytest.mark.parametrize("shape", [(60, 200), (400, 4)])
+@pytest.mark.parametrize("covariance_type", ["spherical", "diag"])
+def test_a_fit_takes_no_more_than_it_counts(shape, covariance_type, monkeypatch):
+    rows, mixture = np.random.default_rng(0).normal(size=shape), matched(3, max_iter=2, covariance_type=covariance_type)
+    with monkeypatch.context() as patched:
+        patched.setattr(resources, "free_memory", lambda: 1.0)
+        with pytest.raises(MemoryError) as error:
+            mixture.fit(rows)
+    needed, unit = re.search(r"need ([\d.]+) ([kM]B)", str(error.value)).groups()
+    tracemalloc.start()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        mixture.fit(rows)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak <= 1.1 * float(needed) * {"kB": 1e3, "MB": 1e6}[unit] + 2e6  # what libraries keep

@@ -130,10 +130,16 @@ def test_two_samples(client):
 
 def test_bins_leave_out_the_rest_of_each_block(client, monkeypatch):
     monkeypatch.setattr("muhat.distributed.cluster.BINS", 40)
+    monkeypatch.setattr("muhat.inference.large_samples.BINS", 40)
     found = two_sample_test(chunked(X, 95), chunked(Y, 95), FEATURES["fourier"], 19, random_state=0)  # 230 and 150 rows
     assert found.method == "36 bins of 10 rows; 20 rows are in no bin"
-    with pytest.raises(ValueError, match="two bins of 10 rows"):
-        two_sample_test(chunked(X, 100), chunked(Y, 8), FEATURES["fourier"])
+    small_blocks = two_sample_test(chunked(X, 100), chunked(Y, 8), FEATURES["fourier"], 19, random_state=0)
+    assert small_blocks.method == "45 bins of 8 rows; 20 rows are in no bin"
+    few_rows = two_sample_test(chunked(X, 100), chunked(Y[:3], 2), FEATURES["fourier"], 19, random_state=0)
+    assert few_rows.method == "43 bins of 1 rows; 190 rows are in no bin"
+    assert few_rows.sizes == (230, 3)
+    with pytest.raises(ValueError, match="X has 230 rows and Y has 1; pass at least two of each"):
+        two_sample_test(chunked(X, 100), chunked(Y[:1]), FEATURES["fourier"])
 
 
 def test_mmd_of_a_collection_with_itself(client):

@@ -3,7 +3,9 @@
 import io
 import itertools
 import math
+import re
 import sys
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -16,7 +18,7 @@ import muhat as mh
 from muhat.inference import dependences, differences, fisher, joining, large_samples
 from muhat.inference.findings import Finding
 from muhat.inference.joining import Component
-from muhat.inference.resampling import random_splits
+from muhat.inference.resampling import number_of_splits, other_splits
 from muhat.inference.two_sample import MMDResult
 
 RNG = np.random.default_rng(0)
@@ -24,7 +26,7 @@ RNG = np.random.default_rng(0)
 
 def splits_of(n, m, count=7, seed=0, strata=None):
     observed = np.repeat([1.0, 0.0], [n, m])
-    drawn = list(random_splits(observed, count, np.random.default_rng(seed), strata))
+    drawn = list(other_splits(observed, count, np.random.default_rng(seed), strata))
     return np.column_stack([observed, *drawn]), differences.centred_splits(observed, drawn, strata)
 
 
@@ -336,7 +338,7 @@ def test_words_say_what_differs(change, group, words):
     assert result.pvalue == 0.001
     assert group in result.share
     assert_allclose(sum(result.share.values()), 1.0)
-    assert result.summary.split(" (")[0] == words
+    assert re.split(r" \(|; ", result.summary)[0] == words
     assert next(finding for finding in result.components if finding.words == words).group == group
     assert repr(result).endswith(f"{result.summary})")
     assert replace(result, pvalue=0.05).summary == result.summary, "what the level 0.05 finds is told"
@@ -406,13 +408,118 @@ def test_level_with_bins(monkeypatch):
     assert np.count_nonzero(np.array(pvalues) <= 0.05) <= stats.binom.ppf(0.9999, 200, 0.05)
 
 
+UNEQUAL = {
+    "three rows": ([30_000], [3]),
+    "fifty": ([13_000], [50]),
+    "two hundred": ([500_000], [200]),
+    "equal": ([10_000], [10_000]),
+    "strata": ([9_000, 3, 40], [7_000, 4, 2_000]),
+    "strata of one sample": ([20_000, 2, 0], [0, 2, 9_000]),
+    "many strata": ([5] * 3_000, [4] * 3_000),
+}
+
+
+@pytest.mark.parametrize(("first", "second"), UNEQUAL.values(), ids=UNEQUAL)
+def test_bins_suit_any_sizes(first, second):
+    """Bins hold rows of one sample and stratum; the smaller sample keeps its rows, and a split can be permuted."""
+    observed = np.repeat([1.0, 0.0], [sum(first), sum(second)])
+    strata = np.concatenate([np.repeat(np.arange(len(sizes)), sizes) for sizes in (first, second)])
+    bins = large_samples.draw_bins(observed, strata if len(first) > 1 else None, np.random.default_rng(0))
+    inside = bins.of_rows >= 0
+    assert_array_equal(np.bincount(bins.of_rows[inside]), np.full(len(bins.of_first), bins.size))
+    assert_array_equal(bins.of_first[bins.of_rows[inside]], observed[inside])
+    if len(first) > 1:
+        assert len(np.unique(np.column_stack([bins.strata[bins.of_rows], strata])[inside], axis=0)) <= len(first)
+    smaller = 1.0 if sum(first) < sum(second) else 0.0
+    mixed = np.minimum(first, second) > 0
+    assert inside[(observed == smaller) & mixed[strata]].mean() >= 0.9
+    assert min(bins.of_first.sum(), (1 - bins.of_first).sum()) >= min(50, sum(first), sum(second))
+    assert number_of_splits(bins.of_first, bins.strata) >= 2
+    assert len(bins.of_first) <= max(4_000, len(observed) * (len(first) > 100))
+
+
+def test_a_small_sample_against_a_large_one():
+    """Beyond the rows of matrices: a shift of three rows by three standard deviations, and no shift."""
+    rng = np.random.default_rng(1)
+    X, Y = rng.normal(size=(12_500, 2)), rng.normal(size=(3, 2))
+    assert mh.mmd_test(X, Y, random_state=0).pvalue > 0.05
+    result = mh.mmd_test(X, Y + 3.0, random_state=0)
+    assert result.pvalue <= 0.002
+    assert "2,003 bins of 1 rows; 10,500 rows are in no bin" in result.method
+
+
 def test_memory_is_refused_before_it_is_taken():
     X = sample(50, 2, seed=0)
     with pytest.raises(MemoryError, match="999 splits of 100 rows"):
         mh.mmd_test(X, X, memory_limit=1000)
 
 
+def peak_memory(call):
+    tracemalloc.start()
+    call()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak
+
+
+COUNTED = {  # columns count: each is refused below what it takes, and runs within what it asks for
+    "mmd_test": lambda limit: mh.mmd_test(WIDE, WIDE + 0.1, n_resamples=99, memory_limit=limit),
+    "mmd_test with a kernel": lambda limit: mh.mmd_test(
+        *TALL, mh.Gaussian(), n_resamples=9, memory_limit=limit, scale=None
+    ),
+    "hsic_test": lambda limit: mh.hsic_test(WIDE, WIDE[:, :300], n_resamples=99, memory_limit=limit),
+    "hsic_test with a kernel": lambda limit: mh.hsic_test(
+        *TALL, mh.Gaussian(), n_resamples=9, memory_limit=limit, scale=None
+    ),
+}
+WIDE = np.random.default_rng(0).normal(size=(12, 4000))
+TALL = np.random.default_rng(0).normal(size=(2, 400, 1))
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_memory_counts_columns(name):
+    with pytest.raises(
+        MemoryError, match=r"would need .* and 1 MB may be used; use .*or a larger memory_limit"
+    ) as error:
+        COUNTED[name](1e6)
+    needed, unit = re.search(r"need ([\d.]+) ([kMG]B)", str(error.value)).groups()
+    limit = 1.01 * float(needed) * {"kB": 1e3, "MB": 1e6, "GB": 1e9}[unit]
+    assert peak_memory(lambda: COUNTED[name](limit)) <= limit
+
+
+def test_blocks_of_columns_do_not_matter(monkeypatch):
+    X, Y = sample(30, 40, seed=0), sample(25, 40, seed=1, shift=0.2)
+    whole = mh.mmd_test(X, Y, n_resamples=49, random_state=0), mh.hsic_test(X[:25], Y, n_resamples=49, random_state=0)
+    monkeypatch.setattr(differences, "PRODUCTS", 7 * 50)
+    monkeypatch.setattr(dependences, "_PRODUCTS", 100)
+    parts = mh.mmd_test(X, Y, n_resamples=49, random_state=0), mh.hsic_test(X[:25], Y, n_resamples=49, random_state=0)
+    for one, other in zip(whole, parts, strict=True):
+        assert_allclose(other.null_distribution, one.null_distribution, rtol=1e-7)
+        assert other.summary == one.summary
+    assert parts[0].column == whole[0].column
+
+
 # ---------------------------------------------------------------- independence
+
+
+def test_pairs_of_many_columns_are_bounded(monkeypatch):
+    """Some columns are drawn, the method says how many, and the pair that is named has its own numbers."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 30))
+    Y = np.repeat(X[:, 17:18], 25, axis=1) + 0.01 * rng.normal(size=(40, 25))
+    monkeypatch.setattr(dependences, "MAX_PRODUCTS", 40 * 100 * 28 * 3)
+    assert dependences.columns_looked_at(40, 30, 25, 100) == (9, 9)
+    for p, q in ((1, 1), (1, 500), (30, 25), (3, 2)):
+        left, right = dependences.columns_looked_at(40, p, q, 100)
+        assert left * right <= 84
+        assert (left, right) == (p, q) or (left + 1) * (right + 1) > 84
+    found = [mh.hsic_test(X, Y, n_resamples=99, random_state=seed) for seed in range(12)]
+    assert all(
+        result.method == "exact; pairs of single columns: of 9 of 30 and 9 of 25, drawn at random" for result in found
+    )
+    named = {result.columns[0] for result in found if result.components[0].name == "rank correlation"}
+    assert named <= {"17"}
+    assert "17" in {result.columns[0] for result in found}
 
 
 def slow_sums(K, L, pairs):
@@ -426,7 +533,7 @@ def centred(K):
 
 PAIRINGS = {
     "families": lambda n, B: dependences.Families(n, B, np.random.default_rng(0)),
-    "strata": lambda n, B: dependences.WithinStrata(np.arange(n) % 2, B, np.random.default_rng(0)),
+    "strata": lambda n, B: dependences.Listed.within_strata(np.arange(n) % 2, B, np.random.default_rng(0)),
 }
 
 
@@ -522,6 +629,7 @@ def test_features_in_bins_of_one_row_give_the_unbiased_distance():
 PLACES = Finding("Gaussian", "wide", 0.01, 0.9, 10.0, words="X and Y lie in different places")
 SPREAD = Finding("spread", "spread", 0.01, 0.1, 9.0, words="Y is more spread out")
 COLUMN = Finding("largest column", "columns", 0.01, 0.1, 9.0, column="age", words="column 'age' is higher in Y")
+CLEAREST = "; clearest single column: column 'age' is higher in Y"
 SUMMARIES = [
     (
         PLACES,
@@ -530,8 +638,17 @@ SUMMARIES = [
     ),
     (PLACES, SPREAD, "Y is more spread out"),
     (PLACES, COLUMN, "column 'age' is higher in Y"),
-    (PLACES, replace(COLUMN, evidence=6.0), f"{PLACES.words} (90 % of the evidence); most of all, {COLUMN.words}"),
-    (PLACES, replace(COLUMN, evidence=3.0), "X and Y lie in different places (90 % of the evidence)"),
+    (
+        PLACES,
+        replace(COLUMN, evidence=6.0),
+        f"{PLACES.words} (90 % of the evidence); clearest single column: {COLUMN.words}",
+    ),
+    (
+        PLACES,
+        replace(COLUMN, evidence=3.7),
+        f"{PLACES.words} (90 % of the evidence); clearest single column: {COLUMN.words}",
+    ),
+    (PLACES, replace(COLUMN, evidence=3.6), "X and Y lie in different places (90 % of the evidence)"),  # log(2/.05)
     (replace(PLACES, share=0.1), replace(COLUMN, share=0.9), "column 'age' is higher in Y (90 % of the evidence)"),
 ]
 
@@ -539,6 +656,27 @@ SUMMARIES = [
 @pytest.mark.parametrize(("first", "second", "words"), SUMMARIES)
 def test_the_evidence_in_a_summary_is_that_of_what_it_tells(first, second, words):
     assert MMDResult(1.0, 0.01, np.zeros(9), (first, second)).summary == words
+
+
+def test_a_column_that_differs_is_named_among_many_that_do_too():
+    """All columns are shifted, so that a statistic of all has far more evidence than any column by itself."""
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(300, 12)), rng.normal(size=(300, 12)) + np.linspace(0.3, 0.6, 12)
+    result = mh.mmd_test(X, Y, random_state=0)
+    column = next(finding for finding in result.components if finding.column is not None)
+    assert column.evidence < 0.5 * result.components[0].evidence
+    assert result.summary.endswith(f"; clearest single column: {column.words}")
+    assert stats.ks_2samp(X[:, int(column.column)], Y[:, int(column.column)]).pvalue < 1e-4
+
+
+@pytest.mark.slow
+def test_no_column_is_named_where_none_differs():
+    """Only the correlation of two columns differs: a column is named in fewer than one draw of twenty."""
+    rng = np.random.default_rng(0)
+    turn = np.linalg.cholesky([[1.0, 0.8], [0.8, 1.0]]).T
+    found = [mh.mmd_test(rng.normal(size=(80, 2)), rng.normal(size=(80, 2)) @ turn, None, 199, rng) for _ in range(60)]
+    assert np.mean([result.pvalue <= 0.05 for result in found]) > 0.9
+    assert sum("column " in result.summary for result in found) <= 3
 
 
 def test_a_single_statistic_has_words_too():
@@ -554,10 +692,12 @@ def test_a_single_statistic_has_words_too():
 def test_the_smallest_p_value_is_counted_and_said(n, m, smallest):
     """By all splits where they are few; no difference is larger than that of 1 and 2."""
     X, Y = sample(n, 1, seed=0) * 0.01 + 1.0, sample(m, 1, seed=0) * 0.01 + 2.0
-    result = mh.mmd_test(X, Y, mh.Linear(), random_state=0)
-    assert_allclose(result.smallest_pvalue, smallest)
-    assert 0.6 * smallest < result.pvalue < 1.6 * smallest  # splits are drawn at random
-    assert ("no p-value below 0.1" in result.summary) == (smallest > 0.05)
+    for options in ({"kernel": mh.Linear()}, {}, {"kernel": mh.Gaussian(), "statistic": "spectral"}):
+        result = mh.mmd_test(X, Y, random_state=0, **options)
+        assert_allclose(result.smallest_pvalue, smallest)
+        assert result.pvalue >= smallest * (1 - 1e-12)
+        assert "kernel" not in options or result.kernel != mh.Linear() or math.isclose(result.pvalue, smallest)
+        assert ("no p-value below 0.1" in result.summary) == (smallest > 0.05)
     pairs = mh.hsic_test(X[:3], X[:3], n_resamples=99, random_state=0, strata=None)
     assert_allclose(pairs.smallest_pvalue, 1 / math.factorial(min(n, 3)))
     assert "give no p-value below" in pairs.summary
@@ -568,6 +708,44 @@ def test_strata_count_in_the_smallest_p_value():
     strata = [0, 0, 1, 1] * 2
     assert_allclose(mh.mmd_test(X, Y, n_resamples=99, strata=strata).smallest_pvalue, 2 / 36)
     assert_allclose(mh.hsic_test(X, Y, n_resamples=99, strata=strata[:4]).smallest_pvalue, 1 / 4)
+
+
+@pytest.mark.parametrize("n_resamples", [34, 35, 999])
+def test_few_splits_are_listed_and_many_drawn(n_resamples):
+    """A set of sets as the oracle: in two strata, 6 choices of two among four rows times 6 again."""
+    strata = np.array([0, 1] * 4)
+    observed = np.array([1.0, 1, 1, 1, 0, 0, 0, 0])
+    found = np.hstack(list(other_splits(observed, n_resamples, np.random.default_rng(0), strata))).T
+    pairs = [set(itertools.combinations(np.flatnonzero(strata == stratum), 2)) for stratum in (0, 1)]
+    every = {frozenset(a + b) for a, b in itertools.product(*pairs)} - {frozenset(range(4))}
+    listed = [frozenset(np.flatnonzero(row)) for row in found]
+    assert len(listed) == min(n_resamples, 35)
+    assert (set(listed) == every) == (n_resamples >= 35)
+
+
+@pytest.mark.parametrize("strata", [None, [0, 0, 0, 0, 1, 1]])
+def test_few_pairings_are_listed(strata):
+    pairings, smallest = dependences.draw_pairings(6, None if strata is None else np.array(strata), 999, RNG)
+    pairs = pairings.permutations()
+    every = [p for p in itertools.permutations(range(6)) if strata is None or max(p[:4]) == 3]
+    assert_array_equal(pairs[0], range(6))
+    assert sorted(map(tuple, pairs)) == every
+    assert_allclose(smallest, 1 / len(every))
+    with_fewer, smallest = dependences.draw_pairings(6, None, 718, RNG)
+    assert len(with_fewer.permutations()) == 719
+    assert_allclose(smallest, 1 / 719)
+
+
+def test_listed_splits_are_exact_for_any_labels():
+    """Each of the 20 splits is the observed one once: p-values of all are then uniform up to ties, and need no seed."""
+    rows = sample(6, 2, seed=0)
+    pvalues = []
+    for first in itertools.combinations(range(6), 3):
+        mask = np.isin(np.arange(6), first)
+        one, two = (mh.mmd_test(rows[mask], rows[~mask], random_state=seed) for seed in (0, 1))
+        assert one.pvalue == two.pvalue
+        pvalues.append(one.pvalue)
+    assert_allclose(np.sort(pvalues), np.repeat(np.arange(2, 21, 2), 2) / 20)
 
 
 def test_ties_of_a_joined_statistic_are_relative_where_it_is_large():

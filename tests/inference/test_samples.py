@@ -1,5 +1,7 @@
 """Data frames with categories, texts and dates in the tests between samples."""
 
+from decimal import Decimal
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -180,6 +182,77 @@ def test_gaps_among_categories_are_one_and_rare_ones_are_joined():
     assert len(names) == MOST_CATEGORIES
     assert names[-1] == "a = (others)"
     assert_array_equal(rows.sum(axis=1), 1.0)
+
+
+STARTS = ["2026-01-01", "2026-01-03", "2026-03-01", "1969-12-31"]
+DATES = {
+    "datetime.date": lambda stamps: [stamp.date() for stamp in stamps],
+    "datetime.datetime": lambda stamps: [stamp.to_pydatetime() for stamp in stamps],
+    "pandas.Timestamp": list,
+    "pandas.Timestamp, UTC": lambda stamps: [stamp.tz_localize("UTC") for stamp in stamps],
+    "datetime.datetime, UTC": lambda stamps: [stamp.tz_localize("UTC").to_pydatetime() for stamp in stamps],
+    "pandas.Period": lambda stamps: [stamp.to_period("D") for stamp in stamps],
+    "another zone": lambda stamps: [stamp.tz_localize("UTC").tz_convert("Asia/Tokyo") for stamp in stamps],
+}
+
+
+@pytest.mark.parametrize("kind", DATES)
+def test_objects_that_are_dates_are_days_too(kind):
+    stamps = pd.to_datetime(STARTS)
+    objects = pd.DataFrame({"when": pd.Series(DATES[kind](stamps), dtype=object)})
+    (rows,), *_ = coordinates(pd.DataFrame({"when": stamps}))
+    assert_array_equal(coordinates(objects).samples[0], rows)
+    typed = pd.DataFrame({"when": pd.Series(DATES[kind](stamps))})  # such as datetime64[us, UTC], which gives objects
+    assert_array_equal(coordinates(typed).samples[0], rows)
+    for gap in (None, pd.NaT):
+        missing = objects.copy()
+        missing.loc[2, "when"] = gap
+        with pytest.raises(ValueError, match=r"Y contains NaN: column 'when' has it first in row 2"):
+            mh.mmd_test(objects, missing)
+
+
+def test_a_shift_of_dates_is_found():
+    """As of the days themselves: 200 dates a sample, of which no two are often equal."""
+    days = np.random.default_rng(0).integers(0, 2000, size=(2, 200)) + np.array([[0], [400]])
+    X, Y = (pd.DataFrame({"when": pd.to_datetime(row, unit="D").date}) for row in days)
+    result = mh.mmd_test(X, Y, random_state=0)
+    assert result.pvalue == 0.001
+    assert result.column == ("when", "location")
+    assert result.pvalue == mh.mmd_test(*days, random_state=0).pvalue
+
+
+def test_decimals_are_numbers():
+    prices = pd.DataFrame({"price": [Decimal("1.5"), Decimal("2"), None]}, dtype=object)
+    with pytest.raises(ValueError, match="column 'price' has it first in row 2"):
+        mh.mmd_test(prices, prices)
+    (rows,), *_ = coordinates(prices[:2])
+    assert_array_equal(np.asarray(rows, dtype=float), [[1.5], [2.0]])
+
+
+@pytest.mark.parametrize("gap", [None, np.nan, pd.NaT, pd.NA, np.datetime64("NaT")])
+@pytest.mark.parametrize("form", [list, lambda labels: pd.Series(labels, dtype=object)])
+def test_missing_strata_are_refused(gap, form):
+    rows = np.random.default_rng(0).normal(size=(8, 2))
+    labels = form(["a", "b", "a", "b", gap, "a", "b", gap])
+    for call in (
+        lambda: mh.mmd_test(rows[:4], rows[4:], strata=labels),
+        lambda: mh.hsic_test(rows, rows, strata=labels),
+    ):
+        with pytest.raises(ValueError, match=r"strata\[4\] is missing; leave rows without a stratum out, or give them"):
+            call()
+
+
+def test_strata_of_any_type():
+    rows = np.random.default_rng(0).normal(size=(12, 2))
+    want = mh.mmd_test(rows[:6], rows[6:], strata=[0, 1] * 6, random_state=0, n_resamples=99)
+    days = pd.to_datetime(["2026-01-01", "2026-01-02"] * 6)
+    for labels in (["a", "b"] * 6, days, pd.Series(days.date), pd.Series([1, "b"] * 6, dtype=object)):
+        found = mh.mmd_test(rows[:6], rows[6:], strata=labels, random_state=0, n_resamples=99)
+        assert_array_equal(found.null_distribution, want.null_distribution)
+    with_gap = days.to_numpy().copy()
+    with_gap[3] = np.datetime64("NaT")
+    with pytest.raises(ValueError, match=r"strata\[3\] is missing"):
+        mh.mmd_test(rows[:6], rows[6:], strata=with_gap)
 
 
 def test_dates_are_days():

@@ -15,7 +15,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from muhat.linalg import resources
-from muhat.linalg.resources import check_memory, free_memory, memory_budget, one_blas_thread
+from muhat.linalg.resources import check_memory, free_memory, left_by_control_groups, memory_budget, one_blas_thread
 
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="memory of a process is limited this way on Linux")
 
@@ -98,6 +98,44 @@ def test_the_budget_is_a_share_of_what_is_free():
     check_memory(1e5, 1e6, "this", "do less")
     with pytest.raises(MemoryError, match=r"this would need 2 MB and 1 MB may be used; do less"):
         check_memory(2e6, 1e6, "this", "do less")
+
+
+def control_group(folder, limit, used, inactive, version):
+    folder.mkdir(parents=True, exist_ok=True)
+    names = ("memory.max", "memory.current", "inactive_file")
+    if version == 1:
+        names = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
+    (folder / names[0]).write_text(f"{limit}\n")
+    (folder / names[1]).write_text(f"{used}\n")
+    (folder / "memory.stat").write_text(f"anon 1\n{names[2]} {inactive}\nactive_file 3\n")
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_control_groups_limit_the_memory(version, tmp_path):
+    """The tightest of a group and those above it counts, less what it uses but for files that can be dropped."""
+    membership, mounted = tmp_path / "cgroup", tmp_path / "mounted"
+    membership.write_text("0::/job/step\n" if version == 2 else "3:cpu,cpuacct:/x\n4:memory:/job/step\n0::/job/step\n")
+    top = mounted if version == 2 else mounted / "memory"
+    assert left_by_control_groups(membership, mounted) == np.inf
+    unlimited = "max" if version == 2 else 2**63 - 4096
+    control_group(top / "job" / "step", unlimited, 50, 0, version)
+    assert left_by_control_groups(membership, mounted) > 2**62
+    control_group(top / "job", 1000, 400, 100, version)
+    assert left_by_control_groups(membership, mounted) == 700
+    control_group(top / "job" / "step", 500, 300, 50, version)
+    assert left_by_control_groups(membership, mounted) == 250
+    control_group(top, 500, 600, 0, version)
+    assert left_by_control_groups(membership, mounted) == 0, "more is used than the limit allows"
+    membership.write_text("0::/elsewhere\n" if version == 2 else "4:memory:/elsewhere\n")
+    control_group(top, 900, 100, 0, version)
+    assert left_by_control_groups(membership, mounted) == 800, "a container sees its own group at the top"
+    assert left_by_control_groups(tmp_path / "none", mounted) == np.inf
+
+
+@on_linux
+def test_free_memory_heeds_control_groups(monkeypatch):
+    monkeypatch.setattr(resources, "left_by_control_groups", lambda membership, mounted: 12345.0)
+    assert free_memory() == 12345.0
 
 
 # ---------------------------------------------------------------- threads

@@ -17,7 +17,7 @@ from sklearn.utils.validation import validate_data
 
 from muhat.linalg.blocks import blocks
 from muhat.types import Array
-from muhat.validation import check_rows, check_weights
+from muhat.validation import check_rows, check_weights, first_missing
 
 BLOCK = 512
 """Rows and columns of a tile: 2 MB of float64, so that it is still in the cache when it is summed."""
@@ -110,9 +110,9 @@ def bags_from_groups(X: Any, groups: Any) -> tuple[list[Array], NDArray[Any]]:
     if np.ndim(groups) == 0:
         raise ValueError(f"groups={groups!r} must be the labels of the rows of X, one a row")
     groups = column_or_1d(groups)
-    absent = np.flatnonzero([label is None or (label == label) is not True for label in groups.tolist()])
-    if len(absent):
-        raise ValueError(f"groups[{absent[0]}] is missing; leave rows without a label out, or give them one")
+    missing = first_missing(groups)
+    if missing is not None:
+        raise ValueError(f"groups[{missing}] is missing; leave rows without a label out, or give them one")
     if len(groups) != len(rows):
         raise ValueError(f"groups has {len(groups)} labels and X has {len(rows)} rows; pass one label a row")
     labels, inverse, counts = np.unique(groups, return_inverse=True, return_counts=True)

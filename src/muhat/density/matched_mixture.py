@@ -15,6 +15,7 @@ from muhat.density.solvers import Settings, Solver, solve
 from muhat.density.start import check_matchable, kernel_size, matching_objective, start_mixture
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.radial import Gaussian
+from muhat.linalg.resources import check_memory
 from muhat.means.base import BaseKernelMean
 from muhat.means.nested import NestedMeansMixin, check_mean, mean_element
 from muhat.measures import GaussianMixture
@@ -160,6 +161,7 @@ class MatchedGaussianMixture(NestedMeansMixin, ValueParametersMixin, DensityMixi
         self._check_parameters()
         X = check_rows(X, estimator=self, min_rows=2)
         _check_size(X, self.n_components)
+        self._check_memory(*X.shape)
         kernel = self.kernel.resolve(X)
         check_matchable(kernel)
         check_overflow(kernel, kernel.diagonal(X))
@@ -191,6 +193,14 @@ class MatchedGaussianMixture(NestedMeansMixin, ValueParametersMixin, DensityMixi
             check_count("max_iter", self.max_iter)
         if self.tol is not None:
             check_number("tol", self.tol, low=0, open_low=True)
+
+    def _check_memory(self, n: int, d: int) -> None:
+        m = self.n_components
+        parameters = m * (d + 2 if self.covariance_type == "spherical" else 2 * d + 1)
+        dense = 11.0 * parameters**2 if self.solver == "slsqp" else 40.0 * parameters  # curvature and its work space
+        needed = 8.0 * (dense + 4.0 * m * d**2 + 6.0 * m**2 * d + n * (3.0 * d + 3.0 * m))  # covariances, pairs, rows
+        remedy = 'use solver="lbfgs", ' if self.solver == "slsqp" else "use "
+        check_memory(needed, None, f"{m} components in {d:,} columns", f"{remedy}fewer components, or fewer columns")
 
     def _settings(self, unit: float) -> Settings:
         tol, max_iter = _DEFAULTS[self.solver]

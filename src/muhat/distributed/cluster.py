@@ -37,7 +37,8 @@ from muhat.features.base import BaseFeatures
 from muhat.features.sketch import MeanSketch
 from muhat.inference.findings import observed_and_null, ranked
 from muhat.inference.joining import join
-from muhat.inference.large_samples import BINS, feature_components
+from muhat.inference.large_samples import BINS, at_most, bin_size, feature_components
+from muhat.inference.resampling import smallest_pvalue
 from muhat.inference.squared_mmd import unbiased_squared_mmd
 from muhat.inference.two_sample import MMDResult
 from muhat.kernels.base import Kernel, check_kernel
@@ -167,7 +168,8 @@ def two_sample_test(
     Parameters
     ----------
     X, Y : dask.array.Array of shape (n, d) and (m, d), or iterables of blocks
-        See :func:`sketch_collection`. Rows of a block that fill no bin take no part.
+        See :func:`sketch_collection`. Rows of a block that fill no bin take no part. Bins are as small as the smaller
+        collection and its blocks need, and the other collection fills at most 2,000 of them.
     features : fitted Nystroem or Fourier
         Fitted to rows of both collections alike; features of one of them would tell the samples apart.
     n_resamples : int, default 999
@@ -200,20 +202,26 @@ def two_sample_test(
     delayed, shared = load_module("dask").delayed, one_copy(client, features)
     named = [(f"{name}[{i}]", block) for name, found in blocks.items() for i, block in enumerate(found)]
     rows = client.gather(client.compute([delayed(count_rows)(*each) for each in named]))
-    size = -(-sum(rows) // BINS)
+    first = len(blocks["X"])
+    samples = np.array(rows[:first]), np.array(rows[first:])
+    if min(map(sum, samples)) < 2:
+        raise ValueError(f"X has {sum(samples[0])} rows and Y has {sum(samples[1])}; pass at least two of each")
+    size = bin_size(*samples)
+    counts = np.concatenate([at_most(sample // size, BINS) for sample in samples]).tolist()
     seeds = rng.integers(2**31, size=len(named)).tolist()
-    tasks = [delayed(bin_means)(shared, *each, size, seed) for each, seed in zip(named, seeds, strict=True)]
-    parts, first = client.gather(client.compute(tasks)), len(blocks["X"])
-    of_first = np.repeat([1.0, 0.0], [sum(map(len, parts[:first])), sum(map(len, parts[first:]))])
-    if min(of_first.sum(), (1.0 - of_first).sum()) < 2:
-        raise ValueError(f"X and Y need two bins of {size} rows each; pass more rows, or larger blocks")
+    plan = zip(named, counts, seeds, strict=True)
+    tasks = [delayed(bin_means)(shared, *each, size, count, seed) for each, count, seed in plan]
+    parts = client.gather(client.compute(tasks))
+    of_first = np.repeat([1.0, 0.0], [sum(counts[:first]), sum(counts[first:])])
     components = feature_components(np.concatenate(parts), of_first, n_resamples, rng)
     joined = join(components)
     words = {"features": "X and Y differ", "spread": f"{components[1].value} is more spread out"}
     found = ranked(components, joined, lambda part: (None, None, words[part.name]))
     method = f"{len(of_first):,} bins of {size} rows; {sum(rows) - len(of_first) * size} rows are in no bin"
     n = sum(rows[:first])
-    return MMDResult(*observed_and_null(joined), found, method, None, None, (n, sum(rows) - n))
+    smallest = smallest_pvalue(of_first, n_resamples)
+    sizes = n, sum(rows) - n
+    return MMDResult(*observed_and_null(joined), found, method, None, None, sizes, smallest_pvalue=smallest)
 
 
 def bag_gram(

@@ -64,11 +64,10 @@ def count_rows(name: str, block: Any) -> int:
         return len(check_rows(block, name="X"))
 
 
-def bin_means(features: BaseFeatures, name: str, block: Any, size: int, seed: int) -> Array:
-    """Means of the features in bins of ``size`` rows, drawn at random; the rest of the division is in no bin."""
+def bin_means(features: BaseFeatures, name: str, block: Any, size: int, bins: int, seed: int) -> Array:
+    """Means of the features in bins of ``size`` rows, drawn at random; other rows are in no bin."""
     with _task(name):
         rows = check_rows(block, name="X")
-        bins = len(rows) // size
         chosen = np.random.default_rng(seed).permutation(len(rows))[: bins * size]
         width = len(features.transform(rows[:1])[0])
         means = [np.asarray(features.transform(rows[part])).mean(axis=0) for part in chosen.reshape(bins, size)]

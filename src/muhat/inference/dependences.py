@@ -9,12 +9,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import permutations
+from math import isqrt
 from typing import Any
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from scipy import fft
 from scipy.spatial.distance import pdist, squareform
+from scipy.special import factorial
 from scipy.stats import rankdata
 
 from muhat.features.nystroem import Nystroem
@@ -31,6 +34,9 @@ MULTIPLES = (0.125, 0.5, 2.0)
 MAX_COLUMNS_FOR_PAIRS = 12
 """Up to this many columns on both sides together, each pair of columns has a distance covariance of its own."""
 
+MAX_PRODUCTS = 2**38
+"""Products of two numbers, over all pairs of columns and all pairings, that one statistic of pairs of columns takes."""
+
 MAX_EXACT_PAIRS = 3000
 """Beyond this many pairs the default test uses features."""
 
@@ -38,6 +44,8 @@ FEATURES = 50
 """Features of each kernel of large samples."""
 
 _DIAGONALS = 64
+
+_PRODUCTS = 2**20
 
 
 # ---------------------------------------------------------------- pairings
@@ -73,14 +81,31 @@ class Families:
         return found
 
 
-class WithinStrata:
-    """Pairings that permute the rows of Y within strata, the observed one first."""
+class Listed:
+    """Pairings one by one, the observed one first."""
 
-    def __init__(self, strata: Any, n_resamples: int, rng: np.random.Generator) -> None:
-        self.pairs = np.tile(np.arange(len(strata)), (n_resamples + 1, 1))
+    def __init__(self, pairs: Any) -> None:
+        self.pairs = pairs
+
+    @classmethod
+    def within_strata(cls, strata: Any, n_resamples: int, rng: np.random.Generator) -> Listed:
+        """Random pairings that permute the rows of Y within strata."""
+        pairs = np.tile(np.arange(len(strata)), (n_resamples + 1, 1))
         for stratum in np.unique(strata):
             inside = np.flatnonzero(strata == stratum)
-            self.pairs[1:, inside] = rng.permuted(self.pairs[1:, inside], axis=1)
+            pairs[1:, inside] = rng.permuted(pairs[1:, inside], axis=1)
+        return cls(pairs)
+
+    @classmethod
+    def every(cls, strata: Any) -> Listed:
+        """All pairings within strata; that of rows in their order is the first of :func:`itertools.permutations`."""
+        pairs = np.arange(len(strata))[None]
+        for stratum in np.unique(strata):
+            inside = np.flatnonzero(strata == stratum)
+            orders = np.array(list(permutations(inside)))
+            pairs = np.repeat(pairs, len(orders), axis=0)
+            pairs[:, inside] = np.tile(orders, (len(pairs) // len(orders), 1))
+        return cls(pairs)
 
     def permutations(self) -> Any:
         return self.pairs
@@ -120,21 +145,37 @@ def _diagonals(K: Array, order: Any, offsets: Any) -> Array:
     return K.ravel().take(shifted + n * order[:, None])
 
 
+def draw_pairings(n: int, strata: Any, n_resamples: int, rng: np.random.Generator) -> tuple[Families | Listed, float]:
+    """Pairings of n rows with one another, within strata if there are any, and the smallest p-value that they allow.
+
+    They are drawn at random, unless all pairings are few: then each comes once.
+    """
+    numbers = np.zeros(n, dtype=np.intp) if strata is None else strata
+    with np.errstate(over="ignore"):  # infinite where there are very many
+        count = float(np.prod(factorial(np.bincount(numbers))))
+    if count <= n_resamples + 1:
+        return Listed.every(numbers), 1.0 / count
+    drawn = Families(n, n_resamples, rng) if strata is None else Listed.within_strata(strata, n_resamples, rng)
+    return drawn, 1.0 / (n_resamples + 1)
+
+
 # ---------------------------------------------------------------- components
 
 
-def default_dependences(
-    X: Array, Y: Array, pairings: Families | WithinStrata, rng: np.random.Generator
-) -> list[Component]:
+def default_dependences(X: Array, Y: Array, pairings: Families | Listed, rng: np.random.Generator) -> list[Component]:
     """All components of the default test; columns are in units in which they can be compared."""
     pairs = pairings.permutations()
-    components = [_rank_correlation(X, Y, pairs), _squared_scores(X, Y, pairs)]
+    left, right = some_columns(X, Y, len(pairs), rng)
+    components = [
+        replace(part, value=(int(left[part.value[0]]), int(right[part.value[1]])))
+        for part in (of_pairs(X[:, left], Y[:, right], pairs) for of_pairs in (_rank_correlation, _squared_scores))
+    ]
     if len(X) > MAX_EXACT_PAIRS:
         return equal_groups(components + _feature_components(X, Y, pairs, rng))
     medians = _median_distance(X, rng), _median_distance(Y, rng)
-    left, right = _side_matrices(X, medians[0]), _side_matrices(Y, medians[1])
-    sums = pairings.sums(left, right) / len(X) ** 2
-    sizes = [[EPS * float(np.linalg.norm(K) * np.linalg.norm(L)) / len(X) for L in right] for K in left]
+    of_x, of_y = _side_matrices(X, medians[0]), _side_matrices(Y, medians[1])
+    sums = pairings.sums(of_x, of_y) / len(X) ** 2
+    sizes = [[EPS * float(np.linalg.norm(K) * np.linalg.norm(L)) / len(X) for L in of_y] for K in of_x]
     components.append(Component("distance covariance", "wide", sums[-1, -1], sizes[-1][-1]))
     for k, x in enumerate(MULTIPLES):
         for m, y in enumerate(MULTIPLES):
@@ -173,7 +214,7 @@ def _median_distance(rows: Array, rng: np.random.Generator) -> float:
 
 def _cross_products(A: Array, C: Array, pairs: Any) -> Iterator[tuple[slice, Array]]:
     """AᵀC/n for blocks of pairings, C permuted."""
-    step = max(1, 2**22 // C.size)
+    step = max(1, _PRODUCTS // max(C.size, A.shape[1] * C.shape[1]))
     for part in blocks(len(pairs), step):
         yield part, np.matmul(A.T, C[pairs[part]]) / len(A)
 
@@ -187,6 +228,38 @@ def _largest_products(name: str, group: str, A: Array, C: Array, pairs: Any) -> 
         if part.start == 0:
             strongest = int(squares[0].argmax())
     return Component(name, group, found, EPS, value=divmod(strongest, C.shape[1]))
+
+
+def columns_looked_at(n: int, p: int, q: int, resamples: int) -> tuple[int, int]:
+    """Of p and q columns on the two sides, those whose pairs are looked at: as many as MAX_PRODUCTS allows.
+
+    >>> columns_looked_at(100, 1000, 20, 1000), columns_looked_at(100, 10_000, 10_000, 1000)
+    ((1000, 20), (1657, 1658))
+    """
+    most = max(1, MAX_PRODUCTS // (n * resamples))
+    left = min(p, max(isqrt(most), most // q))
+    return left, min(q, most // left)
+
+
+def product_bytes(n: int, p: int, q: int, resamples: int) -> float:
+    """The memory of products of all pairs of columns, for as many pairings as a block holds."""
+    left, right = columns_looked_at(n, p, q, resamples)
+    each = max(n, left) * right
+    return 3 * 8.0 * min(max(_PRODUCTS, each), resamples * each)
+
+
+def some_columns(X: Array, Y: Array, resamples: int, rng: np.random.Generator) -> tuple[Any, Any]:
+    """Numbers of the columns of both sides whose pairs are looked at.
+
+    Where these are not all, they are drawn whatever the pairing of the rows is, so that the level stays as it is.
+    """
+    widths = X.shape[1], Y.shape[1]
+    kept = columns_looked_at(len(X), *widths, resamples)
+    drawn = [
+        np.arange(width) if most == width else np.sort(rng.choice(width, most, replace=False))
+        for width, most in zip(widths, kept, strict=True)
+    ]
+    return drawn[0], drawn[1]
 
 
 def _rank_correlation(X: Array, Y: Array, pairs: Any) -> Component:
@@ -207,7 +280,7 @@ def _spread(left: Array, right: Array, pairs: Any) -> Component:
     return Component("distance from the centre", "spread", np.abs(products), rounding, value=bool(products[0] > 0))
 
 
-def _column_distances(X: Array, Y: Array, pairings: Families | WithinStrata) -> Component:
+def _column_distances(X: Array, Y: Array, pairings: Families | Listed) -> Component:
     """The largest distance covariance of two columns, each column in units of its own distance variance."""
     sides = []
     for rows in (X, Y):

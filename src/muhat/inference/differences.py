@@ -42,6 +42,9 @@ COLUMNS = 4096
 SMALL = 256
 """Up to this many rows matrices are float64; ties of small samples are then ties to the last digits."""
 
+PRODUCTS = 2**20
+"""Products of columns with splits that are kept at a time."""
+
 PAIR_ROWS = 1000
 """Rows whose distances give the bandwidths; a random part of larger samples."""
 
@@ -341,21 +344,31 @@ def linear_sums(features: Array, splits: Splits) -> Matrix:
     """The sums of :func:`quadratic_forms` for the matrix FFᵀ, through its features."""
     S = splits.centred.astype(np.float64)
     diagonal = np.einsum("ij,ij->i", features, features)
-    forms = ((features.T @ S) ** 2).sum(axis=0) - diagonal @ S**2
+    forms = -(diagonal @ S**2)
+    for part in _column_blocks(features, S):
+        forms += ((features[:, part].T @ S) ** 2).sum(axis=0)
     return Matrix(forms, features @ features.sum(axis=0) - diagonal)
 
 
 def largest_column(scores: Array, squares: Array, splits: Splits) -> Component:
     """The largest squared difference of the means of normal scores, or of their squares, over all columns."""
     weights = splits.weights.astype(np.float64)
-    differences = np.vstack([scores.T @ weights, squares.T @ weights])
-    found = differences**2
-    strongest = int(found[:, 0].argmax())
-    column, squared = strongest % scores.shape[1], strongest >= scores.shape[1]
-    wider = "Y" if differences[strongest, 0] < 0 else "X"
-    value = (column, "scale" if squared else "location", wider)
+    largest, value = np.full(weights.shape[1], -np.inf), (0, "location", "X")
+    for kind, features in (("location", scores), ("scale", squares)):
+        for part in _column_blocks(features, weights):
+            differences = features[:, part].T @ weights
+            found = differences**2
+            strongest = int(found[:, 0].argmax())
+            if found[strongest, 0] > largest[0]:
+                value = (part.start + strongest, kind, "Y" if differences[strongest, 0] < 0 else "X")
+            np.maximum(largest, found.max(axis=0), out=largest)
     rounding = float(np.finfo(splits.centred.dtype).eps) * len(scores) / splits.n / splits.m
-    return Component("largest column", "columns", found.max(axis=0), rounding, value=value)
+    return Component("largest column", "columns", largest, rounding, value=value)
+
+
+def _column_blocks(features: Array, splits: Array) -> Iterator[slice]:
+    """Columns whose products with all splits take some megabytes."""
+    return blocks(features.shape[1], max(1, PRODUCTS // splits.shape[1]))
 
 
 def whitened(rows: Array, bandwidth: float, splits: Splits, rng: np.random.Generator) -> Component:

@@ -22,7 +22,7 @@ from muhat.means.nested import mean_element, mean_weights
 from muhat.means.simple import KernelMean
 from muhat.measures import Atoms
 from muhat.types import Array, RandomState
-from muhat.validation import check_count, check_number, check_rng
+from muhat.validation import check_count, check_number, check_rng, warn_caller
 
 COUNT_BYTES = 2**25
 """Size of a block of bootstrap counts; each column is one resample."""
@@ -217,10 +217,13 @@ def confidence_ball(
     diameter = _squared_diameter(sample.kernel, bound)
     if method not in ("auto", "bernstein", "bootstrap"):
         raise ValueError(f'method={method!r} must be "auto", "bernstein" or "bootstrap"')
+    if bound is not None and method == "bootstrap":
+        raise ValueError(f'bound={bound!r} is of method="bernstein"; leave it out with method="bootstrap"')
     if method == "auto":
         method = "bernstein" if np.isfinite(diameter) else "bootstrap"
     if method == "bootstrap":
-        radius = _bootstrap_radius(sample, level, check_count("n_resamples", n_resamples), check_rng(random_state))
+        drawn = check_count("n_resamples", n_resamples), check_rng(random_state)
+        radius = _bootstrap_radius(sample, level, *drawn, diameter)
     elif not np.isfinite(diameter):
         raise ValueError(f"method='bernstein' needs a bounded kernel; give {sample.kernel!r} a bound, or resample")
     else:
@@ -245,7 +248,9 @@ def _bernstein_radius(n: float, variance: float, diameter: float, delta: float) 
     return float(min(radius, np.sqrt(diameter)))
 
 
-def _bootstrap_radius(sample: _Sample, level: float, n_resamples: int, rng: np.random.Generator) -> float:
+def _bootstrap_radius(
+    sample: _Sample, level: float, n_resamples: int, rng: np.random.Generator, diameter: float
+) -> float:
     n, share = len(sample.copies()), sample.repetitions / sample.n
     K = gram.dense(sample.kernel, sample.points)
     draws = []
@@ -253,7 +258,16 @@ def _bootstrap_radius(sample: _Sample, level: float, n_resamples: int, rng: np.r
         W = counts / n - share[:, None]
         draws.append(np.einsum("ib,ib->b", W, K @ W).clip(0))
     distances = np.sqrt(np.concatenate(draws) * n / (n - 1))
-    return float(_upper_quantile(distances, level))
+    radius = float(_upper_quantile(distances, level))
+    products = K @ share
+    from_mean = np.sqrt(np.maximum(np.diag(K) - 2.0 * products + share @ products, 0.0))[sample.copies()]
+    rounding = 1e-6 * float(np.sqrt(np.diag(K).max()))  # the root of that of squares
+    if not few_rows_carry(from_mean, rounding, diameter):
+        return radius
+    if not np.isfinite(diameter):
+        warn_of_few_rows("the radius", sample.kernel)
+        return radius
+    return float(min(np.hypot(radius, quantile_of_unseen(n, level) * np.sqrt(diameter)), np.sqrt(diameter)))
 
 
 def bootstrap_counts(
@@ -269,6 +283,40 @@ def _upper_quantile(draws: Array, level: float) -> Any:
     """The ⌈level·(B + 1)⌉-th smallest of B draws along the first axis, at most the largest."""
     ordered = np.sort(draws, axis=0)
     return ordered[min(int(np.ceil(level * (len(draws) + 1))), len(draws)) - 1]
+
+
+# ---------------------------------------------------------------- values that a sample may lack
+
+FEW_ROWS = 4.0
+"""Where fewer rows than this carry a variance, values that the sample lacks may matter more than those it has."""
+
+UNSEEN_ROWS = 2.0
+"""How many rows with the most extreme value are then added to the variance: without variance, a share of unseen rows of
+up to 2.8/n is covered at the level .95, for which the probability to see none of them is .06."""
+
+
+def carrying_rows(deviations: Array) -> Array:
+    """How many rows carry a variance, (Σd²)² / Σd⁴ along the last axis: n where all d² are equal, 1 for one outlier."""
+    squares = (deviations / np.maximum(np.abs(deviations).max(axis=-1, keepdims=True), 1e-300)) ** 2
+    return np.asarray(squares.sum(axis=-1) ** 2 / np.maximum((squares**2).sum(axis=-1), 1e-300))
+
+
+def few_rows_carry(deviations: Array, rounding: float, bound: float) -> Any:
+    """Whether few rows carry a variance; or one or none of them, where no bound tells what others could change."""
+    fewest = FEW_ROWS if np.isfinite(bound) else 1.5
+    return (carrying_rows(deviations) < fewest) | (np.abs(deviations).max(axis=-1) <= rounding)
+
+
+def quantile_of_unseen(n: float, level: float) -> float:
+    """How far, in units of a row's largest deviation, an interval reaches for the sake of rows that were not seen."""
+    return float(student.ppf(0.5 + 0.5 * level, n - 1.0) * np.sqrt(UNSEEN_ROWS) / n)
+
+
+def warn_of_few_rows(what: str, kernel: Kernel) -> None:
+    warn_caller(
+        f"{what} rests on the deviations of one row or none, and {kernel!r} has no bound by which rows that the sample "
+        "lacks could be allowed for; pass more rows, or use a bounded kernel such as muhat.Gaussian()"
+    )
 
 
 def tails(draws: Array, level: float) -> tuple[Any, Any]:
@@ -294,8 +342,13 @@ def mean_bands(
 
     .. math:: \hat\mu(x) \pm t_{n-1} \, s(x) / \sqrt n,
 
-    s the standard deviation of those numbers. Another estimator is fitted again without each row, at a fixed kernel:
-    its bands are about the mean of its estimates, which shrinkage moves away from μ.
+    s the standard deviation of those numbers. Where fewer than four rows carry s, that is
+    :math:`(\sum_i d_i^2)^2 / \sum_i d_i^4 < 4` for the deviations d, the sample may lack a rare value of the rows and s
+    may be far too small. With a bounded kernel s² is then that of a sample with two more rows of the most extreme
+    value, 0 below and sup k above; with an unbounded kernel there is a warning.
+
+    Another estimator is fitted again without each row, at a fixed kernel: its bands are about the mean of its
+    estimates, which shrinkage moves away from μ.
 
     Parameters
     ----------
@@ -322,7 +375,7 @@ def mean_bands(
     >>> import muhat as mh
     >>> X = np.random.default_rng(0).normal(size=(40, 1))
     >>> mh.mean_bands(mh.KernelMean(mh.Gaussian(1.0)).fit(X), np.linspace(-3, 3, 50)[:, None])
-    Bands(n_points=50, mean_width=0.153..., level=0.95, method='jackknife')
+    Bands(n_points=50, mean_width=0.157..., level=0.95, method='jackknife')
     """
     level, sample = check_level(level), _sample_of(mean)
     n_resamples, rng = check_count("n_resamples", n_resamples), check_rng(random_state)
@@ -340,7 +393,27 @@ def mean_bands(
         low, high = tails(_resampled_values(sample, rows, points, V, n_resamples, rng), level)
     else:
         raise ValueError(f'method={method!r} must be "jackknife" or "bootstrap"')
+    low, high = _allowing_for_unseen_rows(sample, values, low, high, V, level)
     return Bands(points, values, low, high, level, method)
+
+
+def _allowing_for_unseen_rows(
+    sample: _Sample, values: Array, low: Array, high: Array, V: Array, level: float
+) -> tuple[Array, Array]:
+    """The bands, wider where few rows carry the variance; a row that was not seen has values in [0, k(x, x)]."""
+    bound, deviations = sample.kernel.upper_bound, V - V.mean(axis=1, keepdims=True)
+    few = few_rows_carry(deviations, 1e-12 * float(np.abs(V).max()), bound)
+    if not np.isfinite(bound):
+        if few.any():
+            warn_of_few_rows(f"the band at {few.sum():,} of {len(few):,} points", sample.kernel)
+        return low, high
+    reach = quantile_of_unseen(V.shape[1], level)
+    wider_low = values - np.hypot(np.maximum(values - low, 0.0), reach * values)
+    wider_high = values + np.hypot(np.maximum(high - values, 0.0), reach * (bound - values))
+    return (
+        np.where(few, np.maximum(wider_low, np.minimum(low, 0.0)), low),
+        np.where(few, np.minimum(wider_high, np.maximum(high, bound)), high),
+    )
 
 
 def _left_out_values(sample: _Sample, rows: Any, points: Array, V: Array) -> Array:

@@ -23,9 +23,8 @@ SPECIFIC = ("linear", "spread", "distance from the centre", "second moments")
 ENOUGH = 0.35
 """A specific component is preferred in words where its evidence is at least this part of the largest."""
 
-STANDS_OUT, ALONE = 0.5, 0.75
-"""A column is named where its evidence is at least the first part of the largest, and is all that is said from the
-second on."""
+ALONE = 0.75
+"""A column is all that is said where its evidence is at least this part of the largest."""
 
 
 def percent(share: float) -> str:
@@ -88,7 +87,13 @@ class JoinedResult(PermutationResult, ABC):
 
     @property
     def summary(self) -> str:
-        """What was seen, in words: the column that stands out, or else the kind of difference."""
+        """What was seen, in words: the kind of difference, and the column in which it is strongest.
+
+        A column is named where it differs beyond doubt: where its p-value, by the gamma approximation of the largest
+        statistic over all columns, is at most 0.05 after Bonferroni's correction for the number of components. It is
+        all that is said where its evidence is at least three quarters of the largest. A share of the evidence is that
+        of the group of components that the words before it are about.
+        """
         if self.pvalue > SEEN:
             if self.smallest_pvalue <= SEEN:
                 return self._nothing
@@ -103,7 +108,8 @@ class JoinedResult(PermutationResult, ABC):
         if column.evidence >= ALONE * most:
             told = column
         counted = f" ({share:.0%} of the evidence)".replace("%", " %") if told.group == leading else ""
-        also = f"; most of all, {column.words}" if column != told and column.evidence >= STANDS_OUT * most else ""
+        beyond_doubt = column.evidence >= np.log(len(self.components) / SEEN)
+        also = f"; clearest single column: {column.words}" if column != told and beyond_doubt else ""
         return f"{told.words}{counted}{also}"
 
     def _specific(self, strongest: Finding) -> Finding:

@@ -6,15 +6,23 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import factorial
 
 from muhat.elements import Element
-from muhat.inference.dependences import FEATURES, MAX_EXACT_PAIRS, Families, WithinStrata, default_dependences
+from muhat.inference.dependences import (
+    FEATURES,
+    MAX_EXACT_PAIRS,
+    Families,
+    Listed,
+    columns_looked_at,
+    default_dependences,
+    draw_pairings,
+    product_bytes,
+)
 from muhat.inference.findings import JoinedResult, observed_and_null, ranked
 from muhat.inference.joining import Component, join
 from muhat.inference.resampling import EPS, permutation_pvalue, pooled_gram
 from muhat.inference.samples import check_scale, check_strata, coordinates, in_units, sample_rows, without_units
-from muhat.inference.two_sample import is_plain
+from muhat.inference.two_sample import COPIES, is_plain
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.radial import Gaussian
 from muhat.linalg.centered_gram import center_gram, subtract_means
@@ -67,7 +75,7 @@ def hsic_test(
 
     There is nothing to choose by default: the test joins distance covariance, the largest rank correlation, HSIC at
     nine pairs of scales, dependent spreads and the strongest pair of columns, on the same random pairings of the rows.
-    It joins them as :func:`mmd_test` does. The level is exact.
+    It joins them as :func:`mmd_test` does. The level is exact for pairs that are drawn independently of each other.
 
     With ``kernel_x`` or ``kernel_y`` the statistic is the squared norm of the cross-covariance operator, HSIC
     :math:`= \mathrm{tr}(KHLH)/n^2` with :math:`H = I - 11^\top/n`.
@@ -93,7 +101,7 @@ def hsic_test(
         Kernels of the two sides; None for both joins all components, and None for one of them is Gaussian(). A
         bandwidth "median" is found once, on X and on Y.
     n_resamples : int, default 999
-        Number of random pairings.
+        Number of random pairings; where there are no more pairings than that, each is taken once and the test is exact.
     random_state : None, int, Generator, SeedSequence or RandomState
         The seed: the same number gives the same result.
     mean : mean estimator, optional
@@ -103,7 +111,7 @@ def hsic_test(
         The estimate of Song et al., zero on average under independence, and maybe negative; it needs n >= 4. Only with
         the plain average, and for a single HSIC.
     strata : array of n labels, optional
-        Rows are paired within strata only.
+        Rows are paired within strata only. None may be missing.
     scale : "auto", "columns" or None, default "auto"
         What columns are divided by, on each side: as in :func:`mmd_test`.
     memory_limit : float, optional
@@ -147,22 +155,27 @@ def hsic_test(
     units = check_scale(scale, X, default, x.units, x.names), check_scale(scale, Y, default, y.units, y.names)
     strata = check_strata(strata, None, len(X))
     features = default and len(X) > MAX_EXACT_PAIRS
+    widths = X.shape[1], Y.shape[1]
+    matrices = 16.0 * len(X) * (n_resamples + 1 + FEATURES) if features else (10 if default else 4) * 8.0 * len(X) ** 2
+    products = product_bytes(len(X), *widths, n_resamples + 1) if default else 0.0
     check_memory(
-        16.0 * len(X) * (n_resamples + 1 + FEATURES) if features else (10 if default else 4) * 8.0 * len(X) ** 2,
+        matrices + products + 8.0 * COPIES * len(X) * sum(widths),
         memory_limit,
-        f"the matrices of {len(X):,} pairs",
-        "use a random part of the rows, or a larger memory_limit",
+        f"the matrices of {len(X):,} pairs of {widths[0]:,} and {widths[1]:,} columns",
+        "use a random part of the rows or columns, or a larger memory_limit",
     )
-    sizes = [len(X)] if strata is None else np.bincount(strata)
-    smallest = max(1.0 / (n_resamples + 1), 1.0 / float(np.prod(factorial(sizes))))
-    pairings = Families(len(X), n_resamples, rng) if strata is None else WithinStrata(strata, n_resamples, rng)
+    pairings, smallest = draw_pairings(len(X), strata, n_resamples, rng)
     sides = [rows if unit is None else rows / unit for rows, unit in zip((X, Y), units, strict=True)]
     if default:
         sides = [(rows - np.median(rows, axis=0)) for rows in sides]
         found = _joined(default_dependences(sides[0], sides[1], pairings, rng), units, (x.names, y.names), len(X))
+        looked_at = columns_looked_at(len(X), *widths, len(found.null_distribution) + 1)
+        if looked_at != widths:
+            counts = " and ".join(f"{kept:,} of {width:,}" for kept, width in zip(looked_at, widths, strict=True))
+            found = replace(found, method=f"{found.method}; pairs of single columns: of {counts}, drawn at random")
         return replace(found, smallest_pvalue=smallest)
     kernel_x, kernel_y = (kernel_x or Gaussian()).resolve(sides[0]), (kernel_y or Gaussian()).resolve(sides[1])
-    found = _single(sides[0], sides[1], kernel_x, kernel_y, pairings, recipe, unbiased, units)
+    found = _single(sides[0], sides[1], kernel_x, kernel_y, pairings, recipe, unbiased, units, memory_limit)
     return replace(found, smallest_pvalue=smallest)
 
 
@@ -171,14 +184,15 @@ def _single(
     Y: Array,
     kernel_x: Kernel,
     kernel_y: Kernel,
-    pairings: Families | WithinStrata,
+    pairings: Families | Listed,
     recipe: BaseKernelMean | None,
     unbiased: bool,
     units: tuple[Any, ...],
+    memory_limit: float | None,
 ) -> HSICResult:
     """HSIC of one pair of kernels."""
-    K, unit_x, size_x = _centred_in_units(pooled_gram(kernel_x, X), recipe, unbiased)
-    L, unit_y, size_y = _centred_in_units(pooled_gram(kernel_y, Y), recipe, unbiased)
+    K, unit_x, size_x = _centred_in_units(pooled_gram(kernel_x, X, memory_limit), recipe, unbiased)
+    L, unit_y, size_y = _centred_in_units(pooled_gram(kernel_y, Y, memory_limit), recipe, unbiased)
     n, sums = len(X), pairings.sums([K], [L])[0, 0]
     if not unbiased:
         np.maximum(sums, 0.0, out=sums)  # what is negative is rounding

@@ -9,7 +9,14 @@ from typing import Any, Literal
 import numpy as np
 from scipy.stats import t as student
 
-from muhat.inference.error_bars import bootstrap_counts, check_level, tails
+from muhat.inference.error_bars import (
+    bootstrap_counts,
+    check_level,
+    few_rows_carry,
+    quantile_of_unseen,
+    tails,
+    warn_of_few_rows,
+)
 from muhat.inference.samples import same_columns
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.radial import Gaussian
@@ -55,7 +62,9 @@ def mmd_interval(
     """An interval for the squared MMD of two distributions.
 
     The estimate is unbiased: means of k over pairs of different rows. Where the distributions are equal it is not
-    normal, and the level only what simulations show; whether they are equal, :func:`muhat.mmd_test` asks.
+    normal, and the level only what simulations show; whether they are equal, :func:`muhat.mmd_test` asks. Where fewer
+    than four rows of a sample carry the error, the interval is wider by what rows that the sample lacks could change,
+    as in :func:`mean_bands`; with an unbounded kernel there is a warning instead.
 
     Parameters
     ----------
@@ -161,7 +170,7 @@ def _interval(
     cuts = np.cumsum([0, *sizes])
     groups = [slice(start, stop) for start, stop in pairwise(cuts)]
     K = gram.dense(kernel, pooled)
-    estimate, error = _jackknife(K, groups, within, between)
+    estimate, error, left_out = _jackknife(K, groups, within, between)
     freedom = min(sizes) - 1
     if method == "jackknife":
         half = student.ppf(0.5 + 0.5 * level, freedom) * error
@@ -172,14 +181,57 @@ def _interval(
         low, high = tails(draws, level)
     else:
         raise ValueError(f'method={method!r} must be "jackknife" or "bootstrap"')
-    pvalue = float(student.sf(estimate / error, freedom)) if error > 0 else float(estimate <= 0)
+    below, above = _of_unseen_rows(K, groups, within, between, left_out, kernel, level)
+    if below or above:
+        bound = 2.0 * kernel.upper_bound
+        low = max(estimate - np.hypot(estimate - low, below), min(low, -bound if min(within) < 0 else 0.0))
+        high = min(estimate + np.hypot(high - estimate, above), max(high, bound))
+    unseen = (below if estimate > 0 else above) / student.ppf(0.5 + 0.5 * level, freedom)
+    spread = float(np.hypot(error, unseen))
+    pvalue = float(student.sf(estimate / spread, freedom)) if spread > 0 else float(estimate <= 0)
     return estimate, float(low), float(high), error, level, method, kernel, pvalue
 
 
-def _jackknife(K: Array, groups: list[slice], within: tuple[float, ...], between: Array) -> tuple[float, float]:
-    """The estimate, and its standard error from leaving out each row of each sample."""
+def _of_unseen_rows(
+    K: Array,
+    groups: list[slice],
+    within: tuple[float, ...],
+    between: Array,
+    left_out: list[Array],
+    kernel: Kernel,
+    level: float,
+) -> tuple[float, float]:
+    """How far an interval reaches below and above for rows that a sample lacks, where few of its rows carry the error.
+
+    The first derivative of the estimate by the share of a row x in sample g, 2·within_g·μ_g(x) + Σ_h between_gh·μ_h(x),
+    is known at all rows, and 0 far away from them. Its spread vanishes for equal samples, where the second
+    derivative counts: a share ε far away changes MMD² by up to 2·ε²·sup k.
+    """
+    bound, rounding = kernel.upper_bound, 1e-12 * float(np.abs(K).max())
+    few = [bool(few_rows_carry(values - values.mean(), rounding, bound)) for values in left_out]
+    if any(few) and not np.isfinite(bound):
+        warn_of_few_rows("the interval", kernel)
+        return 0.0, 0.0
+    means = np.stack([K[:, group].mean(axis=1) for group in groups], axis=1)
+    squares = np.zeros(2)
+    for g, group in enumerate(groups):
+        if few[g]:
+            reach = quantile_of_unseen(group.stop - group.start, level)
+            slopes = np.append(2.0 * within[g] * means[:, g] + means @ between[g], 0.0)
+            own = slopes[group].mean()
+            first = reach * np.array([own - slopes.min(), slopes.max() - own])
+            second = 2.0 * bound * reach**2 * np.maximum([-within[g], within[g]], 0.0)
+            squares += first**2 + second**2
+    below, above = np.sqrt(squares)
+    return float(below), float(above)
+
+
+def _jackknife(
+    K: Array, groups: list[slice], within: tuple[float, ...], between: Array
+) -> tuple[float, float, list[Array]]:
+    """The estimate, its standard error from leaving out each row of each sample, and the estimates without each."""
     sums = np.stack([K[:, group].sum(axis=1) for group in groups], axis=1)
-    estimate, variance = 0.0, 0.0
+    estimate, variance, without = 0.0, 0.0, []
     for g, group in enumerate(groups):
         n = group.stop - group.start
         own = sums[group, g] - np.diag(K)[group]
@@ -191,7 +243,8 @@ def _jackknife(K: Array, groups: list[slice], within: tuple[float, ...], between
                 estimate += 0.5 * between[g, h] * cross.mean()
                 left_out += between[g, h] * (cross.sum() - cross) / (n - 1)
         variance += (n - 1) / n * ((left_out - left_out.mean()) ** 2).sum()
-    return float(estimate), float(np.sqrt(variance))
+        without.append(left_out)
+    return float(estimate), float(np.sqrt(variance)), without
 
 
 def _resampled(

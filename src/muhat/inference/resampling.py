@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import combinations
 from time import perf_counter
+from typing import Any
 
 import numpy as np
+from scipy.special import comb
 
 from muhat.kernels.base import Kernel
 from muhat.linalg import gram
 from muhat.linalg.blocks import blocks
+from muhat.linalg.resources import check_memory
 from muhat.progress import progress
 from muhat.types import Array
 
@@ -23,7 +27,8 @@ class PermutationResult:
     """What a permutation test found: ``statistic``, ``pvalue`` and ``null_distribution``, as in scipy.stats.
 
     The p-value is (b + 1)/(B + 1), where b of the B permutations reach the statistic. It is never 0, and under the
-    null hypothesis it is at most α with probability at most α, at every sample size.
+    null hypothesis it is at most α with probability at most α, at every sample size. Where there are no more
+    permutations than resamples, B counts all of them but the observed one, and nothing is drawn at random.
     """
 
     statistic: float
@@ -39,8 +44,11 @@ class PermutationResult:
         return f"{type(self).__name__}({found}, n_resamples={len(self.null_distribution):,})"
 
 
-def pooled_gram(kernel: Kernel, points: Array) -> Array:
-    K = gram.dense(kernel, points, arrays=4)
+def pooled_gram(kernel: Kernel, points: Array, memory_limit: float | None) -> Array:
+    n, arrays = len(points), 4
+    remedy = "use a random part of the rows, or a larger memory_limit"
+    check_memory(arrays * 8.0 * n**2, memory_limit, f"{arrays} Gram matrices of {n:,} rows", remedy)
+    K = gram.dense(kernel, points)
     if not np.isfinite(K.sum()):  # no comparison with NaN holds, which would look like a small p-value
         raise ValueError(f"{kernel!r} gives values that are not finite; correct the kernel, or rescale the data")
     return K
@@ -56,14 +64,61 @@ SPLIT_BYTES = 2**25
 """Size of a block of splits."""
 
 
-def random_splits(
+def other_splits(
     observed: Array, n_resamples: int, rng: np.random.Generator, strata: Array | None = None
 ) -> Iterator[Array]:
-    """Blocks of splits, as columns, that permute the observed one, within strata if there are any."""
+    """Blocks of splits, as columns, that permute the observed one, within strata if there are any.
+
+    They are drawn at random, unless all splits are few: then every split but the observed one comes once.
+    """
     block = max(1, SPLIT_BYTES // observed.nbytes)
+    if number_of_splits(observed, strata) <= n_resamples + 1:
+        everything = _every_split(observed, strata)
+        others = everything[(everything != observed).any(axis=1)]
+        for part in blocks(len(others), block):
+            yield others[part].T
+        return
     for part in blocks(n_resamples, block):
         rows = np.tile(observed, (part.stop - part.start, 1))
         yield _permuted(rows, rng, strata).T
+
+
+def number_of_splits(observed: Array, strata: Array | None = None) -> float:
+    """How many splits have the sizes of the observed one, in every stratum; infinite where there are very many."""
+    with np.errstate(over="ignore"):
+        return float(np.prod(comb(*_sizes(observed, strata))))
+
+
+def smallest_pvalue(observed: Array, n_resamples: int, strata: Array | None = None) -> float:
+    """The least p-value of a test on :func:`other_splits`.
+
+    Where all splits are listed and both samples have the same size, a split and its mirror image are equal.
+    """
+    splits = number_of_splits(observed, strata)
+    if splits > n_resamples + 1:
+        return 1.0 / (n_resamples + 1)
+    sizes, first = _sizes(observed, strata)
+    return (2.0 if (2 * first == sizes).all() else 1.0) / splits
+
+
+def _sizes(observed: Array, strata: Array | None) -> tuple[Any, Any]:
+    """The number of rows in each stratum, and of those in the first sample."""
+    numbers = np.zeros(len(observed), dtype=np.intp) if strata is None else strata
+    return np.bincount(numbers), np.bincount(numbers, weights=observed)
+
+
+def _every_split(observed: Array, strata: Array | None) -> Array:
+    """All splits as rows: for each stratum, every choice of its rows with every choice in the strata before."""
+    numbers = np.zeros(len(observed), dtype=np.intp) if strata is None else strata
+    rows = observed[None]
+    for stratum in np.unique(numbers):
+        inside = np.flatnonzero(numbers == stratum)
+        chosen = list(combinations(range(len(inside)), int(observed[inside].sum())))
+        patterns = np.zeros((len(chosen), len(inside)))
+        np.put_along_axis(patterns, np.array(chosen, dtype=np.intp), 1.0, axis=1)
+        rows = np.repeat(rows, len(patterns), axis=0)
+        rows[:, inside] = np.tile(patterns, (len(rows) // len(patterns), 1))
+    return rows
 
 
 def _permuted(rows: Array, rng: np.random.Generator, strata: Array | None) -> Array:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from itertools import permutations
 from numbers import Real
 from typing import Any, Literal, NamedTuple
@@ -15,7 +17,7 @@ from muhat.kernels.base import Kernel, Measure
 from muhat.linalg.columns import dominant_column
 from muhat.measures import Atoms
 from muhat.types import Array
-from muhat.validation import check_columns, check_not_path, check_rows, check_weights, warn_caller
+from muhat.validation import check_columns, check_not_path, check_rows, check_weights, first_missing, warn_caller
 
 MOST_CATEGORIES = 20
 """Of one column; rarer ones are taken together."""
@@ -203,13 +205,25 @@ def _plain_values(series: Any) -> tuple[ColumnKind | None, Any]:
         return "bool" if values.dtype.kind == "b" else "number", values.astype(np.float64)
     gaps = np.asarray(series.isna() if hasattr(series, "isna") else series.is_null(), dtype=bool)
     known = values[~gaps]
-    if not is_category and all(isinstance(value, Real | bool | np.bool_) for value in known):
-        numbers = np.full(len(values), np.nan)
+    numbers = np.full(len(values), np.nan)
+    if not is_category and all(isinstance(value, Real | Decimal | bool | np.bool_) for value in known):
         numbers[~gaps] = known.astype(np.float64)
         return "number" if len(known) else None, numbers
+    if not is_category and all(isinstance(value, date) or hasattr(value, "to_timestamp") for value in known):
+        numbers[~gaps] = [_days(value) for value in known]
+        return "date", numbers
     texts = np.full(len(values), None, dtype=object)
     texts[~gaps] = [str(value) for value in known]
     return "category", texts
+
+
+def _days(value: Any) -> float:
+    """Days from the start of 1970 to a date, a time (of a time zone: in UTC), or the start of a pandas Period."""
+    if not isinstance(value, date):
+        value = value.to_timestamp()
+    if not isinstance(value, datetime):
+        return float(value.toordinal() - date(1970, 1, 1).toordinal())
+    return (value - datetime(1970, 1, 1, tzinfo=None if value.tzinfo is None else UTC)) / timedelta(days=1)
 
 
 def _checked(name: str, table: Any, column: CodedColumn, values: Any) -> Any:
@@ -307,6 +321,11 @@ def check_strata(strata: Any, observed: Array | None, n: int) -> Any:
     if labels.shape != (n,):
         rows = "n + m rows, those of X first" if observed is not None else "rows"
         raise ValueError(f"strata has shape {labels.shape} and must have one label for each of the {n} {rows}")
+    missing = first_missing(strata)
+    if missing is not None:
+        raise ValueError(f"strata[{missing}] is missing; leave rows without a stratum out, or give them a label")
+    if len({type(label) for label in labels.tolist()}) > 1:
+        labels = labels.astype(str)  # numbers and texts have no common order
     _, numbers, sizes = np.unique(labels, return_inverse=True, return_counts=True)
     if sizes.min() < 2:
         alone = labels[np.flatnonzero(numbers == int(sizes.argmin()))[0]]

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
-from scipy.special import comb
 
 from muhat.inference import differences
 from muhat.inference.findings import Finding, JoinedResult, observed_and_null, percent, ranked
 from muhat.inference.fisher import spectral_components, spectral_weights
 from muhat.inference.joining import Component, join
-from muhat.inference.large_samples import MAX_EXACT_ROWS, binned_components
-from muhat.inference.resampling import EPS, permutation_pvalue, pooled_gram, random_splits, ticking
+from muhat.inference.large_samples import MAX_EXACT_ROWS, binned_components, draw_bins
+from muhat.inference.resampling import EPS, other_splits, permutation_pvalue, pooled_gram, smallest_pvalue, ticking
 from muhat.inference.samples import (
     GAP,
     Coding,
@@ -43,6 +42,10 @@ from muhat.validation import check_count, check_gram, check_number, check_overfl
 
 FLOAT32_TIE = 1e-4
 """Joined statistics this close, relatively, are ties where matrices are float32."""
+
+
+COPIES = 8
+"""Arrays of the size of the pooled rows that a test needs at a time: in units, as scores, their squares and others."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -98,7 +101,8 @@ def mmd_test(
     correlations, spread, and single columns, on the same random splits of the pooled rows into n and m rows. With
     :math:`p_{kb}` the p-value of component k on split b, the joined statistic of a split is
     :math:`t_b = \log \sum_k w_k / p_{kb}`, and the p-value is the share of splits, the observed one among them, that
-    reach the observed one. The level is exact at every n, m and number of splits, also with ties.
+    reach the observed one. For rows that are drawn independently of each other the level is exact at every n, m and
+    number of splits, also with ties; for dependent rows, as in time series, it is not.
 
     With ``kernel`` the statistic is the squared distance of the two estimated means, for the plain average
 
@@ -119,7 +123,8 @@ def mmd_test(
         None joins all components. A kernel asks for its MMD alone, and a list for the unbiased MMDs of its kernels,
         joined. A bandwidth "median" is found once, on the pooled sample.
     n_resamples : int, default 999
-        Number B of random splits. They cost (n+m)²·B operations of one matrix product for each matrix.
+        Number B of random splits; where there are no more splits than that, each is taken once and the test is exact.
+        They cost (n+m)²·B operations of one matrix product for each matrix.
     random_state : None, int, Generator, SeedSequence or RandomState
         The seed: the same number gives the same result.
     mean : mean estimator, optional
@@ -132,7 +137,7 @@ def mmd_test(
         "spectral" is the kernel Fisher statistic of a single kernel, joined over its regularisations:
         :math:`d^\top (S_T + \lambda)^{-1} d` with d the difference of the means and S_T the pooled covariance.
     strata : array of n + m labels, optional
-        Splits permute rows within strata only (X's rows first): centres, batches, years.
+        Splits permute rows within strata only (X's rows first): centres, batches, years. None may be missing.
     scale : "auto", "columns", None or array of d positive numbers, default "auto"
         What columns are divided by. "columns" is the mean absolute deviation from the median of the pooled column, so
         that no unit matters. "auto" is "columns" in the default test; with kernels of yours columns stay as they are,
@@ -149,6 +154,7 @@ def mmd_test(
     Notes
     -----
     Beyond 12,000 rows the default test works with features, and permutes bins of rows: see ``method`` of the result.
+    Bins are as small as the smaller sample and the strata need, and of a much larger sample a random part is used.
 
     References
     ----------
@@ -176,7 +182,12 @@ def mmd_test(
         raise ValueError(f'statistic={statistic!r} must be "mmd" or "spectral"')
     plain = is_plain(mean, unbiased)
     one_statistic = unbiased or not plain or mean is not None or statistic == "spectral"
+    if statistic == "spectral" and (mean is not None or unbiased):
+        option = f"mean={mean!r}" if mean is not None else "unbiased=True"
+        raise ValueError(f'{option} is of statistic="mmd"; leave it out with statistic="spectral"')
     if isinstance(kernel, str) and kernel == "precomputed":
+        if not (scale is None or (isinstance(scale, str) and scale == "auto")):
+            raise ValueError(f'scale={scale!r} divides columns, and kernel="precomputed" has none; leave scale out')
         K, observed = _precomputed(X, Y)
         question = _Question(
             np.empty((len(K), 0)), observed, None, None, None, n_resamples, rng, strata, memory_limit, verbose
@@ -194,7 +205,7 @@ def mmd_test(
         return question.default()
     if isinstance(kernel, Kernel) or kernel is None:
         resolved = kernels[0].resolve(question.rows)
-        K = pooled_gram(resolved, question.rows)
+        K = pooled_gram(resolved, question.rows, memory_limit)
         return (
             question.spectral(resolved, K) if statistic == "spectral" else question.single(resolved, K, mean, unbiased)
         )
@@ -258,22 +269,30 @@ class _Question:
         return self.pooled if self.units is None else self.pooled / self.units
 
     def splits(self) -> differences.Splits:
-        needed = 24.0 * len(self.observed) * (self.n_resamples + 1)
-        remedy = "use fewer resamples, a part of the rows, or a larger memory_limit"
-        check_memory(needed, self.memory_limit, f"{self.n_resamples:,} splits of {len(self.observed):,} rows", remedy)
-        drawn = list(random_splits(self.observed, self.n_resamples, self.rng, self.strata))
-        return differences.centred_splits(self.observed, drawn, self.strata)
+        return self._splits(self.observed, self.strata, "rows")
+
+    def _splits(self, observed: Array, strata: Any, what: str) -> differences.Splits:
+        rows, columns = self.pooled.shape
+        products = min(differences.PRODUCTS, columns * (self.n_resamples + 1))
+        needed = 24.0 * (len(observed) * (self.n_resamples + 1) + products) + 8.0 * COPIES * rows * columns
+        remedy = "use fewer resamples, a part of the rows or columns, or a larger memory_limit"
+        name = f"{self.n_resamples:,} splits of {len(observed):,} {what} with {columns:,} columns"
+        check_memory(needed, self.memory_limit, name, remedy)
+        drawn = list(other_splits(observed, self.n_resamples, self.rng, strata))
+        return differences.centred_splits(observed, drawn, strata)
 
     def default(self) -> MMDResult:
         centred = self.pooled / 2 - np.median(self.pooled / 2, axis=0)  # halves do not overflow
         rows = centred * 2 if self.units is None else centred / (self.units / 2)
         if len(rows) > MAX_EXACT_ROWS:
-            components, method = binned_components(rows, self.observed, self.n_resamples, self.rng, self.strata)
-        else:
-            splits, method = self.splits(), "exact"
-            with ticking("mmd_test", self.verbose) as tick:
-                components = differences.default_components(rows, splits, self.rng, tick)
-        return self.joined(components, method)
+            bins = draw_bins(self.observed, self.strata, self.rng)
+            splits = self._splits(bins.of_first, bins.strata, "bins")
+            found = self.joined(binned_components(rows, bins.of_rows, splits, self.rng), bins.method)
+            return replace(found, smallest_pvalue=smallest_pvalue(bins.of_first, self.n_resamples, bins.strata))
+        splits = self.splits()
+        with ticking("mmd_test", self.verbose) as tick:
+            components = differences.default_components(rows, splits, self.rng, tick)
+        return self.joined(components, "exact")
 
     def several(self, kernels: list[Kernel]) -> MMDResult:
         splits = self.splits()
@@ -305,7 +324,7 @@ class _Question:
     def single(self, kernel: Kernel | None, K: Array, mean: Any, unbiased: bool) -> MMDResult:
         means, observed = estimated_means(mean, K, self.n, unbiased), self.observed
         statistic = float(means.statistics(observed[:, None])[0])
-        blocks = random_splits(observed, self.n_resamples, self.rng, self.strata)
+        blocks = other_splits(observed, self.n_resamples, self.rng, self.strata)
         null = np.concatenate([means.statistics(S) for S in blocks])
         pvalue = permutation_pvalue(statistic, null, EPS * float(np.trace(K)) / len(K))
         weights = means.weights(observed[:, None])[:, 0]
@@ -333,15 +352,8 @@ class _Question:
     ) -> MMDResult:
         """The result, with the witness of the kernel that has these weights at the pooled rows."""
         witness = None if kernel is None else witness_of(kernel, Atoms.trusted(self.pooled, weights), self.coding)
-        sizes, smallest = (self.n, self.m), max(1.0 / (self.n_resamples + 1), self._smallest_share())
+        sizes, smallest = (self.n, self.m), smallest_pvalue(self.observed, self.n_resamples, self.strata)
         return MMDResult(statistic, pvalue, null, found, method, kernel, witness, sizes, smallest_pvalue=smallest)
-
-    def _smallest_share(self) -> float:
-        """One over the number of splits, or two: where samples have the same size, a split and its mirror are equal."""
-        strata = np.zeros(len(self.observed), dtype=np.intp) if self.strata is None else self.strata
-        sizes, first = np.bincount(strata), np.bincount(strata, weights=self.observed)
-        splits = float(np.prod(comb(sizes, first)))  # infinite where there are very many
-        return (2.0 if (2 * first == sizes).all() else 1.0) / splits
 
     def _difference(self) -> Array:
         """Weights of the pooled rows in f − g."""

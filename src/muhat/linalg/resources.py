@@ -19,7 +19,11 @@ SHARE = 0.6
 
 
 def free_memory() -> float:
-    """Bytes that this process may still take, as far as the system tells: of the machine's, and below a set limit."""
+    """Bytes that this process may still take, as far as the system tells.
+
+    They are the least of what the machine has free, what a limit of the process leaves, and what its control groups
+    leave: containers and jobs of clusters are limited by those.
+    """
     if sys.platform == "win32":
         return float("inf")
     import resource
@@ -31,15 +35,45 @@ def free_memory() -> float:
     used = _first_number("/proc/self/statm", "")
     if limit != resource.RLIM_INFINITY and used is not None:
         free = min(free, max(limit - page * used, 0.0))
-    return free
+    return min(free, left_by_control_groups(Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")))
 
 
-def _first_number(path: str, start: str) -> float | None:
-    """The first number of the first line that starts so, in a file of the system's."""
-    if not Path(path).exists():
+_VERSIONS = {
+    "": ("", "memory.max", "memory.current", "inactive_file "),
+    "memory": ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file "),
+}
+"""Of control groups, by controller: folder, limit, use, and the line of cached files, which can be dropped."""
+
+
+def left_by_control_groups(membership: Path, mounted: Path) -> float:
+    """Bytes that the control groups of a process, and those above them, leave it; infinite where none sets a limit.
+
+    ``membership`` is the file that names its groups, with lines such as ``0::/job/step`` (version 2) and
+    ``4:memory:/job/step`` (version 1); ``mounted`` is the folder that the groups are mounted on. A container may see
+    its own group as the mounted folder itself and be named by a path that is not there, which is then left out.
+    """
+    left = float("inf")
+    for line in membership.read_text().splitlines() if membership.is_file() else ():
+        _, controllers, path = line.split(":", 2)
+        for controller in {"", "memory"}.intersection(controllers.split(",")):
+            folder, limit, used, files = _VERSIONS[controller]
+            group = mounted / folder / path.strip("/")
+            for place in (group, *group.parents):
+                most, taken = _first_number(place / limit, ""), _first_number(place / used, "")
+                if most is not None and taken is not None:
+                    left = min(left, max(most - taken + (_first_number(place / "memory.stat", files) or 0.0), 0.0))
+                if place == mounted / folder:
+                    break
+    return left
+
+
+def _first_number(path: str | Path, start: str) -> float | None:
+    """The first number of the first line that starts so, in a file of the system's; None where there is none."""
+    try:
+        lines = [line for line in Path(path).read_text().splitlines() if line.startswith(start)]
+        return float(lines[0].removeprefix(start).split()[0])
+    except (OSError, IndexError, ValueError):  # no such file, no such line, or the word "max" for no limit
         return None
-    lines = [line for line in Path(path).read_text().splitlines() if line.startswith(start)]
-    return float(lines[0].removeprefix(start).split()[0]) if lines else None
 
 
 def memory_budget(memory_limit: float | None) -> float:
