@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
+from uuid import uuid4
 
 import numpy as np
 
@@ -21,15 +22,19 @@ Arrays = dict[str, Any]
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[BinaryIO]:
-    """A file to write to, beside the path and moved over it at the end: a reader sees the old content or the new."""
+    """A file to write to, beside the path and moved over it at the end: a reader sees the old content or the new.
+
+    The file beside has a name of its own, so that of several writers at once each writes a whole file, and the last
+    one to finish stays.
+    """
     if path.exists() and not path.is_file():  # a pipe, or a terminal
         with path.open("wb") as file:
             yield file
         return
     path = path.resolve()
-    temporary = path.with_name(f".{path.name}.part")
+    temporary = path.with_name(f".muhat-{uuid4().hex}.part")
     try:
-        with temporary.open("wb") as file:
+        with temporary.open("xb") as file:
             yield file
         os.replace(temporary, path)
     finally:

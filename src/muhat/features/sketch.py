@@ -20,6 +20,7 @@ from muhat.features.sums import FeatureSums, MeanChoice, check_sums
 from muhat.kernels.base import Kernel
 from muhat.kernels.encoding import decode_kernel, encode_kernel
 from muhat.linalg.blocks import blocks
+from muhat.linalg.resources import LockedMixin
 from muhat.measures import Atoms
 from muhat.shrinkage.scores import Lam, Scale
 from muhat.types import Array
@@ -34,7 +35,7 @@ _FORMAT = "muhat.MeanSketch.2"
 _KEPT = ("rows", "keys", "counts", "limit")
 
 
-class MeanSketch:
+class MeanSketch(LockedMixin):
     r"""A kernel mean in one pass over the data, in memory that does not grow with the rows.
 
     Kept are n, :math:`Z^\top 1` and :math:`\operatorname{tr} Z^\top Z`, enough for the plain average and for simple
@@ -165,8 +166,11 @@ class MeanSketch:
         return MeanSketch(self.features, self.second_moment, self.reservoir_size, self.random_state)
 
     def _take(self, part: MeanSketch, sign: int) -> Self:
-        kept = self._kept.plus(part._kept, sign)  # may refuse: first
-        self._sums, self._kept = check_sums(self._sums.plus(part._sums, sign)), kept
+        with part._lock:  # not inside of the other lock: two sketches may be added to each other at once
+            sums, kept = part._sums, part._kept
+        with self._lock:
+            kept = self._kept.plus(kept, sign)  # may refuse: first
+            self._sums, self._kept = check_sums(self._sums.plus(sums, sign)), kept
         return self
 
     def _read(self, X: Any) -> MeanSketch:
@@ -230,17 +234,19 @@ class MeanSketch:
             The file, an ``.npz`` archive.
         """
         f = self.features
+        with self._lock:
+            sums, kept = self._sums, self._kept
         kernel = encode_kernel(f.kernel_)
         if kernel is None:
             raise ValueError(f"{f.kernel_!r} holds more than numbers and cannot be saved; pickle the sketch instead")
         settings = {name: getattr(self, name) for name in ("second_moment", "reservoir_size", "random_state")}
         header: dict[str, Any] = {"features": type(f).__name__, "kernel": kernel, "settings": settings}
-        header |= {"n": self.n_, "fingerprint": self._fingerprint, "orthogonal": bool(getattr(f, "orthogonal", False))}
+        header |= {"n": sums.n, "fingerprint": self._fingerprint, "orthogonal": bool(getattr(f, "orthogonal", False))}
         arrays = {f"features{name}": getattr(f, name) for name in f._arrays}
-        arrays |= {"squares": self._sums.squares, "total": self._sums.total, "error": f.approximation_error_}
-        arrays |= {name: getattr(self._kept, name) for name in _KEPT}
-        if self._sums.moment is not None:
-            arrays["moment"] = self._sums.moment
+        arrays |= {"squares": sums.squares, "total": sums.total, "error": f.approximation_error_}
+        arrays |= {name: getattr(kept, name) for name in _KEPT}
+        if sums.moment is not None:
+            arrays["moment"] = sums.moment
         if hasattr(f, "feature_names_in_"):
             arrays["names"] = np.array(f.feature_names_in_, dtype=str)
         write_archive(path, _FORMAT, header, arrays)

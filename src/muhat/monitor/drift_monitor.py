@@ -20,6 +20,7 @@ from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.radial import Gaussian
 from muhat.linalg.blocks import blocks
 from muhat.linalg.columns import ColumnUnits, dominant_column
+from muhat.linalg.resources import LockedMixin
 from muhat.measures import Atoms
 from muhat.monitor.calibration import POPULATION, Calibration, SimulatedStreams, calibrate
 from muhat.monitor.changed_columns import changed_columns
@@ -86,7 +87,7 @@ class Drift:
         )
 
 
-class DriftMonitor(ValueParametersMixin, BaseEstimator):
+class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
     r"""An alarm when the rows of a stream stop looking like a reference, with a promised run length.
 
     After each row the monitor compares the last L rows with the reference, for several window lengths L, by the
@@ -215,11 +216,13 @@ class DriftMonitor(ValueParametersMixin, BaseEstimator):
 
     def _set(self, reference: Reference, windows: Any, calibration: Calibration) -> None:
         """Everything that a fitted monitor consists of."""
-        self.n_features_in_ = reference.width
-        self.kernels_, self.windows_ = reference.kernels, windows
-        self._reference, self._calibration, self.threshold_ = reference, calibration, calibration.threshold
-        self._empty = WindowSums.empty(windows, reference.constants())
-        self.reset()
+        empty = WindowSums.empty(windows, reference.constants())
+        with self._lock:
+            self.n_features_in_ = reference.width
+            self.kernels_, self.windows_ = reference.kernels, windows
+            self._reference, self._calibration, self.threshold_ = reference, calibration, calibration.threshold
+            self._empty = empty
+            self.reset()
 
     def _reference_of(self, X: Any) -> Reference:
         if isinstance(X, MeanSketch):
@@ -280,7 +283,8 @@ class DriftMonitor(ValueParametersMixin, BaseEstimator):
     def update(self, X: Any) -> bool:
         """Take in one row or more, in effect one after the other.
 
-        Rows after an alarm are checked and ignored, until ``reset``. A row that is refused changes nothing.
+        Rows after an alarm are checked and ignored, until ``reset``. A row that is refused changes nothing. Threads can
+        share a monitor: each call takes in its rows without those of another in between.
 
         Parameters
         ----------
@@ -292,21 +296,22 @@ class DriftMonitor(ValueParametersMixin, BaseEstimator):
         bool
             Whether there has been an alarm since ``fit`` or ``reset``.
         """
-        seen = self.rows_seen_  # which says so where there was no fit
-        held = self._sums, self._recent, seen
-        rows = ordered_rows(X, self.n_features_in_, getattr(self, "feature_names_in_", None))
-        scores: list[Array] = []
-        size = self._reference.block_size(self._sums.longest)
-        try:
-            for block in blocks(len(rows), size):
-                if self.result_ is not None:
-                    break
-                scores.append(self._take(rows[block]))
-        except BaseException:
-            self._sums, self._recent, self.rows_seen_ = held
-            raise
-        self._history.extend(np.concatenate(scores) if scores else [])
-        return self.drift_detected
+        with self._lock:
+            seen = self.rows_seen_  # which says so where there was no fit
+            held = self._sums, self._recent, seen
+            rows = ordered_rows(X, self.n_features_in_, getattr(self, "feature_names_in_", None))
+            scores: list[Array] = []
+            size = self._reference.block_size(self._sums.longest)
+            try:
+                for block in blocks(len(rows), size):
+                    if self.result_ is not None:
+                        break
+                    scores.append(self._take(rows[block]))
+            except BaseException:
+                self._sums, self._recent, self.rows_seen_ = held
+                raise
+            self._history.extend(np.concatenate(scores) if scores else [])
+            return self.drift_detected
 
     def _take(self, rows: Array) -> Array:
         """Take in a piece of a block, up to an alarm; the scores."""
@@ -355,18 +360,26 @@ class DriftMonitor(ValueParametersMixin, BaseEstimator):
     def reset(self) -> Self:
         """Count from 1 again, with the same thresholds."""
         check_is_fitted(self, "threshold_")
-        self._sums = self._empty.copy()
-        self._recent = np.zeros((self._sums.longest - 1, self.n_features_in_))
-        self._history: deque[float] = deque(maxlen=HISTORY)
-        self.rows_seen_, self.result_, self.witness_, self._alarm_rows = 0, None, None, None
+        with self._lock:
+            self._sums = self._empty.copy()
+            self._recent = np.zeros((self._sums.longest - 1, self.n_features_in_))
+            self._history: deque[float] = deque(maxlen=HISTORY)
+            self.rows_seen_, self.result_, self.witness_, self._alarm_rows = 0, None, None, None
         return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The state between two updates; only the scores are kept in an object that changes in place."""
+        with self._lock:
+            state = super().__getstate__()
+            return state | {name: state[name].copy() for name in ("_history",) if name in state}
 
     def recent_scores(self) -> tuple[Any, Array, Array]:
         """The last rows, at most 1,000, by number, their scores and thresholds: what a picture of the monitor shows."""
         check_is_fitted(self, "threshold_")
-        scores = np.array(self._history)
-        first = self.rows_seen_ - len(scores)
-        return first + 1 + np.arange(len(scores)), scores, self._calibration.thresholds(first, len(scores))
+        with self._lock:
+            scores = np.array(self._history)
+            first = self.rows_seen_ - len(scores)
+            return first + 1 + np.arange(len(scores)), scores, self._calibration.thresholds(first, len(scores))
 
     def compared_rows(self) -> tuple[Array, Array]:
         """Rows of the reference, and the rows of the window that raised the alarm; none before an alarm."""

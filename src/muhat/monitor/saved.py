@@ -33,7 +33,9 @@ def save_monitor(monitor: DriftMonitor, path: str | Path) -> None:
     monitor : DriftMonitor
     path : str or Path
     """
-    write_archive(path, _FORMAT, _header(monitor), _arrays(monitor))
+    with monitor._lock:
+        header, arrays = _header(monitor), _arrays(monitor)
+    write_archive(path, _FORMAT, header, arrays)
 
 
 def load_monitor(path: str | Path, kernels: Iterable[type[Kernel]] = ()) -> DriftMonitor:
