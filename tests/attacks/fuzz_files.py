@@ -89,7 +89,7 @@ def read_sketch(path: Path) -> Any:
 
 
 def monitor(path: Path) -> None:
-    mh.DriftMonitor(run_length=200, random_state=0).fit(ROWS).save(path)
+    mh.DriftMonitor(run_length=50, random_state=0).fit(ROWS).save(path)
 
 
 def read_monitor(path: Path) -> Any:

@@ -149,6 +149,7 @@ def test_the_promise_in_small():
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:neighbouring rows", "ignore:run_length=200 is long")
 def test_blocks_of_rows_that_depend_on_each_other():
     """An autoregressive stream: calibrated as independent rows it alarms too soon, in blocks it does not."""
 
@@ -262,6 +263,7 @@ def test_it_is_cloned_with_its_parameters():
     assert clone(monitor).set_params(kernel__bandwidth=3.0).kernel == mh.Gaussian(3.0)
 
 
+@pytest.mark.filterwarnings("ignore:run_length=10 is long", "ignore:neighbouring rows")  # the checks have few rows
 @parametrize_with_checks([mh.DriftMonitor(10, n_simulations=100, random_state=0)])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)

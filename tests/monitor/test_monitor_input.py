@@ -91,7 +91,7 @@ def test_what_fit_refuses(data, params, message):
 
 
 def test_a_long_promise_of_few_rows_is_made_with_a_warning():
-    with pytest.warns(UserWarning, match=r"run_length=1,500 is long for 50 reference rows.* run_length=500 or less"):
+    with pytest.warns(UserWarning, match=r"run_length=1,500 is long for 50 reference rows.* Pass 150 rows or more"):
         mh.DriftMonitor(1500, n_simulations=100).fit(X[:50])
 
 
