@@ -1,5 +1,6 @@
 """The monitor: one alarm whatever the blocks, the promise in small, and scikit-learn's conventions."""
 
+import copy
 import pickle
 
 import numpy as np
@@ -255,6 +256,20 @@ def test_categories_as_ones_and_zeros():
     monitor = mh.DriftMonitor(**SMALL).fit(rows(300, [0.6, 0.3, 0.1]))
     assert monitor.update(np.concatenate([rows(50, [0.6, 0.3, 0.1]), rows(200, [0.1, 0.3, 0.6])]))
     assert monitor.result_.row > 50
+
+
+def test_copies_of_a_shared_monitor_go_on_by_themselves(monitor):
+    """The lock of a monitor is no part of it; only a copy that is no copy would see the rows of the other."""
+    monitor.update(QUIET[:20])
+    held = pickle.dumps(monitor)
+    copies = [copy.copy(monitor), copy.deepcopy(monitor), pickle.loads(held)]
+    monitor.update(QUIET[20:])
+    for one in copies:
+        assert_same_state(one, pickle.loads(held))
+        one.update(QUIET[20:])
+        assert_same_state(one, monitor)
+    assert set(clone(monitor).get_params()) == set(mh.DriftMonitor().get_params())
+    assert not hasattr(clone(monitor), "threshold_")
 
 
 def test_it_is_cloned_with_its_parameters():

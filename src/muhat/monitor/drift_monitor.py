@@ -198,15 +198,13 @@ class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
         Parameters
         ----------
         X : array of shape (n, d), or MeanSketch
-            Rows without drift; independent ones, unless ``block_length`` says otherwise. ``fit`` warns where neighbouring
-            rows are correlated, and where the rows are too few for the run length. A sketch needs a reservoir of rows,
-            for the simulations.
+            Rows without drift; independent ones, unless ``block_length`` says otherwise. ``fit`` warns where
+            neighbouring rows are correlated, and where the rows are too few for the run length. A sketch needs a
+            reservoir of rows, for the simulations.
         y : ignored
         """
-        run_length = check_number("run_length", self.run_length, low=2)
-        check_flag("scale", self.scale)
-        block_length = check_number("block_length", self.block_length, low=1)
-        streams, rng = check_count("n_simulations", self.n_simulations, low=100), check_rng(self.random_state)
+        run_length, block_length, streams = self._checked_settings()
+        rng = check_rng(self.random_state)
         reference = self._reference_of(X)
         _check_promise(run_length, len(reference.rows) if isinstance(X, MeanSketch) else reference.n, block_length)
         windows = self._window_lengths(reference.n, run_length)
@@ -221,6 +219,15 @@ class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
             calibration = calibrate(simulated, run_length, say)
         self._set(reference, windows, calibration)
         return self
+
+    def _checked_settings(self) -> tuple[float, float, int]:
+        """Run length, block length and simulated streams."""
+        check_flag("scale", self.scale)
+        if self.windows is not None:
+            _check_windows(self.windows)
+        run_length = check_number("run_length", self.run_length, low=2)
+        block_length = check_number("block_length", self.block_length, low=1)
+        return run_length, block_length, check_count("n_simulations", self.n_simulations, low=100)
 
     def _set(self, reference: Reference, windows: Any, calibration: Calibration) -> None:
         """Everything that a fitted monitor consists of."""
@@ -277,9 +284,7 @@ class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
 
     def _window_lengths(self, n: int, run_length: float) -> Any:
         given = WINDOWS if self.windows is None else self.windows
-        if not isinstance(given, Sequence | np.ndarray) or isinstance(given, str) or len(given) == 0:
-            raise ValueError(f"windows={given!r} must be a list of window lengths, such as [1, 10, 100]")
-        lengths = np.unique([check_count("windows", length) for length in given])
+        lengths = _check_windows(given)
         kept = lengths[lengths <= max(min(n / 4, run_length / 2), 1)]
         if not len(kept) or (self.windows is not None and len(kept) < len(lengths)):
             raise ValueError(
@@ -429,6 +434,13 @@ def witness(kernel: Kernel, reference: Array, rows: Array) -> Element:
     parts = [(reference, 1.0 / len(reference)), (rows, -1.0 / len(rows))]
     atoms = [Atoms.trusted(points, np.full(len(points), weight)) for points, weight in parts]
     return Element(kernel, *atoms)
+
+
+def _check_windows(windows: Any) -> Any:
+    """The lengths in growing order, each once, or a ValueError."""
+    if not isinstance(windows, Sequence | np.ndarray) or isinstance(windows, str) or len(windows) == 0:
+        raise ValueError(f"windows={windows!r} must be a list of window lengths, such as [1, 10, 100]")
+    return np.unique([check_count("windows", length) for length in windows])
 
 
 def _warn_of_units(rows: Array, names: list[Any]) -> None:
