@@ -459,6 +459,28 @@ def autocorrelation(options: argparse.Namespace) -> None:
         print(f"correlation of neighbours {memory}:  {'   '.join(cells)}", flush=True)
 
 
+def block_lengths(options: argparse.Namespace) -> None:
+    """Realised run lengths by the correlation of neighbours, with blocks of 2 and 5 autocorrelation times."""
+    run_length, n, repeats = (30, 300, 2) if options.quick else (500, 3000, 12)
+    print(f"realised run length at {run_length:,} promised, autoregressive columns, {n:,} reference rows")
+    for correlation in (0.5,) if options.quick else (0.0, 0.05, 0.1, 0.15, 0.2, 0.5, 0.9):
+        time = (1 + correlation) / (1 - correlation)
+        cells = []
+        for block_length in (1.0, 2 * time, 5 * time) if correlation >= 0.2 else (1.0,):
+            found = []
+            for k in range(repeats):
+                draw = autoregressive(np.random.default_rng([4, k]), correlation)
+                monitor = mh.DriftMonitor(run_length, block_length=block_length, random_state=k)
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # of what is measured here
+                    monitor.fit(draw(n))
+                found.append(runs(monitor, draw, 8 * run_length))
+            means = mean_runs(found)
+            error = means.std() / np.sqrt(len(means))
+            cells.append(f"block_length={block_length:.3g}: {means.mean():6,.0f} ± {error:,.0f}")
+        print(f"correlation of neighbours {correlation}:  {'   '.join(cells)}", flush=True)
+
+
 def memory(options: argparse.Namespace) -> None:
     """Memory after 10,000 rows and after a million."""
     import resource
@@ -482,6 +504,7 @@ PARTS: dict[str, Callable[[argparse.Namespace], None]] = {
     "references": references,
     "few_rows": few_rows,
     "autocorrelation": autocorrelation,
+    "block_lengths": block_lengths,
     "memory": memory,
     "choice": choice,
 }

@@ -466,7 +466,8 @@ COVERED_TIMES, SUGGESTED_TIMES = 2.0, 5.0
 
 For autoregressions of order 1 and blocks of mean length b, the variance of a mean of simulated rows is too small by the
 share 2ρ/((1 − ρ²) b), about τ/2b: a tenth of it at 5 τ. With 3,000 rows, 500 promised and correlations of 0.5 and 0.9,
-the run length was 244 and 231 at 2 τ, 279 and 217 at 5 τ, and 7 at 0.9 without blocks.
+the run length was 33 and 7 without blocks, 244 and 231 at 2 τ, 279 and 217 at 5 τ (``python benchmarks/monitor.py
+block_lengths``).
 """
 
 
