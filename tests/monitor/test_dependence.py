@@ -33,10 +33,10 @@ INDEPENDENT = {
 @pytest.mark.parametrize("n", [20, 100, 400])
 @pytest.mark.parametrize("name", INDEPENDENT)
 def test_dependence_is_hardly_ever_found_in_independent_rows(name, n, d):
-    """At most 1 in 100; 9 of 400 would come about once in 60 times at that rate, in all 36 cases much less."""
+    """At most 1 in 200 is expected of 400; more than 6 would be rare at that rate."""
     rng = np.random.default_rng(0)
     found = [serial_dependence(INDEPENDENT[name](rng, (n, d))) for _ in range(400)]
-    assert sum(one is not None for one in found) <= 8
+    assert sum(one is not None for one in found) <= 6
 
 
 @pytest.mark.parametrize("d", [1, 20])
