@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
@@ -395,12 +396,34 @@ def references(options: argparse.Namespace) -> None:
         found = []
         for k in range(2 if options.quick else options.references or 60):
             rng = np.random.default_rng([3, k, n])
-            monitor = mh.DriftMonitor(run_length, random_state=k).fit(rng.normal(size=(n, 5)))
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of what is measured here
+                monitor = mh.DriftMonitor(run_length, random_state=k).fit(rng.normal(size=(n, 5)))
             found.append(runs(monitor, lambda m, rng=rng: rng.normal(size=(m, 5)), 15 * run_length))
         means = mean_runs(found)
         deciles = np.quantile(means, [0.1, 0.5, 0.9])
         print(f"{n:>6,} rows  mean {means.mean():8,.0f}   10 %, 50 %, 90 %: {deciles[0]:,.0f}  {deciles[1]:,.0f}  "
               f"{deciles[2]:,.0f}", flush=True)  # fmt: skip
+
+
+def few_rows(options: argparse.Namespace) -> None:
+    """Share of the promise that short references keep, beside the formula by which ``fit`` warns."""
+    sizes, promises, repeats = (
+        ((20,), (30,), 2) if options.quick else ((20, 50, 100, 200), (10, 30, 100, 500, 1000), 24)
+    )
+    print("share of the promised run length that is kept, over distributions and references, and n / (n + 5 log R)")
+    for run_length in promises:
+        for n in sizes:
+            if run_length > n**2:
+                print(f"promised {run_length:>5,}  {n:>4} rows  refused")
+                continue
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of what is measured here
+                names = ["normal, d = 2"] if options.quick else ["normal, d = 2", "normal, d = 20", "t(3), d = 5"]
+                found = [realised(name, n, run_length, repeats, max(15, 300 / run_length)) for name in names]
+            shares = [mean_runs(runs).mean() / run_length for runs in found]
+            print(f"promised {run_length:>5,}  {n:>4} rows  kept {np.mean(shares):.2f}  ({min(shares):.2f} to "
+                  f"{max(shares):.2f})  formula {n / (n + 5 * np.log(run_length)):.2f}", flush=True)  # fmt: skip
 
 
 def autoregressive(rng: np.random.Generator, memory: float) -> Draw:
@@ -427,10 +450,35 @@ def autocorrelation(options: argparse.Namespace) -> None:
             found = []
             for k in range(2 if options.quick else 8):
                 draw = autoregressive(np.random.default_rng([4, k]), memory)
-                monitor = mh.DriftMonitor(run_length, block_length=block_length, random_state=k).fit(draw(n))
+                monitor = mh.DriftMonitor(run_length, block_length=block_length, random_state=k)
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # of what is measured here
+                    monitor.fit(draw(n))
                 found.append(runs(monitor, draw, 10 * run_length))
             cells.append(f"block_length={block_length}: {mean_runs(found).mean():6,.0f}")
         print(f"correlation of neighbours {memory}:  {'   '.join(cells)}", flush=True)
+
+
+def block_lengths(options: argparse.Namespace) -> None:
+    """Realised run lengths by the correlation of neighbours, with blocks of 2 and 5 autocorrelation times."""
+    run_length, n, repeats = (30, 300, 2) if options.quick else (500, 3000, 12)
+    print(f"realised run length at {run_length:,} promised, autoregressive columns, {n:,} reference rows")
+    for correlation in (0.5,) if options.quick else (0.0, 0.05, 0.1, 0.15, 0.2, 0.5, 0.9):
+        time = (1 + correlation) / (1 - correlation)
+        cells = []
+        for block_length in (1.0, 2 * time, 5 * time) if correlation >= 0.2 else (1.0,):
+            found = []
+            for k in range(repeats):
+                draw = autoregressive(np.random.default_rng([4, k]), correlation)
+                monitor = mh.DriftMonitor(run_length, block_length=block_length, random_state=k)
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # of what is measured here
+                    monitor.fit(draw(n))
+                found.append(runs(monitor, draw, 8 * run_length))
+            means = mean_runs(found)
+            error = means.std() / np.sqrt(len(means))
+            cells.append(f"block_length={block_length:.3g}: {means.mean():6,.0f} ± {error:,.0f}")
+        print(f"correlation of neighbours {correlation}:  {'   '.join(cells)}", flush=True)
 
 
 def memory(options: argparse.Namespace) -> None:
@@ -454,7 +502,9 @@ PARTS: dict[str, Callable[[argparse.Namespace], None]] = {
     "speed": speed,
     "calibration": calibration,
     "references": references,
+    "few_rows": few_rows,
     "autocorrelation": autocorrelation,
+    "block_lengths": block_lengths,
     "memory": memory,
     "choice": choice,
 }

@@ -19,7 +19,9 @@ SMALLEST = {
     "guide/robust.py": "--draws 2",
     "guide/sketches.py": "--rows 1000",
     "guide/two_samples.py": "--draws 2",
-    "monitor.py": "run_lengths delays speed calibration references autocorrelation memory choice --quick",
+    "monitor.py": (
+        "run_lengths delays speed calibration references few_rows autocorrelation block_lengths memory choice --quick"
+    ),
     "power.py": "--quick --only d=3 ring square",
     "robust.py": "--rows 30 --draws 2",
     "sizes.py": "--only 0 9 --shrink 50",

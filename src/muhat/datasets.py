@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
+from muhat.features.archive import npz_arrays
+from muhat.linalg.resources import memory_budget
 from muhat.measures import GaussianMixture
 from muhat.types import Array, RandomState
 from muhat.validation import check_count, check_number, check_rng, check_rows
@@ -309,8 +311,7 @@ def load_bags(name: str, *, data: str | os.PathLike[str] | None = None) -> Bunch
 
 def _arrays(path: Path) -> dict[str, NDArray[Any]]:
     try:
-        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
-            return {key: file[key] for key in file.files}
+        return npz_arrays(path, memory_budget(None))
     except Exception as error:  # a damaged file can fail in any way
         reason = str(error) or type(error).__name__
         raise ValueError(f"{path} is damaged ({reason}); make it again by `muhat prepare`, or copy it again") from error

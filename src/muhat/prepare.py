@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.decomposition import PCA
 
+from muhat.features.archive import whole_file
 from muhat.types import Array, RandomState
 from muhat.validation import check_count, check_rng
 
@@ -203,5 +204,6 @@ def _events(file: Path, n_events: int) -> tuple[list[str], Array, NDArray[np.int
 def _write(out: Path, name: str, **arrays: NDArray[Any]) -> Path:
     folder = out / "groups"
     folder.mkdir(parents=True, exist_ok=True)
-    np.savez_compressed(folder / f"{name}.npz", allow_pickle=False, **arrays)
+    with whole_file(folder / f"{name}.npz") as file:
+        np.savez_compressed(file, allow_pickle=False, **arrays)
     return folder / f"{name}.npz"

@@ -38,6 +38,17 @@ def test_damaged_files_are_refused_by_name(kind, tmp_path):
     assert not faults
 
 
+@pytest.mark.parametrize("kind", ["sketch", "Fourier sketch", "monitor", "alarmed monitor"])
+def test_forged_files_are_refused_by_name_or_work(kind, tmp_path):
+    counts, faults = runpy.run_path(str(HERE / "fuzz_files.py"))["forge"](f"forged {kind}", 150, 0, tmp_path)
+    assert not faults
+    assert counts["refused"] > 75
+
+
+def test_threads_that_share_a_monitor_a_sketch_or_a_file_lose_nothing():
+    assert runpy.run_path(str(HERE / "threads.py"))["sharing"](rows=40, files=25) == []
+
+
 @pytest.mark.slow
 def test_a_monitor_that_is_killed_goes_on_to_the_same_bytes():
     """Runs of the paper have a test of their own in ``tests/reproduce``."""

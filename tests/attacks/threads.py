@@ -1,6 +1,9 @@
-"""Does the number of BLAS threads change a bit of any result? Fits of up to 1,000 rows and all tests must not.
+"""Do threads change a result?
 
-python tests/attacks/threads.py            # a process with 1 thread, one with 2 and one with 4; names what differs
+The number of BLAS threads must not change a bit of fits of up to 1,000 rows and of tests. Threads that share a monitor
+or a sketch must not lose rows, and writers and readers of one file must see whole files only.
+
+python tests/attacks/threads.py            # all of it, with processes of 1, 2 and 4 BLAS threads; names what differs
 python tests/attacks/threads.py --digests  # the digests of this process alone
 """
 
@@ -10,7 +13,12 @@ import hashlib
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -74,6 +82,85 @@ def digests_of_a_process(threads: int) -> dict[str, str]:
     return dict(line.rsplit(" ", 1) for line in printed.splitlines())
 
 
+@contextmanager
+def restless() -> Iterator[None]:
+    """Threads that take turns as often as they can."""
+    held = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(held)
+
+
+def together(tasks: list[Callable[[], Any]]) -> list[Any]:
+    """What the tasks return, each in a thread of its own."""
+    with restless(), ThreadPoolExecutor(len(tasks)) as pool:
+        return [future.result() for future in [pool.submit(task) for task in tasks]]
+
+
+def silent_monitor() -> mh.DriftMonitor:
+    """A monitor whose thresholds are out of reach."""
+    monitor = mh.DriftMonitor(100, n_simulations=100, random_state=0).fit(ROWS)
+    kept = monitor._calibration
+    monitor._calibration = replace(kept, start=kept.start + 1e9, threshold=kept.threshold + 1e9)
+    return monitor
+
+
+def shared_sketch() -> mh.MeanSketch:
+    features = mh.Nystroem(mh.Gaussian(1.0), 200, random_state=0).fit(ROWS)
+    return mh.MeanSketch(features, second_moment=True, reservoir_size=200)
+
+
+def rows_lost(shared: Any, threads: int, rows: int) -> int:
+    """Rows that a shared object has not counted, of those that the threads passed to it one by one."""
+
+    def pass_rows() -> None:
+        for row in ROWS[:rows]:
+            shared.update(row[None])
+
+    together([pass_rows] * threads)
+    counted = shared.n_ if isinstance(shared, mh.MeanSketch) else shared.rows_seen_
+    return threads * rows - int(counted)
+
+
+def files_lost(shared: Any, path: Path, files: int) -> list[str]:
+    """What went wrong where two threads write one file, and two read it, while a fifth goes on with the stream."""
+    faults: list[str] = []
+
+    def noted(act: Callable[[], Any]) -> Callable[[], None]:
+        def repeat() -> None:
+            for _ in range(files):
+                try:
+                    act()
+                except Exception as error:
+                    faults.append(f"{type(error).__name__}: {error}")
+
+        return repeat
+
+    def consistent() -> None:
+        loaded = type(shared).load(path)
+        if isinstance(loaded, mh.DriftMonitor) and len(loaded._history) != loaded.rows_seen_:
+            raise AssertionError(f"{len(loaded._history)} scores of {loaded.rows_seen_} rows")
+
+    shared.save(path)
+    save = noted(lambda: shared.save(path))
+    together([save, save, noted(consistent), noted(consistent), noted(lambda: shared.update(ROWS[:1]))])
+    left = [file.name for file in path.parent.iterdir() if file != path]
+    return faults + [f"left behind: {name}" for name in left]
+
+
+def sharing(rows: int, files: int) -> list[str]:
+    """What threads that share a monitor, a sketch or a file have lost."""
+    faults = []
+    for make in (silent_monitor, shared_sketch):
+        if lost := rows_lost(make(), 8, rows):
+            faults.append(f"{make.__name__}: {lost} of {8 * rows} rows lost")
+        with tempfile.TemporaryDirectory() as folder:
+            faults += [f"{make.__name__}: {fault}" for fault in files_lost(make(), Path(folder) / "saved.npz", files)]
+    return faults
+
+
 def main() -> int:
     if "--digests" in sys.argv:
         for name, call in calls().items():
@@ -82,7 +169,9 @@ def main() -> int:
     one, *others = (digests_of_a_process(threads) for threads in (1, 2, 4))
     differ = [name for name in one if any(other[name] != one[name] for other in others)]
     print("\n".join(f"differs: {name}" for name in differ) or f"all {len(one)} are equal, bit for bit")
-    return 1 if differ else 0
+    lost = sharing(rows=125, files=90)
+    print("\n".join(lost) or "threads that share a monitor, a sketch or a file lose nothing")
+    return 1 if differ or lost else 0
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from sklearn.gaussian_process.kernels import RBF
 import muhat as mh
 from muhat.features.archive import whole_file, write_archive
 from muhat.features.fourier import Fourier
-from muhat.features.nystroem import Nystroem
+from muhat.features.nystroem import Nystroem, pivoted_cholesky
 from muhat.features.sketch import MeanSketch
 from muhat.features.sums import feature_mean
 
@@ -78,6 +78,10 @@ DAMAGE = {
     "no features": {"header": {"features": None}},
     "settings": {"header": {"settings": {"shell": "rm"}}},
     "a list": {"header": {"kernel": [1]}},
+    "an infinite sum of squares": {"squares": np.array(np.inf)},
+    "a NaN among the rows": {"rows": np.full((50, 3), np.nan)},
+    "keys of other rows": {"keys": np.arange(50, dtype=np.uint64)},
+    "counts of no rows": {"counts": np.zeros(50, np.int64)},
 }
 
 
@@ -108,6 +112,37 @@ def test_every_changed_byte_is_noticed(tmp_path):
             MeanSketch.load(tmp_path / "bad.npz")
     assert len(refused) > 100
     assert all("bad.npz is not a sketch" in message for message in refused)
+
+
+def test_a_file_that_unpacks_to_more_than_it_has_is_not_unpacked(tmp_path, monkeypatch):
+    MeanSketch(FEATURES["linear"]).update(X).save(tmp_path / "good.npz")
+    with np.load(tmp_path / "good.npz") as archive:
+        np.savez_compressed(tmp_path / "bomb.npz", **dict(archive), zeros=np.zeros(10**6))
+    monkeypatch.setattr(np, "load", None)
+    with pytest.raises(
+        ValueError, match=r"bomb\.npz is not a sketch .*it unpacks to 8,[\d,]{7} bytes, and [\d,]{5,7} "
+    ):
+        MeanSketch.load(tmp_path / "bomb.npz")
+
+
+def test_a_file_that_is_larger_than_the_memory_is_not_read(tmp_path, monkeypatch):
+    MeanSketch(FEATURES["linear"]).update(X).save(tmp_path / "large.npz")
+    monkeypatch.setattr("muhat.linalg.resources.free_memory", lambda: 1000.0)
+    with pytest.raises(MemoryError, match=r"reading .*large\.npz would need .* where there is more memory"):
+        MeanSketch.load(tmp_path / "large.npz")
+
+
+def test_writers_of_one_file_do_not_meet(tmp_path):
+    path = tmp_path / "file"
+    with whole_file(path) as first, whole_file(path) as second:
+        first.write(b"first")
+        second.write(b"second")
+    assert path.read_bytes() == b"first", "the last to finish stays"
+    assert list(tmp_path.iterdir()) == [path]
+    with pytest.raises(ZeroDivisionError), whole_file(path) as file:
+        file.write(b"%d" % (1 // 0))
+    assert path.read_bytes() == b"first"
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_a_header_that_is_too_deep(tmp_path):
@@ -197,6 +232,13 @@ BAD = {
     "overflow": (lambda: sketch("linear", rows=np.full((2, 3), 1e160)), "overflow"),
     "refitted": (lambda: refitted().update(X), "fitted again since"),
     "features": (lambda: MeanSketch(mh.Gaussian(1.0)), "features=Gaussian.* must be fitted features"),
+    "second moment": (
+        lambda: MeanSketch(FEATURES["linear"], second_moment="x"),
+        "second_moment='x' must be True or False",
+    ),
+    "rank": (lambda: pivoted_cholesky(mh.Gaussian(1.0), X, 2.5), "rank=2.5 must be a whole number"),
+    "tol": (lambda: pivoted_cholesky(mh.Gaussian(1.0), X, 5, tol=np.nan), "tol=nan must be a number"),
+    "orthogonal": (lambda: Fourier(orthogonal="no").fit(X), "orthogonal='no' must be True or False"),
     "reservoir": (
         lambda: MeanSketch(FEATURES["linear"], reservoir_size=-1),
         "reservoir_size=-1 must be a whole number",

@@ -7,6 +7,7 @@ import muhat as mh
 from muhat.monitor.calibration import SimulatedStreams, calibrate
 
 
+@pytest.mark.filterwarnings("ignore:run_length=.* is long")
 @pytest.mark.parametrize("n", [50, 300])
 @pytest.mark.parametrize("d", [1, 20])
 @pytest.mark.parametrize("run_length", [10, 100, 500])

@@ -1,5 +1,6 @@
 """The monitor: one alarm whatever the blocks, the promise in small, and scikit-learn's conventions."""
 
+import copy
 import pickle
 
 import numpy as np
@@ -149,6 +150,7 @@ def test_the_promise_in_small():
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:neighbouring rows", "ignore:run_length=200 is long")
 def test_blocks_of_rows_that_depend_on_each_other():
     """An autoregressive stream: calibrated as independent rows it alarms too soon, in blocks it does not."""
 
@@ -256,12 +258,27 @@ def test_categories_as_ones_and_zeros():
     assert monitor.result_.row > 50
 
 
+def test_copies_of_a_shared_monitor_go_on_by_themselves(monitor):
+    """The lock of a monitor is no part of it; only a copy that is no copy would see the rows of the other."""
+    monitor.update(QUIET[:20])
+    held = pickle.dumps(monitor)
+    copies = [copy.copy(monitor), copy.deepcopy(monitor), pickle.loads(held)]
+    monitor.update(QUIET[20:])
+    for one in copies:
+        assert_same_state(one, pickle.loads(held))
+        one.update(QUIET[20:])
+        assert_same_state(one, monitor)
+    assert set(clone(monitor).get_params()) == set(mh.DriftMonitor().get_params())
+    assert not hasattr(clone(monitor), "threshold_")
+
+
 def test_it_is_cloned_with_its_parameters():
     monitor = mh.DriftMonitor(77, kernel=mh.Gaussian(2.0), windows=[1, 4], block_length=3, n_simulations=150)
     assert clone(monitor).get_params() == monitor.get_params()
     assert clone(monitor).set_params(kernel__bandwidth=3.0).kernel == mh.Gaussian(3.0)
 
 
+@pytest.mark.filterwarnings("ignore:run_length=10 is long", "ignore:neighbouring rows")  # the checks have few rows
 @parametrize_with_checks([mh.DriftMonitor(10, n_simulations=100, random_state=0)])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)

@@ -10,6 +10,7 @@ from numpy.testing import assert_array_equal
 from sklearn.exceptions import NotFittedError
 
 import muhat as mh
+from muhat.features.archive import write_archive
 from muhat.features.sketch import MeanSketch
 
 X = np.random.default_rng(0).normal(size=(100, 3))
@@ -91,7 +92,7 @@ def test_what_fit_refuses(data, params, message):
 
 
 def test_a_long_promise_of_few_rows_is_made_with_a_warning():
-    with pytest.warns(UserWarning, match=r"run_length=1,500 is long for 50 reference rows.* run_length=500 or less"):
+    with pytest.warns(UserWarning, match=r"run_length=1,500 is long for 50 reference rows.* Pass 150 rows or more"):
         mh.DriftMonitor(1500, n_simulations=100).fit(X[:50])
 
 
@@ -164,6 +165,46 @@ def test_a_file_of_other_numbers_is_refused_though_its_checksum_is_right(named, 
     named.save(tmp_path / "other.npz")
     with pytest.raises(ValueError, match=r"other\.npz is not a monitor .*reference holds float32"):
         mh.DriftMonitor.load(tmp_path / "other.npz")
+
+
+def forged(source, target, change):
+    """Another file with a checksum that is right."""
+    with np.load(source) as archive:
+        held = dict(archive)
+    header = json.loads(str(held.pop("header")))
+    del header["checksum"]
+    change(header, held)
+    write_archive(target, header["format"], header, held)
+
+
+FORGED = {
+    "quantiles": (lambda header, held: held["scale_quantiles"].fill(np.nan), "scale_quantiles holds NaN"),
+    "one quantile": (lambda header, held: held["scale_quantiles"].__setitem__((0, 3), 1e9), "do not grow"),
+    "slopes": (lambda header, held: held["scale_slopes"].fill(0.0), "do not grow"),
+    "scores": (lambda header, held: held.update(scale_scores=held["scale_scores"][:, ::-1]), "do not grow"),
+    "handicaps": (lambda header, held: held["scale_handicaps"].__setitem__(0, np.inf), "handicaps holds NaN or inf"),
+    "start": (lambda header, held: held.update(start=held["start"][:-1]), r"start has shape"),
+    "threshold": (lambda header, held: header.update(threshold=np.nan), "threshold=nan must be a number"),
+    "text": (lambda header, held: header.update(threshold="9"), "threshold='9' must be a number"),
+    "sums": (lambda header, held: held["pairs"].fill(np.inf), "pairs holds NaN or infinity"),
+    "recent rows": (lambda header, held: held["recent"].fill(np.nan), "recent holds NaN"),
+    "reference": (lambda header, held: held["reference"].__setitem__((0, 0), np.nan), "reference holds NaN"),
+    "windows": (lambda header, held: held["windows"].__setitem__(0, 9), "windows .* are not growing"),
+    "seen": (lambda header, held: header.update(seen=-1), "seen=-1"),
+    "names": (lambda header, held: header.update(names=["a"]), "1 names do not fit 3 columns"),
+    "kernels": (lambda header, held: header.update(kernels=header["kernels"][:1]), "scale_quantiles has shape"),
+    "run length": (lambda header, held: header["settings"].update(run_length="x"), "run_length='x'"),
+}
+
+
+@pytest.mark.parametrize("name", FORGED)
+def test_forged_files_are_refused(name, named, tmp_path):
+    """Every number that an alarm rests on is looked at: a monitor with NaN for quantiles would never raise one."""
+    change, message = FORGED[name]
+    named.save(tmp_path / "good.npz")
+    forged(tmp_path / "good.npz", tmp_path / "bad.npz", change)
+    with pytest.raises(ValueError, match=rf"bad\.npz is not a monitor .*{message}"):
+        mh.DriftMonitor.load(tmp_path / "bad.npz")
 
 
 @pytest.mark.parametrize("name", DAMAGE)

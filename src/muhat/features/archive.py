@@ -9,8 +9,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
+from uuid import uuid4
+from zipfile import ZipFile
 
 import numpy as np
+
+from muhat.linalg.resources import check_memory
 
 Restored = TypeVar("Restored")
 
@@ -21,15 +25,19 @@ Arrays = dict[str, Any]
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[BinaryIO]:
-    """A file to write to, beside the path and moved over it at the end: a reader sees the old content or the new."""
+    """A file to write to, beside the path and moved over it at the end: a reader sees the old content or the new.
+
+    The file beside has a name of its own, so that of several writers at once each writes a whole file, and the last
+    one to finish stays.
+    """
     if path.exists() and not path.is_file():  # a pipe, or a terminal
         with path.open("wb") as file:
             yield file
         return
     path = path.resolve()
-    temporary = path.with_name(f".{path.name}.part")
+    temporary = path.with_name(f".muhat-{uuid4().hex}.part")
     try:
-        with temporary.open("wb") as file:
+        with temporary.open("xb") as file:
             yield file
         os.replace(temporary, path)
     finally:
@@ -54,6 +62,18 @@ def write_archive(path: str | Path, kind: str, header: Header, arrays: Arrays) -
         np.savez(file, header=np.array(json.dumps(header)), **arrays)
 
 
+def npz_arrays(path: Path, largest: float) -> Arrays:
+    """The arrays of an ``.npz`` file; a ValueError, before anything is unpacked, where they have more bytes."""
+    with path.open("rb") as file:
+        with ZipFile(file) as packed:
+            unpacked = sum(part.file_size for part in packed.infolist())
+        if unpacked > largest:
+            raise ValueError(f"it unpacks to {unpacked:,} bytes, and {largest:,.0f} are the most that it may")
+        file.seek(0)
+        with np.load(file, allow_pickle=False) as archive:
+            return {name: np.asarray(archive[name], order="C") for name in archive.files}
+
+
 def read_archive(path: str | Path, kind: str, what: str, restore: Callable[[Header, Arrays], Restored]) -> Restored:
     """What ``restore`` makes of the header and the arrays of a file, or a ValueError that names the file.
 
@@ -66,9 +86,10 @@ def read_archive(path: str | Path, kind: str, what: str, restore: Callable[[Head
         For the message: "a sketch that MeanSketch.save wrote".
     restore : function of the header and the arrays
     """
+    size = Path(path).stat().st_size  # of all that it can hold, since write_archive does not compress
+    check_memory(2.0 * size, None, f"reading {path}", "read it where there is more memory")
     try:
-        with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            arrays = {name: np.asarray(archive[name]) for name in archive.files}
+        arrays = npz_arrays(Path(path), size)
         header = json.loads(str(arrays.pop("header")))
         if header["format"] != kind:
             raise ValueError(f"its format is {header['format']!r}, and this version reads {kind!r}")
@@ -82,13 +103,27 @@ def read_archive(path: str | Path, kind: str, what: str, restore: Callable[[Head
         raise ValueError(f"{path} is not {what}, or it is damaged ({reason}); make it again, and save it") from error
 
 
-def check_dtypes(arrays: Arrays, **dtypes: str) -> None:
-    """Raise a ValueError unless each array that is named is there and holds numbers of the given type."""
-    for name, dtype in dtypes.items():
-        if name not in arrays:
-            raise ValueError(f"{name} is missing")
-        if arrays[name].dtype != np.dtype(dtype):
-            raise ValueError(f"{name} holds {arrays[name].dtype} and must hold {np.dtype(dtype)}")
+def finite_array(arrays: Arrays, name: str, *shape: int | None, dtype: str = "f8") -> Any:
+    """The array of this name; a ValueError unless it has this type and shape, and neither NaN nor infinity.
+
+    Parameters
+    ----------
+    arrays : dict of arrays
+    name : str
+    *shape : int or None
+        None for any length.
+    dtype : str
+    """
+    if name not in arrays:
+        raise ValueError(f"{name} is missing")
+    array = arrays[name]
+    if array.dtype != np.dtype(dtype):
+        raise ValueError(f"{name} holds {array.dtype} and must hold {np.dtype(dtype)}")
+    if len(shape) != array.ndim or any(want not in (None, size) for want, size in zip(shape, array.shape, strict=True)):
+        raise ValueError(f"{name} has shape {array.shape} and must have {shape}, where None is any length")
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} holds NaN or infinity")
+    return array
 
 
 def _checksum(header: Header, arrays: Arrays) -> str:

@@ -12,7 +12,7 @@ from muhat.kernels.base import Kernel
 from muhat.kernels.radial import Gaussian, Radial
 from muhat.linalg.blocks import blocks
 from muhat.types import Array, RandomState
-from muhat.validation import check_count, check_rng
+from muhat.validation import check_count, check_flag, check_rng
 
 _CACHED = 2**15  # phases in one block: three arrays of 256 kB
 _FARTHEST = 1e150
@@ -81,7 +81,7 @@ class Fourier(BaseFeatures):
                 f"Laplace() or Matern(); Nystroem takes any kernel"
             )
         pairs = (check_count("n_components", self.n_components) + 1) // 2
-        if self.orthogonal and kernel.metric != "euclidean":
+        if check_flag("orthogonal", self.orthogonal) and kernel.metric != "euclidean":
             raise ValueError(
                 f"orthogonal=True needs a kernel of the Euclidean distance; with {self.kernel!r} use orthogonal=False"
             )

@@ -15,7 +15,7 @@ from muhat.linalg.blocks import blocks
 from muhat.linalg.distances import power_of_two_near
 from muhat.linalg.gram import above_rounding
 from muhat.types import Array, RandomState
-from muhat.validation import check_count, check_overflow, check_rng, check_rows
+from muhat.validation import check_count, check_number, check_overflow, check_rng, check_rows
 
 
 def pivoted_cholesky(kernel: Kernel, X: Array, rank: int, tol: float = 0.0) -> tuple[NDArray[np.intp], Array, float]:
@@ -49,6 +49,7 @@ def pivoted_cholesky(kernel: Kernel, X: Array, rank: int, tol: float = 0.0) -> t
     >>> bool(np.abs(mh.Gaussian(1.0)(X) - L @ L.T).max() <= residual < 1e-4)
     True
     """
+    rank, tol = check_count("rank", rank), check_number("tol", tol, low=0)
     left = kernel.diagonal(X)
     trace, rounding = left.sum(), len(X) * np.finfo(np.float64).eps * left.max()
     columns = np.empty((min(rank, len(X)), len(X)))

@@ -11,19 +11,20 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from muhat.elements import Element
-from muhat.features.archive import check_dtypes, read_archive, write_archive
+from muhat.features.archive import finite_array, read_archive, write_archive
 from muhat.features.base import BaseFeatures
 from muhat.features.fourier import Fourier
 from muhat.features.nystroem import Nystroem
-from muhat.features.reservoir import Reservoir
+from muhat.features.reservoir import Reservoir, row_keys
 from muhat.features.sums import FeatureSums, MeanChoice, check_sums
 from muhat.kernels.base import Kernel
 from muhat.kernels.encoding import decode_kernel, encode_kernel
 from muhat.linalg.blocks import blocks
+from muhat.linalg.resources import LockedMixin
 from muhat.measures import Atoms
 from muhat.shrinkage.scores import Lam, Scale
 from muhat.types import Array
-from muhat.validation import check_count, check_rows, in_column_order
+from muhat.validation import check_count, check_flag, check_rows, in_column_order
 
 _ROWS, _CELLS = 4096, 2**20  # rows, and numbers, that are read at a time
 
@@ -34,7 +35,7 @@ _FORMAT = "muhat.MeanSketch.2"
 _KEPT = ("rows", "keys", "counts", "limit")
 
 
-class MeanSketch:
+class MeanSketch(LockedMixin):
     r"""A kernel mean in one pass over the data, in memory that does not grow with the rows.
 
     Kept are n, :math:`Z^\top 1` and :math:`\operatorname{tr} Z^\top Z`, enough for the plain average and for simple
@@ -78,7 +79,7 @@ class MeanSketch:
             raise ValueError(f"features={features!r} must be fitted features, such as Nystroem().fit(X)")
         check_is_fitted(features, "fingerprint_")
         self.features, self._fingerprint = features, features.fingerprint_
-        self.second_moment = second_moment
+        self.second_moment = check_flag("second_moment", second_moment)
         self.reservoir_size = check_count("reservoir_size", reservoir_size, low=0)
         self.random_state = check_count("random_state", random_state, low=0)
         m, none = features._n_features_out, np.empty((0, features.n_features_in_))
@@ -165,8 +166,11 @@ class MeanSketch:
         return MeanSketch(self.features, self.second_moment, self.reservoir_size, self.random_state)
 
     def _take(self, part: MeanSketch, sign: int) -> Self:
-        kept = self._kept.plus(part._kept, sign)  # may refuse: first
-        self._sums, self._kept = check_sums(self._sums.plus(part._sums, sign)), kept
+        with part._lock:  # not inside of the other lock: two sketches may be added to each other at once
+            sums, kept = part._sums, part._kept
+        with self._lock:
+            kept = self._kept.plus(kept, sign)  # may refuse: first
+            self._sums, self._kept = check_sums(self._sums.plus(sums, sign)), kept
         return self
 
     def _read(self, X: Any) -> MeanSketch:
@@ -230,17 +234,19 @@ class MeanSketch:
             The file, an ``.npz`` archive.
         """
         f = self.features
+        with self._lock:
+            sums, kept = self._sums, self._kept
         kernel = encode_kernel(f.kernel_)
         if kernel is None:
             raise ValueError(f"{f.kernel_!r} holds more than numbers and cannot be saved; pickle the sketch instead")
         settings = {name: getattr(self, name) for name in ("second_moment", "reservoir_size", "random_state")}
         header: dict[str, Any] = {"features": type(f).__name__, "kernel": kernel, "settings": settings}
-        header |= {"n": self.n_, "fingerprint": self._fingerprint, "orthogonal": bool(getattr(f, "orthogonal", False))}
+        header |= {"n": sums.n, "fingerprint": self._fingerprint, "orthogonal": bool(getattr(f, "orthogonal", False))}
         arrays = {f"features{name}": getattr(f, name) for name in f._arrays}
-        arrays |= {"squares": self._sums.squares, "total": self._sums.total, "error": f.approximation_error_}
-        arrays |= {name: getattr(self._kept, name) for name in _KEPT}
-        if self._sums.moment is not None:
-            arrays["moment"] = self._sums.moment
+        arrays |= {"squares": sums.squares, "total": sums.total, "error": f.approximation_error_}
+        arrays |= {name: getattr(kept, name) for name in _KEPT}
+        if sums.moment is not None:
+            arrays["moment"] = sums.moment
         if hasattr(f, "feature_names_in_"):
             arrays["names"] = np.array(f.feature_names_in_, dtype=str)
         write_archive(path, _FORMAT, header, arrays)
@@ -262,38 +268,51 @@ class MeanSketch:
 
     @classmethod
     def _restored(cls, header: dict[str, Any], arrays: dict[str, Any], kernels: Iterable[type[Kernel]]) -> MeanSketch:
-        check_dtypes(arrays, total="f8", squares="f8", error="f8", rows="f8", keys="u8", counts="i8", limit="u8")
         kernel = decode_kernel(header["kernel"], kernels)
         features: Any
         if header["features"] == "Nystroem":
-            landmarks = arrays["featureslandmarks_"]
+            landmarks = finite_array(arrays, "featureslandmarks_", None, None)
             features = Nystroem(kernel, len(landmarks), landmarks)
-            features.n_features_in_, features._n_features_out = landmarks.shape[1], arrays["features_map"].shape[1]
+            wide = finite_array(arrays, "features_map", len(landmarks), None).shape[1]
+            features.n_features_in_, features._n_features_out = landmarks.shape[1], wide
         else:
-            d, f = arrays["featuresfrequencies_"].shape
-            features = Fourier(kernel, 2 * f, header["orthogonal"])
+            d, f = finite_array(arrays, "featuresfrequencies_", None, None).shape
+            finite_array(arrays, "features_centre", d)
+            features = Fourier(kernel, 2 * f, check_flag("orthogonal", header["orthogonal"]))
             features.n_features_in_, features._n_features_out = d, 2 * f
         features.kernel_ = kernel
-        check_dtypes(arrays, **{f"features{name}": "f8" for name in features._arrays})
         for name in features._arrays:
             setattr(features, name, arrays[f"features{name}"])
-        features.approximation_error_ = float(arrays["error"])
+        features.approximation_error_ = float(finite_array(arrays, "error"))
+        d, m = features.n_features_in_, features._n_features_out
         if "names" in arrays:
+            if arrays["names"].shape != (d,) or arrays["names"].dtype.kind != "U":
+                raise ValueError("its names do not fit the columns")
             features.feature_names_in_ = arrays["names"].astype(object)
         features.fingerprint_ = features._fingerprint()
         if features.fingerprint_ != header["fingerprint"]:
             raise ValueError("its features are damaged: their fingerprint has changed")
+        with np.errstate(over="ignore", invalid="ignore"):  # a projection is not longer than what it projects
+            rows = getattr(features, "landmarks_", np.zeros((1, d)))
+            lengths, most = (features._features(rows) ** 2).sum(axis=1), kernel.diagonal(rows)
+            if not (lengths <= 1.001 * most).all():
+                raise ValueError("its features do not belong to its kernel")
         sketch = cls(features, **header["settings"])
-        sums = FeatureSums(
-            check_count("n", header["n"], low=0), arrays["total"], float(arrays["squares"]), arrays.get("moment")
-        )
-        kept = Reservoir(sketch.reservoir_size, *(arrays[name][()] for name in _KEPT))
-        pairs: list[Any] = [(sums.total, sketch._sums.total), (sums.moment, sketch._sums.moment)]
-        for loaded, fresh in pairs:
-            if np.shape(loaded) != np.shape(fresh) or (loaded is not None and not np.isfinite(loaded).all()):
-                raise ValueError("its sums are damaged: they do not fit the features")
-        if kept.rows.shape != (len(kept.keys), features.n_features_in_) or kept.counts.shape != kept.keys.shape:
-            raise ValueError("its rows are damaged: they do not fit the features")
+        n, squares = check_count("n", header["n"], low=0), float(finite_array(arrays, "squares"))
+        if n > np.iinfo(np.int64).max:
+            raise ValueError(f"n={n} is more than can be counted")
+        if ("moment" in arrays) != sketch.second_moment:
+            raise ValueError(f"second_moment={sketch.second_moment}, and its sums say otherwise")
+        moment = finite_array(arrays, "moment", m, m) if sketch.second_moment else None
+        sums = check_sums(FeatureSums(n, finite_array(arrays, "total", m), squares, moment))
+        rows = finite_array(arrays, "rows", None, d)
+        keys = finite_array(arrays, "keys", len(rows), dtype="u8")
+        counts = finite_array(arrays, "counts", len(rows), dtype="i8")
+        kept = Reservoir(sketch.reservoir_size, rows, keys, counts, finite_array(arrays, "limit", dtype="u8")[()])
+        if not np.array_equal(keys, row_keys(rows, sketch.random_state)) or (keys >= kept.limit).any():
+            raise ValueError("its rows are damaged: they do not fit their keys")
+        if len(rows) > kept.capacity or (counts < 1).any():
+            raise ValueError("its rows are damaged: they do not fit their number")
         sketch._sums, sketch._kept = sums, kept
         return sketch
 

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from threading import Lock
+from threading import Lock, RLock
 from typing import Any
 
 from threadpoolctl import ThreadpoolController
@@ -96,6 +96,22 @@ def _readable(size: float) -> str:
             return f"{size:.3g} {unit}"
         size /= 1000
     return f"{size:.3g} TB"
+
+
+class LockedMixin:
+    """For objects whose state changes as a whole: threads that share one take turns, ``with self._lock``.
+
+    The lock is no part of the state. Copies and pickles have one of their own.
+    """
+
+    @property
+    def _lock(self) -> Any:
+        return vars(self).setdefault("_own_lock", RLock())  # setdefault is one step: all threads get the same lock
+
+    def __getstate__(self) -> dict[str, Any]:
+        with self._lock:
+            state: Any = super().__getstate__()
+            return {name: value for name, value in state.items() if name != "_own_lock"}
 
 
 _lock = Lock()
