@@ -52,7 +52,7 @@ ROWS = {
     "MatchedGaussianMixture": mh.MatchedGaussianMixture(2, n_init=1, random_state=0),
     "Nystroem": mh.Nystroem(n_components=4, random_state=0),
     "Fourier": mh.Fourier(n_components=4, random_state=0),
-    "DriftMonitor": mh.DriftMonitor(100, n_simulations=100, random_state=0),
+    "DriftMonitor": mh.DriftMonitor(4, n_simulations=100, random_state=0),
 }
 BAGS = {
     "BagScaler": mh.BagScaler(),
@@ -138,7 +138,7 @@ def test_refused_gram_matrices(fitted):
 
 def test_columns_are_matched_after_a_refused_refit():
     """Columns in another order mean what their names say, and not what the refused table would have made of them."""
-    monitor = mh.DriftMonitor(100, n_simulations=100, random_state=0).fit(frame(60))
+    monitor = mh.DriftMonitor(50, n_simulations=100, random_state=0).fit(frame(90))
     with pytest.raises(ValueError, match="not numbers"):
         monitor.fit(BAD_ROWS[["b", "a"]])
     rows = frame(9, seed=5)
