@@ -1,5 +1,6 @@
 """A ``fit`` that is refused or interrupted leaves every estimator as it was, the names of its columns included."""
 
+from collections import deque
 from dataclasses import dataclass
 
 import numpy as np

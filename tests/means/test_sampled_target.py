@@ -116,6 +116,7 @@ def test_the_mean_is_rows_plus_the_sample(kernel):
 
 
 NOT_SAMPLED = {
+    "a polynomial": mh.Polynomial(4),
     "a part that is linear": mh.Laplace(1.0) + mh.Linear(),
     "a factor that is linear": mh.Laplace(1.0) * mh.Linear(),
     "a foreign kernel": mh.as_kernel(RationalQuadratic()),

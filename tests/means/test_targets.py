@@ -10,7 +10,7 @@ import muhat as mh
 from muhat.gaussian import FittedGaussian, oas_amount
 from muhat.means.targets import gaussian_target, given_target
 
-KERNELS = [mh.Gaussian(1.5), mh.Gaussian(1.0) + mh.Gaussian(3.0), mh.Gaussian(1.0) + mh.Polynomial(2)]
+KERNELS = [mh.Gaussian(1.5), mh.Polynomial(2), mh.Polynomial(3, 0.5), mh.Gaussian(1.0) + mh.Polynomial(2)]
 
 
 def fitted_gaussian(X):

@@ -81,7 +81,7 @@ class AdaptiveKernelMean(BaseKernelMean):
         f*.
     target_kind_ : str
         "gaussian", "gaussian sample", "given" or "none", and where a Gaussian was asked for but b = 0 the reason:
-        "none: Gram matrix", "none: polynomial kernel" (it would gain nothing), "none: no closed form", or
+        "none: Gram matrix", "none: linear kernel" (f* would be the plain average), "none: no closed form", or
         "none: scale" (squares of the data, in units of the bandwidth, overflow or vanish).
     mean_ : Element
         Atoms plus, where b > 0, the target; atoms of a target come after the rows.

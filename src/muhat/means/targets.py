@@ -30,6 +30,10 @@ PARTS_LEFT_OUT = 20
 """Parts of the rows that are left out one after the other for other kernels, and where rows are many."""
 
 
+MAX_COLUMNS_FOR_MOMENTS = 300
+"""Polynomial kernels have a target up to this many columns: their expectations need the d x d covariance."""
+
+
 SAMPLE_POINTS = 256
 """Points of a sample that stands for a Gaussian: with four times as many the loss is lower by half a per cent, with a
 quarter higher by four (benchmarks/guide/adaptive.py)."""
@@ -59,7 +63,7 @@ class TargetKind(Enum):
     GIVEN = "given"
     NONE = "none"
     GRAM_MATRIX = "none: Gram matrix"
-    POLYNOMIAL_KERNEL = "none: polynomial kernel"
+    LINEAR_KERNEL = "none: linear kernel"
     NO_CLOSED_FORM = "none: no closed form"
     SCALE = "none: scale"
 
@@ -120,10 +124,10 @@ def gaussian_kind(kernel: Kernel, points: Array) -> TargetKind:
         return TargetKind.GAUSSIAN if _has_squares(points, (bandwidth,), _LARGEST_NUMBER) else TargetKind.SCALE
     if not kernel.evaluates_new_rows:
         return TargetKind.GRAM_MATRIX
-    if all(term.polynomial_form is not None for _, term in kernel.terms()):
-        return TargetKind.POLYNOMIAL_KERNEL  # it sees moments alone, and gains nothing; the linear target is the mean
-    exact, sampled = kernel.has_gaussian_expectations, kernel.is_stationary
-    if not exact and not (sampled and points.shape[1] <= _MAX_COLUMNS_OF_SOBOL):
+    if all(form is not None and form[0] == 1 for form in (term.polynomial_form for _, term in kernel.terms())):
+        return TargetKind.LINEAR_KERNEL  # the target is the plain average
+    exact, sampled, d = kernel.has_gaussian_expectations, kernel.is_stationary, points.shape[1]
+    if not (exact and (sampled or d <= MAX_COLUMNS_FOR_MOMENTS)) and not (sampled and d <= _MAX_COLUMNS_OF_SOBOL):
         return TargetKind.NO_CLOSED_FORM
     if not _has_squares(points, kernel.length_scales, _LARGEST_NUMBER if sampled else _LARGEST_POWERED):
         return TargetKind.SCALE
@@ -142,11 +146,24 @@ def gaussian_element(kernel: Kernel, points: Array) -> Element:
     return Element(kernel, FittedGaussian.of(points).measure())
 
 
-def sampled_element(kernel: Kernel, points: Array, base: Array | None = None, d: int | None = None) -> Element:
-    """The embedding of a sample of the Gaussian fitted to the rows: x̄ + Σ^½ z for the points z of ``base``."""
-    base = normal_points(points.shape[1], SAMPLE_POINTS) if base is None else base
-    sample = FittedGaussian.of(points, d).at(base)
+def sampled_element(kernel: Kernel, points: Array) -> Element:
+    """The embedding of a sample of the Gaussian fitted to the rows."""
+    sample = FittedGaussian.of(points).at(normal_points(points.shape[1], SAMPLE_POINTS))
     return Element(kernel, Atoms.trusted(sample, np.full(len(sample), 1.0 / len(sample))))
+
+
+class _EmbeddedSample:
+    """The embedding of x̄ + Σ^½ z for pairs ±z of points, with little around the values of the kernel."""
+
+    def __init__(self, kernel: Kernel, rows: Array, base: Array, d: int) -> None:
+        self.kernel, self.sample = kernel, FittedGaussian.of(rows, d).at(base)
+
+    def values(self, rows: Array) -> Array:
+        return self.kernel.evaluate(self.sample, rows).mean(axis=0)
+
+    def norm(self) -> float:
+        half = self.sample[: len(self.sample) // 2]  # mirror images add the same
+        return float(np.sqrt(self.kernel.evaluate(half, self.sample).mean()))
 
 
 def gaussian_target(kernel: Kernel, points: Array) -> LooTarget:
@@ -179,13 +196,11 @@ def sampled_target(kernel: Kernel, points: Array) -> LooTarget:
     rows, base = points, normal_points(d, SAMPLE_POINTS)
     if kernel.is_isotropic and d >= _FEWEST_TO_ROTATE * (n + SAMPLE_POINTS // 2):
         rows, base = _in_fewer_columns(points, base)
-    embed, make = partial(sampled_element, kernel, base=base, d=d), partial(sampled_element, kernel, points)
+    embed, make = partial(_EmbeddedSample, kernel, base=base, d=d), partial(sampled_element, kernel, points)
     return _target_by_parts(embed, make, rows, folds(points, PARTS_LEFT_OUT))
 
 
-def _target_by_parts(
-    embed: Callable[[Array], Element], make: Callable[[], Element], rows: Array, parts: Any
-) -> LooTarget:
+def _target_by_parts(embed: Callable[[Array], Any], make: Callable[[], Element], rows: Array, parts: Any) -> LooTarget:
     """A target that is embedded again without each part of the rows."""
     whole, every = embed(rows), range(int(parts.max()) + 1)
     own = np.empty(len(rows))

@@ -142,10 +142,20 @@ class FilteredLoo:
             g, U = eigh(K[np.ix_(others, others)], driver="evd", overwrite_a=True, check_finite=False)
             a = U.sum(axis=0) / (n - 1)
             self.eigenvalues[i], self.at_row[i], self.squares[i] = g, a * (K[i, others] @ U), g.clip(0) * a**2
-        self.values: Array | None = self.eigenvalues.ravel() if stepped else None if steps is None else self.top * steps
+        self.stepped, self.values = stepped, None if steps is None else self.top * steps
+        if stepped:  # h is 1 from λ on: sums over the largest eigenvalues, of all matrices together
+            order = np.argsort(-self.eigenvalues, axis=None)
+            self.values = self.eigenvalues.ravel()[order]
+            sums = (np.cumsum(part.ravel()[order]) / n for part in (self.at_row, self.squares))
+            self._cross, self._square = (np.append(0.0, part) for part in sums)
+
+    values: Array | None
 
     def moments(self, lams: Array) -> LooMoments:
         """Both averages at each λ, in the units of the spectrum."""
+        if self.stepped and self.values is not None:
+            kept = np.searchsorted(-self.values, -np.atleast_1d(lams), side="right")
+            return LooMoments(self._cross[kept], self._square[kept])
         pairs = []
         for lam in np.atleast_1d(lams).tolist():
             # Eigenvalues interlace: that of the whole matrix is the largest, and comes last as a filter expects.
