@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 _ERASED = "\r\x1b[K"
 
@@ -29,3 +31,13 @@ def printable(text: str) -> str:
     'a�[31mb�c'
     """
     return "".join(sign if sign.isprintable() else "�" for sign in text)
+
+
+def printable_json(found: Any, indent: int | None = None) -> str:
+    r"""JSON in which signs that :func:`printable` replaces are escaped, so that programs read them as they are.
+
+    >>> print(printable_json({"a\u009b": "b\n"}))
+    {"a\u009b": "b\n"}
+    """
+    text = json.dumps(found, indent=indent, ensure_ascii=False, allow_nan=False)
+    return "".join(sign if sign.isprintable() or sign == "\n" else json.dumps(sign)[1:-1] for sign in text)

@@ -8,7 +8,7 @@ import shutil
 import sys
 import zlib
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, TextIO, cast
 
 from muhat.files.database import Database
 from muhat.files.tables import Reading, Table
@@ -59,11 +59,18 @@ def read_table(path: str, database: Database, reading: Reading) -> Table:
         raise ValueError(f"{path} cannot be read: {error.strerror or error}") from error
 
 
+def standard_input() -> TextIO:
+    """The standard input, or a ValueError where the process was started without one."""
+    if sys.stdin is None:
+        raise ValueError("the standard input is closed; name a file")
+    return sys.stdin
+
+
 def _local(path: str, database: Database) -> Path:
     """A file that can be read twice, under a name without signs that the engine would interpret."""
     target = database.new_path(".table")
     if path == STANDARD_INPUT:
-        _copy(sys.stdin.buffer, target)
+        _copy(standard_input().buffer, target)
         return target
     with open(path, "rb") as file:  # names what cannot be read
         if not Path(path).is_file():
