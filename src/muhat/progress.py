@@ -1,27 +1,61 @@
-"""What is being done, in one line of a terminal that is gone when it is done."""
+"""What is being done: in one line of a terminal that is gone when it is done, or a line every few seconds elsewhere."""
 
 from __future__ import annotations
 
 import json
 import sys
+import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
+SECONDS = 5.0
+"""Between two lines where standard error is not a terminal."""
+
 _ERASED = "\r\x1b[K"
+_doing = ""
 
 
 @contextmanager
 def progress() -> Iterator[Callable[[str], None]]:
-    """A function that says what is being done; it is silent unless standard error is a terminal."""
+    """A function that says what is being done; unless standard error is a terminal, :func:`repeated` prints it."""
     screen = sys.stderr
     if not screen.isatty():
-        yield lambda text: None
+        before = _doing
+        try:
+            yield _note
+        finally:
+            _note(before)
         return
     try:
         yield lambda text: print(f"{_ERASED}{printable(text)}", end="", file=screen, flush=True)
     finally:
         print(_ERASED, end="", file=screen, flush=True)
+
+
+def _note(text: str) -> None:
+    global _doing
+    _doing = text
+
+
+@contextmanager
+def repeated() -> Iterator[None]:
+    """Print every few seconds what is being done, for a command whose standard error is not a terminal."""
+    screen, ended = sys.stderr, threading.Event()
+
+    def print_until_ended() -> None:
+        with suppress(OSError):  # nobody reads
+            while not ended.wait(SECONDS):
+                if _doing:
+                    print(printable(_doing), file=screen, flush=True)
+
+    thread = threading.Thread(target=print_until_ended, daemon=True)
+    if not screen.isatty():
+        thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
 
 
 def printable(text: str) -> str:

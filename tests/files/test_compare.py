@@ -649,7 +649,28 @@ def test_nobody_reads_on(files):
     command = [sys.executable, "-m", "muhat.command_line", "compare", *files[:2], "--resamples", "9"]
     done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
     os.close(writer)
-    assert (done.returncode, done.stderr) == (141, "")
+    assert (done.returncode, done.stderr) == (2, "muhat compare: [Errno 32] Broken pipe\n")
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError, MemoryError, RuntimeError, AssertionError, KeyError])
+def test_anything_unexpected_ends_with_two_and_one_line(error, files, capsys, monkeypatch):
+    """1 would say that the files differ."""
+
+    def fail(*_, **__):
+        raise error("a\nSELECT b")
+
+    monkeypatch.setattr("muhat.files.compare.mmd_test", fail)
+    code, out, err = run(capsys, "compare", *files[:2])
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith("muhat compare: ")
+    monkeypatch.setenv("MUHAT_DEBUG", "1")
+    assert "Traceback" in run(capsys, "compare", *files[:2])[2]
+
+
+def test_what_is_being_done_is_repeated_where_there_is_no_terminal(files, capsys, monkeypatch):
+    monkeypatch.setattr("muhat.progress.SECONDS", 0.01)
+    assert "all columns together: 80 and 60 rows\n" in run(capsys, "compare", *files[:2])[2]
+    assert "all columns together" not in capsys.readouterr().err, "a library call is silent"
 
 
 # ----------------------------------------------------------------------------------------------------------------- page

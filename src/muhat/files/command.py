@@ -20,7 +20,7 @@ from muhat.files.tables import Reading
 from muhat.files.words import comparison_text, description_text
 from muhat.kernels.base import Kernel
 from muhat.kernels.radial import Gaussian, Laplace
-from muhat.progress import printable_json, progress
+from muhat.progress import printable_json, progress, repeated
 
 KERNELS: dict[str, Kernel | None] = {"auto": None, "gaussian": Gaussian(), "laplace": Laplace()}
 
@@ -36,6 +36,7 @@ class Output:
     html: str | None = None
 
 
+@repeated()
 def compare_files(
     paths: Sequence[str],
     reading: Reading,
@@ -67,6 +68,7 @@ def compare_files(
     return DIFFERENT if comparison.differs else SAME
 
 
+@repeated()
 def describe_file(path: str, reading: Reading, output: Output, *, kernel: str = "auto", raw: bool = False) -> int:
     """Describe a file; 0. See ``muhat describe --help``."""
     _check_engine(output.html, [path])
@@ -94,7 +96,8 @@ def _tables(paths: Sequence[str], reading: Reading) -> Iterator[Matched]:
                     tables.append(read_table(path, database, reading))
             yield matched(tables, reading)
     except MemoryError as error:
-        raise ValueError(f"too many rows for the memory ({error}); take fewer by --rows") from error
+        said = f" ({error})" if str(error) else ""
+        raise ValueError(f"too many rows for the memory{said}; take fewer by --rows") from error
 
 
 def _check_engine(html: str | None, paths: Sequence[str]) -> None:

@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from muhat.files.database import Database
+from muhat.files.database import Database, quoted, quoted_file
 from muhat.files.tables import (
     DELIMITERS,
     MISSING,
@@ -150,7 +150,7 @@ class _Form:
         """The part of the engine's arguments that says so."""
         comment = "comment='#', " if self.has_comments else "comment='', "
         return (
-            f"auto_detect=false, delim='{self.delimiter}', quote='\"', escape='\"', {comment}"
+            f"auto_detect=false, delim={quoted(self.delimiter)}, quote='\"', escape='\"', {comment}"
             f"skip={self.skipped}, strict_mode=true, null_padding=false, "
             f"max_line_size={self.longest}, buffer_size={4 * self.longest}"
         )
@@ -202,8 +202,8 @@ def delimiter_of(lines: Sequence[str]) -> str:
 def _beginning(path: str, local: Path, form: _Form, database: Database) -> list[tuple[str | None, ...]]:
     columns = ", ".join(f"'c{j}': 'VARCHAR'" for j in range(form.width))
     count = max(_LOOK_CELLS // form.width, 2)
-    query = f"SELECT * FROM read_csv('{local}', {form.options()}, header=false, columns={{{columns}}}) LIMIT {count}"
-    return _checked(path, lambda: database.rows(query))
+    source = f"read_csv({quoted_file(local)}, {form.options()}, header=false, columns={{{columns}}})"
+    return _checked(path, lambda: database.rows(f"SELECT * FROM {source} LIMIT {count}"))
 
 
 def _checked(path: str, run: Any) -> Any:
@@ -230,7 +230,7 @@ def _complaint(path: str, said: str) -> str:
     if "quote" in said.lower():
         return f"{where}: is a quotation mark not closed? Close it, or write two for one that is part of the text"
     reason = " ".join(said.split("Possible")[0].split())[:200]
-    return f"{where}: this is not CSV as we know it ({reason}); write the table again"
+    return f"{where}: could not parse as CSV ({reason}); write the table again"
 
 
 # ---------------------------------------------------------------------------------------------------------------- cells
@@ -355,7 +355,7 @@ class _Load:
         decimal = ", decimal_separator=','" if self.form.decimal_comma else ""
         header = str(self.form.has_names).lower()
         return (
-            f"read_csv('{self.local}', {self.form.options()}, header={header}, columns={{{columns}}}, "
+            f"read_csv({quoted_file(self.local)}, {self.form.options()}, header={header}, columns={{{columns}}}, "
             f"nullstr={list(nulls)}{decimal})"
         )
 

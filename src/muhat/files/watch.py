@@ -18,7 +18,7 @@ from muhat.files.command import check_page, write_page
 from muhat.files.lines import NumberedLines, batch_size, batches, is_file
 from muhat.files.opening import STANDARD_INPUT, standard_input
 from muhat.monitor.drift_monitor import DriftMonitor
-from muhat.progress import printable, printable_json
+from muhat.progress import printable, printable_json, repeated
 from muhat.types import Array
 
 QUIET, DRIFTED, INTERRUPTED = 0, 1, 130
@@ -40,6 +40,7 @@ class Watching:
     html: str | None = None
 
 
+@repeated()
 def watch(reference: str, stream: str, how: Watching) -> int:
     """Watch a stream until it drifts or ends; 1 at an alarm, 0 at the end without one.
 
