@@ -217,7 +217,7 @@ GUESSES = [
     (["$1,200", "$3", "x"], ("category", True, "write '$1,200' as 1200")),
     (["$1,200", "x"], ("category", True, "")),
     (["$1", "$2", "5", "x"], ("category", True, "write '$1' as 1")),
-    (["x", "31/12/2025", "1/2/25"], ("category", True, "write dates such as 'x' as")),
+    (["x", "31/12/2025", "1/2/25"], ("category", True, "write dates such as '31/12/2025' as 2025-12-31")),
     (["31/12/2025", "x"], ("category", True, "")),
     (["a", "b"], ("category", True, "")),
 ]

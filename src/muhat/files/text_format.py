@@ -286,8 +286,9 @@ def _guess(column: Sequence[str | None], decimal_comma: bool) -> _Guess:
     dressed = [cell for cell in cells if _DRESSED.fullmatch(cell) and number(_MARKS.sub("", cell), True) is not None]
     if 2 * len(dressed) > len(cells):
         return _Guess("category", True, f"write {shortened(dressed[0])} as {undressed(dressed[0])}")
-    if 2 * sum(bool(_OTHER_DATE.fullmatch(cell)) for cell in cells) > len(cells):
-        return _Guess("category", True, f"write dates such as {shortened(cells[0])} as 2025-12-31: year, month, day")
+    dates = [cell for cell in cells if _OTHER_DATE.fullmatch(cell) and not _DATE.fullmatch(cell)]
+    if 2 * len(dates) > len(cells):
+        return _Guess("category", True, f"write dates such as {shortened(dates[0])} as 2025-12-31: year, month, day")
     return _Guess("category", True)
 
 
