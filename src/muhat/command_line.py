@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from io import TextIOWrapper
+from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from muhat.files.tables import Reading
 
 FAILED = 2  # no answer: a wrong call, a file that cannot be used, or anything unexpected
+LEAST_SPACE = 10**9  # bytes of address space that a command must have left when it begins
 INTERRUPTED = 130  # what shells expect of a program that SIGINT ended
 
 
@@ -41,6 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 parser.print_help()
                 return 0
             name = f"muhat {options.command}"
+            _check_memory()
             return int(options.run(options))
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -89,6 +92,22 @@ def _check_streams() -> None:
         raise ValueError("the standard output is closed; send it to /dev/null where the exit code is enough")
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # not every terminal has our symbols
+
+
+def _check_memory() -> None:
+    """Refuse an address space so small that compiled libraries crash, or never return, when they are denied memory."""
+    try:
+        import resource
+
+        used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    except (ImportError, OSError):  # not a system that counts it
+        return
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if limit != resource.RLIM_INFINITY and limit - used < LEAST_SPACE:
+        raise ValueError(
+            f"the limit on address space leaves {max(limit - used, 0) / 1e6:.0f} MB, and {LEAST_SPACE / 1e6:.0f} MB "
+            f"are needed; raise it, as by ulimit -v {(used + 2 * LEAST_SPACE) // 1024}"
+        )
 
 
 def _failed(name: str, error: Exception) -> int:

@@ -175,7 +175,7 @@ def hostile_names(folder: Path) -> Iterator[tuple[str, Fault]]:
             yield f"{command[0]} with an open quotation mark", fault(folder, started(folder, command), 2)
 
 
-def low_memory(folder: Path, megabytes: tuple[int, ...] = (300, 500, 700, 800, 900, 1000, 1200, 1600)) -> Any:
+def low_memory(folder: Path, megabytes: tuple[int, ...] = (700, 900, 1000, 1200, 1600, 2400)) -> Any:
     """Bounds on the address space: the command answers, or ends with 2, in either case soon."""
     for size in megabytes:
         for name, command in tables(folder).items():
