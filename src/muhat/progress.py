@@ -1,4 +1,7 @@
-"""What is being done: in one line of a terminal that is gone when it is done, or a line every few seconds elsewhere."""
+"""What is being done, in one line of a terminal that is gone when it is done.
+
+Where standard error is not a terminal, commands print it every few seconds.
+"""
 
 from __future__ import annotations
 
