@@ -174,7 +174,8 @@ def test_types_of_parquet(tmp_path):
     }
     parquet.write_table(pa.table(columns), tmp_path / "t.parquet")
     with opened(tmp_path / "t.parquet") as table:
-        assert list(table.unusable) == ["time", "bytes", "list", "struct", "map"]
+        assert list(table.unusable) == ["large_decimal", "time", "bytes", "list", "struct", "map"]
+        assert table.unusable["large_decimal"] == "values of type DECIMAL with 50 digits"
         kinds = {column.name: column.kind for column in table.columns}
         found = {name: values.tolist() for name, values in table.values(table.columns).items()}
     day, moment = 1704067200.0, 1704067200.0 + 43200

@@ -11,6 +11,7 @@ from muhat.files.database import Database, complaint, quoted_file
 from muhat.files.tables import Column, Kind, Table, unique_names
 from muhat.linalg.blocks import blocks
 
+_MOST_DIGITS = 38  # of decimals
 _CELLS = 2**22  # cells of an array that are passed on at once
 
 _SIGNED = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
@@ -62,7 +63,10 @@ def read_parquet(path: str, local: Path, database: Database) -> Table:
         described = database.rows(f"DESCRIBE SELECT * FROM {source}")
         database.make_room(path, len(described))
         names = unique_names([row[0] for row in described])
-        types = [str(row[1]) for row in described]
+        # The engine turns longer decimals into floats, and its version 1.5 into wrong ones.
+        schema = f"SELECT name, 'DECIMAL with ' || precision || ' digits' FROM parquet_schema({quoted_file(local)})"
+        long = dict(database.rows(f"{schema} WHERE precision > {_MOST_DIGITS}"))
+        types = [long.get(row[0], str(row[1])) for row in described]
         columns, expressions, unusable = [], [], {}
         for j, (name, given, kind) in enumerate(zip(names, described, types, strict=True)):
             found = _kind(kind)
@@ -83,6 +87,8 @@ def read_parquet(path: str, local: Path, database: Database) -> Table:
 
 
 def _kind(kind: str) -> Kind | None:
+    if kind.endswith("digits"):
+        return None
     if kind.startswith(_NUMBERS):
         return None if kind.endswith("]") else "number"
     if kind.startswith(_DATES):
