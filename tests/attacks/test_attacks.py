@@ -1,5 +1,6 @@
 """The attacks in small: a few seconds of each. The commands beside this file run as many as one likes."""
 
+import os
 import runpy
 from pathlib import Path
 
@@ -55,3 +56,18 @@ def test_a_monitor_that_is_killed_goes_on_to_the_same_bytes():
     kills, same = runpy.run_path(str(HERE / "kill_resume.py"))["attack"]("monitor", 2, 0)
     assert same
     assert kills
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="signals, closed streams and limits of POSIX")
+@pytest.mark.parametrize("name", ["closed_streams", "odd_folders", "endless_input", "signals", "hostile_names"])
+def test_commands_answer_or_end_with_two_and_one_line(name):
+    pytest.importorskip("duckdb")
+    assert runpy.run_path(str(HERE / "commands.py"))["attack"](name) == []
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="limits of POSIX")
+def test_commands_end_where_memory_is_short(tmp_path):
+    tool = runpy.run_path(str(HERE / "commands.py"))
+    assert [f"{case}: {fault}" for case, fault in tool["low_memory"](tmp_path, (700, 900)) if fault] == []
