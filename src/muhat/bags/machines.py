@@ -50,9 +50,10 @@ class _SupportMeasureMachine(ValueParametersMixin, TakesBagsMixin, BaseEstimator
         self._embedding = embedding
         self.kernel_, self.level2_ = embedding.kernel_, embedding.level2_
         self.n_features_in_ = embedding.n_features_in_
-        self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
         if hasattr(embedding, "feature_names_in_"):
             self.feature_names_in_ = embedding.feature_names_in_
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_  # of an earlier fit
         self.support_ = self._machine.support_
         return K, weights
 

@@ -10,10 +10,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from muhat.bags.data import TakesBagsMixin, check_bags
 from muhat.types import Array
-from muhat.validation import FittedNamesMixin, unchanged_on_error
+from muhat.validation import unchanged_on_error
 
 
-class BagScaler(FittedNamesMixin, TakesBagsMixin, TransformerMixin, BaseEstimator):
+class BagScaler(TakesBagsMixin, TransformerMixin, BaseEstimator):
     """Standardise the columns of bags: mean 0 and variance 1 over all rows of the bags of fit.
 
     scikit-learn's ``StandardScaler`` on the pooled rows, for pipelines whose samples are bags.
