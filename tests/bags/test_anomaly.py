@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.metrics import roc_auc_score
 
 import muhat as mh
-from muhat.bags.anomaly import Form, Surprise, cut_means, size_grid
+from muhat.bags.anomaly import Form, Surprise, calibrating, cut_means, size_grid
 from muhat.bags.data import Bags, check_bags
 from muhat.bags.pooling import fit_pool
 from muhat.bags.whitening import plain_moments
@@ -128,3 +128,11 @@ def test_the_odd_groups_at_hand_are_found():
     assert_array_equal(np.sort(p) * len(bags), np.arange(1, len(bags) + 1))
     assert p[-3:].mean() < 0.15
     assert p[-3:].mean() < fitted.p_values(odd).mean()  # which have shaped the prior
+
+
+@pytest.mark.parametrize("size", [1, 5, 20, 50])
+def test_bags_of_the_calibration_do_not_depend_on_their_order(size):
+    sizes = np.random.default_rng(0).permutation(np.repeat([3, 20, 100], [50, 190, 10]))
+    chosen = np.sort(sizes[calibrating(sizes, size)])
+    assert_array_equal(chosen, np.sort(np.sort(sizes)[calibrating(np.sort(sizes), size)]))
+    assert (sizes[calibrating(sizes, size)] >= min(size, 20)).sum() == (sizes >= min(size, 20)).sum()

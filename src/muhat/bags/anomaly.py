@@ -361,6 +361,6 @@ def cut_means(features: BaseFeatures, data: Bags, sizes: NDArray[np.intp], rng: 
 
 
 def calibrating(sizes: NDArray[np.intp], size: int) -> NDArray[np.intp]:
-    """Numbers of the bags of at least a size; of the largest ones where those are few."""
-    count = max(int((sizes >= size).sum()), min(FEWEST_FOR_CALIBRATION, len(sizes)))
-    return np.argsort(-sizes, kind="stable")[:count]
+    """Numbers of the bags of at least a size; where those are few, of the largest ones and all that are as large."""
+    smallest = np.sort(sizes)[-min(FEWEST_FOR_CALIBRATION, len(sizes))]
+    return np.flatnonzero(sizes >= min(size, smallest))

@@ -197,8 +197,11 @@ class SupportMeasureClassifier(ClassifierMixin, _SupportMeasureMachine):
         K, weights = self._fit_machine(machine, bags, y, sample_weight)
         if self.probability:
             from sklearn.calibration import CalibratedClassifierCV
+            from sklearn.model_selection import StratifiedKFold
 
-            self._calibrated = CalibratedClassifierCV(machine, ensemble=False).fit(K, y, sample_weight=weights)
+            folds = StratifiedKFold(shuffle=True, random_state=0)  # bags may come sorted by what they are like
+            calibrated = CalibratedClassifierCV(machine, cv=folds, ensemble=False)
+            self._calibrated = calibrated.fit(K, y, sample_weight=weights)
         return self
 
     @available_if(_offers_probabilities)

@@ -18,6 +18,7 @@ from scipy.linalg import qr
 
 from muhat.elements import Element, check_element
 from muhat.kernels.base import Kernel
+from muhat.linalg.blocks import random_folds
 from muhat.linalg.distances import power_of_two_near
 from muhat.measures import Atoms, FactoredCovariance, FactoredGaussian, Gaussians
 from muhat.types import Array
@@ -488,15 +489,7 @@ def gaussian_sample(points: Array, base: Array, d: int | None = None) -> Array:
 
 def _parts(points: Array) -> Any:
     """Numbers of the parts of the rows that are left out together: each row, or folds where there are many."""
-    return np.arange(len(points)) if len(points) <= MAX_ROWS_FOR_EXACT_REFITS else _folds(points)
-
-
-def _folds(points: Array) -> Any:
-    """Numbers of parts, at random but the same whatever the order of the rows."""
-    shuffled = np.random.default_rng(0).permutation(np.arange(len(points)) % PARTS_LEFT_OUT)
-    parts = np.empty(len(points), dtype=int)
-    parts[np.lexsort(points.T[::-1])] = shuffled
-    return parts
+    return np.arange(len(points)) if len(points) <= MAX_ROWS_FOR_EXACT_REFITS else random_folds(points, PARTS_LEFT_OUT)
 
 
 def downdates(Y: Array, d: int) -> tuple[_Downdates, Array]:
