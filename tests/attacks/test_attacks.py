@@ -44,3 +44,22 @@ def test_a_monitor_that_is_killed_goes_on_to_the_same_bytes():
     kills, same = runpy.run_path(str(HERE / "kill_resume.py"))["attack"]("monitor", 2, 0)
     assert same
     assert kills
+
+
+@pytest.mark.slow
+def test_the_order_of_groups_and_rows_changes_nothing():
+    """In a period of five, which weekdays have."""
+    tool = runpy.run_path(str(HERE / "orders.py"))
+    for name, (measured, most) in tool["subjects"]().items():
+        value, order = tool["worst"](measured, periods=(5,))
+        assert value <= most, f"{name}, {order}"
+
+
+def test_every_public_estimator_is_put_in_other_orders():
+    """A new one has to be added to a table."""
+    import muhat as mh
+
+    text = (HERE / "orders.py").read_text(encoding="utf-8")
+    classes = [name for name in mh.__all__ if hasattr(getattr(mh, name), "fit")]
+    left_out = ["DriftMonitor", "ShrunkKernelCenterer"]  # rows have an order in time; Gram matrices only
+    assert [name for name in classes if f"mh.{name}" not in text] == left_out
