@@ -170,6 +170,11 @@ TABLE = [
     ),
     # detector
     ("detector: few bags", fit(DETECTOR), "8 bags are too few to calibrate with; pass 10 or more, and 20 or more"),
+    (
+        "detector: no alarm",
+        fit(DETECTOR, BAGS, alpha=0.001),
+        r"alpha=0.001 is below every p-value of 24 bags, .*; pass 1,000 bags or more, or alpha=0.0417 or more",
+    ),
     ("detector: alpha 0", fit(DETECTOR, alpha=0), "alpha=0 must lie between 0 and 1"),
     ("detector: alpha 1", fit(DETECTOR, alpha=1.0), "alpha=1.0 must lie between 0 and 1"),
     ("detector: alpha 5", fit(DETECTOR, alpha=5), r"alpha=5 must be a number in \[0, 1\]"),

@@ -324,7 +324,7 @@ def _warn_of_uneven_sizes(sizes: list[int]) -> None:
     if max(sizes) > MAX_RATIO_OF_SIZES * min(sizes):
         warn_caller(
             f"bags have {min(sizes)} to {max(sizes)} rows, and small bags look odd to this machine because they are "
-            f"small. Use GroupAnomalyDetector, whose false alarms do not depend on size, or bags of similar sizes.",
+            f"small. Use GroupAnomalyDetector, which allows for the size of a bag, or bags of similar sizes.",
         )
 
 
@@ -335,8 +335,8 @@ class OneClassSupportMeasureMachine(OutlierMixin, _SupportMeasureMachine):
     a bag: bags more concentrated than the normal ones then look normal. A Gaussian level-2 kernel has no such bias.
 
     For bags of similar sizes. The mean of a small bag is noisy and lies far from the others, so small bags are called
-    anomalous; where sizes differ by more than three times, the machine warns. :class:`GroupAnomalyDetector` has false
-    alarms at the same rate in all sizes.
+    anomalous; where sizes differ by more than three times, the machine warns. :class:`GroupAnomalyDetector` allows
+    for the size of a bag.
 
     Parameters
     ----------
