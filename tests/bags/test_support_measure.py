@@ -292,6 +292,13 @@ def test_bags_of_one_size_have_one_weight():
     assert_allclose(by_size.decision_function(test), plain.decision_function(test), rtol=1e-9)
 
 
+@pytest.mark.parametrize("scale", [1e-300, 1e-200, 1e200, 1e307])
+def test_scaled_bags_of_any_unit(scale):
+    bags = random_bags()
+    got = mh.BagScaler().fit_transform([scale * bag for bag in bags])
+    assert_allclose(np.concatenate(got), np.concatenate(mh.BagScaler().fit_transform(bags)), rtol=1e-9, atol=1e-12)
+
+
 def test_scaled_bags():
     bags = [bag * [1.0, 100.0, 0.01] + 5.0 for bag in random_bags()]
     scaler = mh.BagScaler().fit(bags)
