@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, OutlierMixin, Regressor
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from muhat.bags.data import TakesBagsMixin, check_bag_weights, check_labels, check_target
+from muhat.bags.data import TakesBagsMixin, asking_for_numbers, check_bag_weights, check_labels, check_target
 from muhat.bags.kernel import DistributionKernel, Level2
 from muhat.bags.whitening import RIDGE
 from muhat.features.base import BaseFeatures
@@ -313,7 +313,8 @@ class SupportMeasureRegressor(RegressorMixin, _SupportMeasureMachine):
         """
         C = check_number("C", self.C, low=0, open_low=True)
         epsilon = check_number("epsilon", self.epsilon, low=0)
-        y = check_target(self, bags, y).astype(np.float64)
+        with asking_for_numbers("SupportMeasureClassifier"):
+            y = check_target(self, bags, y).astype(np.float64)
         from sklearn.svm import SVR
 
         self._fit_machine(SVR(kernel="precomputed", C=C, epsilon=epsilon), bags, y, sample_weight)

@@ -11,7 +11,7 @@ from scipy.special import log_ndtr, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from muhat.bags.data import Bags, TakesBagsMixin, check_bag_weights, check_bags, check_labels
+from muhat.bags.data import Bags, TakesBagsMixin, asking_for_numbers, check_bag_weights, check_bags, check_labels
 from muhat.bags.kernel import Level2, check_level2
 from muhat.bags.pooling import Pool, fit_pool, left_out_means
 from muhat.bags.prior import check_noise
@@ -401,7 +401,8 @@ def check_targets(y: Any, n: int) -> tuple[Array, bool]:
     """Targets as a matrix with a row a bag, and whether they were given as a vector."""
     if y is None:
         raise ValueError("DistributionRidge requires y to be passed, but the target y is None")
-    targets = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+    with asking_for_numbers("DistributionRidgeClassifier"):
+        targets = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
     if len(targets) != n:
         raise ValueError(f"y has {len(targets)} entries for {n} bags; pass one entry a bag")
     return targets.reshape(n, -1), targets.ndim == 1
