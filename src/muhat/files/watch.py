@@ -69,7 +69,7 @@ def watch(reference: str, stream: str, how: Watching) -> int:
 
 def _watch_stream(
     text: TextIO, stream: str, how: Watching, names: list[str], rows: Array, left_out: list[str]
-) -> tuple[int, DriftMonitor, tuple[Array, Array]]:
+) -> tuple[int, DriftMonitor, ColumnUnits]:
     """Calibrate on the rows, then watch; a file is looked at before, a pipe after the calibration."""
     table = _checked_stream(text, stream, how, names) if is_file(text) else None
     units = ColumnUnits.none(rows.shape[1]) if how.raw or not len(rows) else ColumnUnits.of(rows)
