@@ -11,7 +11,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from muhat.bags.data import TakesBagsMixin, asking_for_numbers, check_bag_weights, check_labels, check_target
-from muhat.bags.kernel import DistributionKernel, Level2
+from muhat.bags.distribution_kernel import DistributionKernel, Level2
 from muhat.bags.whitening import RIDGE
 from muhat.features.base import BaseFeatures
 from muhat.kernels.base import Kernel

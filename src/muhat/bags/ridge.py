@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from muhat.bags.data import Bags, TakesBagsMixin, asking_for_numbers, check_bag_weights, check_bags, check_labels
-from muhat.bags.kernel import Level2, check_level2
+from muhat.bags.distribution_kernel import Level2, check_level2
 from muhat.bags.pooling import Pool, fit_pool, left_out_means
 from muhat.bags.prior import check_noise
 from muhat.bags.weighted_ridge import SizeNoise, WeightedRidge, fit_by_size

@@ -19,7 +19,7 @@ from muhat.files.words import (
     reasons_text,
     summary_cells,
 )
-from muhat.inference.findings import percent
+from muhat.inference.results import percent
 from muhat.progress import printable
 from muhat.report.page import Picture, Table, page_template
 
