@@ -68,8 +68,8 @@ class CombinedResult(PermutationResult, ABC):
     """A permutation test that may combine several statistics.
 
     ``components`` has a :class:`ComponentResult` for each of them, the strongest first; it is empty where one statistic
-    was asked for. ``method`` says how the statistics were computed. No p-value below ``smallest_pvalue`` is possible with
-    these numbers of rows and of resamples.
+    was asked for. ``method`` says how the statistics were computed. No p-value below ``smallest_pvalue`` is possible
+    with these numbers of rows and of resamples.
     """
 
     components: tuple[ComponentResult, ...] = ()

@@ -1,4 +1,4 @@
-"""The attacks in small: a few seconds of each. The commands beside this file run as many as one likes."""
+"""The attacks in small: a few seconds of each. The commands in tools/attacks run as many as one likes."""
 
 import os
 import runpy
@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[1] / "tools" / "attacks"
 
 
 @pytest.mark.slow

@@ -1,7 +1,7 @@
 """Does the order of groups or rows change an answer? Periodic and sorted orders must do as well as random ones.
 
-python tests/attacks/orders.py                   # every subject on every order, and what fails
-python tests/attacks/orders.py --only BagPrior   # subjects whose names contain this
+python tools/attacks/orders.py                   # every subject on every order, and what fails
+python tools/attacks/orders.py --only BagPrior   # subjects whose names contain this
 
 A subject that draws groups or rows by their place with a seed has a loss, which on each order may be at most 1.1 times
 the mean loss on three random orders. The answer of any other subject may differ from that on a random order by rounding
