@@ -1,8 +1,8 @@
-"""Paired comparisons of estimators: ratios and differences with standard errors, as numbers, text and curves."""
+"""Paired comparisons of estimators: ratios and differences with standard errors, as numbers and as text."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from math import isfinite, nan
 from typing import Any, NamedTuple
 
@@ -147,39 +147,3 @@ def shown(comparison: Row) -> str:
     if ratio is None:
         return "–"
     return f"{Estimate(ratio, nan if error is None else error)}, {100 * comparison['improved']:.0f} %"
-
-
-def draw_curve(
-    ax: Any, name: str, positions: Sequence[float], points: list[Row], part: str, shift: float = 0.0, **style: Any
-) -> None:
-    """One part of the points with bars of two standard errors, moved to the right by ``shift`` in printer's points."""
-    from matplotlib.transforms import ScaledTranslation
-
-    values, errors = (np.array([point[key] for point in points], dtype=np.float64) for key in (part, "error"))
-    style = {"color": COLOURS.get(name), "label": LABELS.get(name, name), **style}
-    drawn = ax.errorbar(positions, values, 2.0 * np.nan_to_num(errors), capsize=2, marker="o", ms=3, lw=1.2, **style)
-    for artist in drawn.get_children():  # afterwards, so that the limits of the axes are those of the data
-        artist.set_transform(artist.get_transform() + ScaledTranslation(shift / 72, 0, ax.figure.dpi_scale_trans))
-
-
-def draw_ratios(ax: Any, positions: Sequence[float], summary: list[Row], estimators: Sequence[str]) -> None:
-    """Relative losses, one curve per estimator, side by side so that bars do not cover each other; and the baseline."""
-    middle = (len(estimators) - 1) / 2.0
-    for place, name in enumerate(estimators):
-        draw_curve(ax, name, positions, [row[name] for row in summary], "ratio", 2.0 * (place - middle))
-    draw_baseline(ax)
-
-
-def draw_baseline(ax: Any, level: float = 1.0) -> None:
-    """The dashed line of KME."""
-    ax.axhline(level, color=COLOURS["KME"], lw=1, ls="--")
-
-
-def scale_by_logarithm(ax: Any) -> None:
-    """A logarithmic vertical axis with plain numbers as labels."""
-    from matplotlib.ticker import LogLocator, NullFormatter
-
-    ax.set_yscale("log")
-    ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    ax.yaxis.set_major_formatter(lambda value, _: f"{value:.4g}".replace("e+0", "e"))
-    ax.yaxis.set_minor_formatter(NullFormatter())

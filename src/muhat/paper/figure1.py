@@ -8,24 +8,19 @@ from typing import Any
 import numpy as np
 
 from muhat.paper.claim import SYNTHETIC_SECTION, Finding, claim, count_below, judged_together, spanned
-from muhat.paper.comparison import (
-    COLOURS,
-    Estimate,
-    column,
-    compared,
-    draw_baseline,
-    draw_curve,
-    grouped,
-    relative,
-    scale_by_logarithm,
-    select,
-    share_below,
-    shown,
-)
+from muhat.paper.comparison import COLOURS, Estimate, column, compared, grouped, relative, select, share_below
 from muhat.paper.experiment import Experiment, Plan, Row, Section, Setting, generator
+from muhat.paper.panels import (
+    RATIOS,
+    draw_baseline,
+    draw_panels,
+    draw_points,
+    mark_positions,
+    ratio_table,
+    scale_by_logarithm,
+)
 from muhat.paper.protocol import KERNELS, exact_loss, population_and_sample
-from muhat.report.drawing import figure, svg
-from muhat.report.page import Picture, Table
+from muhat.report.page import Picture
 
 NAME = "figure1"
 
@@ -90,16 +85,16 @@ def _summary(rows: list[Row]) -> list[Row]:
 
 def _boxes_picture(rows: list[Row]) -> Picture:
     """One panel per c, as in the paper, and one box per kernel and reading."""
-    with figure(columns=len(FACTORS), width=11, height=3.6, sharey=True) as (drawn, axes):
-        for ax, factor in zip(axes[0], FACTORS, strict=True):
-            for place, reading in enumerate(READINGS, start=-1):
-                _draw_boxes(ax, select(rows, factor=factor), reading, 0.27 * place)
-            _mark_baseline(ax)
-            ax.set(title=f"λ = {factor:g}·γ₀", xticks=range(len(KERNELS)), xticklabels=KERNELS, xlim=(-0.6, 3.6))
-            ax.tick_params(axis="x", labelsize=8.5)
-        axes[0, 0].set_ylabel("loss / KME's on the same sample")
-        _add_legend(drawn, axes[0, 0])
-        text = svg(drawn)
+
+    def draw(ax: Any, factor: float) -> None:
+        for place, reading in enumerate(READINGS, start=-1):
+            _draw_boxes(ax, select(rows, factor=factor), reading, 0.27 * place)
+        draw_baseline(ax)
+        scale_by_logarithm(ax)
+        ax.set(title=f"λ = {factor:g}·γ₀", xticks=range(len(KERNELS)), xticklabels=KERNELS, xlim=(-0.6, 3.6))
+        ax.tick_params(axis="x", labelsize=8.5)
+
+    text = draw_panels(draw, FACTORS, "loss / KME's on the same sample", height=3.6, sharey=True)
     most = {name: max(row[name] / row["KME"] for row in rows if row["factor"] == FACTORS[-1]) for name in _PAPERS}
     finding = (
         f"At c = {FACTORS[-1]:g} the worst sample has {most['S_literal']:.3g} times KME's loss by S-KMSE, read "
@@ -121,20 +116,17 @@ def _draw_boxes(ax: Any, rows: list[Row], reading: str, offset: float) -> None:
     ax.plot([], [], label=READINGS[reading], lw=3, **colour)
 
 
-def _picture(summary: list[Row]) -> Picture:
-    with figure(columns=len(KERNELS), width=11, height=3.4, sharex=True, sharey=True) as (drawn, axes):
-        for ax, kernel in zip(axes[0], KERNELS, strict=True):
-            chosen = select(summary, kernel=kernel)
-            for reading, label in READINGS.items():
-                points = [row[reading] for row in chosen]
-                draw_curve(ax, reading, FACTORS, points, "ratio", label=label, **_STYLE[reading])
-            _mark_baseline(ax)
-            ax.set(xscale="log", xlabel="c in λ = c·γ₀", title=kernel)
-            ax.set_xticks(FACTORS, [f"{factor:g}" for factor in FACTORS])
-            ax.minorticks_off()
-        axes[0, 0].set_ylabel("mean loss / KME's")
-        _add_legend(drawn, axes[0, 0])
-        text = svg(drawn)
+def _curves_picture(summary: list[Row]) -> Picture:
+    def draw(ax: Any, kernel: str) -> None:
+        for reading, label in READINGS.items():
+            points = [row[reading] for row in select(summary, kernel=kernel)]
+            draw_points(ax, FACTORS, points, "ratio", ms=3, lw=1.2, label=label, **_STYLE[reading])
+        draw_baseline(ax)
+        scale_by_logarithm(ax)
+        mark_positions(ax, FACTORS)
+        ax.set(xlabel="c in λ = c·γ₀", title=kernel)
+
+    text = draw_panels(draw, KERNELS, "mean loss / KME's", height=3.4, sharex=True, sharey=True)
     worst = max(summary, key=lambda row: row["S_literal"]["ratio"])
     best = min(summary, key=lambda row: row["F"]["ratio"])
     finding = (
@@ -146,24 +138,10 @@ def _picture(summary: list[Row]) -> Picture:
     return Picture(text, caption, finding)
 
 
-def _mark_baseline(ax: Any) -> None:
-    draw_baseline(ax)
-    scale_by_logarithm(ax)
-
-
-def _add_legend(drawn: Any, ax: Any) -> None:
-    drawn.legend(*ax.get_legend_handles_labels(), loc="outside lower center", ncols=len(READINGS))
-
-
-def _table(summary: list[Row]) -> Table:
-    values = [[row["kernel"], row["factor"], *(shown(row[reading]) for reading in READINGS)] for row in summary]
-    caption = "Mean loss relative to KME's ± standard error, and the share of distributions improved"
-    return Table(caption, ["kernel", "c", *READINGS.values()], values)
-
-
 def _section(rows: list[Row]) -> Section:
     summary = _summary(rows)
-    return Section(summary, [_boxes_picture(rows), _picture(summary)], [_table(summary)])
+    table = ratio_table(RATIOS, summary, {"kernel": "kernel", "factor": "c"}, READINGS)
+    return Section(summary, [_boxes_picture(rows), _curves_picture(summary)], [table])
 
 
 EXPERIMENT = Experiment(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -16,19 +17,16 @@ from muhat.paper.comparison import (
     column,
     compared,
     decided,
-    draw_ratios,
     grouped,
     mean_difference,
     ratio_difference,
     relative,
-    scale_by_logarithm,
     select,
-    shown,
     summarised,
 )
 from muhat.paper.experiment import Experiment, Headline, Plan, Row, Section, Setting, generator
+from muhat.paper.panels import draw_panels, draw_ratios, ratio_table, scale_by_logarithm
 from muhat.paper.protocol import COMPARED, KERNELS, population_and_sample, selected_losses
-from muhat.report.drawing import figure, svg
 from muhat.report.page import Picture, Table
 
 NAME = "figure2"
@@ -89,14 +87,14 @@ def _mean_loss(rows: list[Row], name: str) -> Row:
 
 def _panels(summary: list[Row], label: str, draw: Callable[[Any, list[Row], str], None]) -> str:
     """One panel per axis and kernel, filled by ``draw(ax, rows of the summary, axis)``."""
-    with figure(rows=2, columns=len(KERNELS), width=11, height=5.6, sharex="row") as (drawn, axes):
-        for line, axis, fixed in zip(axes, ("n", "d"), (f"d = {D}", f"n = {N}"), strict=True):
-            line[0].set_ylabel(label)
-            for ax, kernel in zip(line, KERNELS, strict=True):
-                draw(ax, sweep(select(summary, kernel=kernel), axis), axis)
-                ax.set(title=f"{kernel}, {fixed}", xlabel=axis)
-        drawn.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=5)
-        return svg(drawn)
+    fixed = {"n": f"d = {D}", "d": f"n = {N}"}
+
+    def draw_titled(ax: Any, panel: tuple[str, str]) -> None:
+        axis, kernel = panel
+        draw(ax, sweep(select(summary, kernel=kernel), axis), axis)
+        ax.set(title=f"{kernel}, {fixed[axis]}", xlabel=axis)
+
+    return draw_panels(draw_titled, product(fixed, KERNELS), label, rows=2, height=5.6, legend_columns=5, sharex="row")
 
 
 def _draw_losses(ax: Any, summary: list[Row], axis: str) -> None:
@@ -142,21 +140,18 @@ def _range_of(summary: list[Row], name: str) -> str:
 
 
 def _table(summary: list[Row], caption: str) -> Table:
-    columns = ["kernel", "n", "d", "KME", *(LABELS[name] for name in COMPARED)]
-    values = [
-        [row["kernel"], row["n"], row["d"], f"{row['losses']['KME']['mean']:.3g}", *(shown(row[s]) for s in COMPARED)]
-        for row in summary
-    ]
-    return Table(caption, columns, values)
+    """Relative losses, with KME's own as one of the columns in front."""
+    rows = [{**row, "loss": f"{row['losses']['KME']['mean']:.3g}"} for row in summary]
+    numbers = "mean loss of KME; mean loss relative to it ± standard error, and the share of distributions improved"
+    heads = {"kernel": "kernel", "n": "n", "d": "d", "loss": "KME"}
+    return ratio_table(f"{caption}: {numbers}", rows, heads, {name: LABELS[name] for name in COMPARED})
 
 
 def _section(rows: list[Row]) -> Section:
     summary = _summary(rows)
-    numbers = "mean loss of KME; mean loss relative to it ± standard error, and the share of distributions improved"
-    main, extra = _of_the_paper(summary), select(summary, d=EXTRA)
-    tables = [_table(main, f"The paper's settings: {numbers}")]
-    if extra:
-        tables.append(_table(extra, f"Two dimensions, which the paper does not show: {numbers}"))
+    tables = [_table(_of_the_paper(summary), "The paper's settings")]
+    if extra := select(summary, d=EXTRA):
+        tables.append(_table(extra, "Two dimensions, which the paper does not show"))
     return Section(summary, [_losses_picture(summary), _ratios_picture(summary)], tables)
 
 

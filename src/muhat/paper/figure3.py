@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 from sklearn.model_selection import train_test_split
@@ -20,14 +21,13 @@ from muhat.paper.comparison import (
     column,
     compared,
     decided,
-    draw_baseline,
     grouped,
     relative,
     select,
 )
 from muhat.paper.experiment import Experiment, Headline, Plan, Row, Section, Setting, generator
+from muhat.paper.panels import draw_baseline, draw_panels, draw_points
 from muhat.paper.protocol import ESTIMATORS, TABLE_ROWS, standardised_table, uci_tables
-from muhat.report.drawing import figure, svg
 from muhat.report.page import Picture, Table
 from muhat.types import Array
 
@@ -112,22 +112,18 @@ def _summary(rows: list[Row]) -> list[Row]:
 
 def _picture(summary: list[Row]) -> Picture:
     names = [row["set"] for row in select(summary, reading="E1")]
-    with figure(rows=len(READINGS), width=10, height=9, sharex=True) as (drawn, axes):
-        for ax, (reading, meaning) in zip(axes[:, 0], READINGS.items(), strict=True):
-            chosen = select(summary, reading=reading)
-            for i, (scenario, label) in enumerate(SCENARIO_LABELS.items()):
-                places = np.arange(len(names)) + 0.11 * (i - 2.5)
-                bars = [2.0 * (row[scenario]["error"] or 0.0) for row in chosen]
-                ratios = [row[scenario]["ratio"] for row in chosen]
-                style = {"marker": "o" if i < 3 else "s", "color": COLOURS[SHRUNK[i % 3]]}
-                ax.errorbar(
-                    places, ratios, bars, ls="", ms=4, capsize=2, label=label, mfc=None if i < 3 else "none", **style
-                )
-            draw_baseline(ax)
-            ax.set(title=f"{reading}: {meaning}", ylabel="error / standard")
-        axes[-1, 0].set_xticks(range(len(names)), names, rotation=30)
-        drawn.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
-        text = svg(drawn)
+
+    def draw(ax: Any, reading: str) -> None:
+        for i, (scenario, label) in enumerate(SCENARIO_LABELS.items()):
+            points = [row[scenario] for row in select(summary, reading=reading)]
+            kind = {"marker": "o"} if i < len(SHRUNK) else {"marker": "s", "mfc": "none"}
+            style = {"color": COLOURS[SHRUNK[i % len(SHRUNK)]], "label": label, "ls": "", "ms": 4, **kind}
+            draw_points(ax, np.arange(len(names)) + 0.11 * (i - 2.5), points, "ratio", **style)
+        draw_baseline(ax)
+        ax.set_title(f"{reading}: {READINGS[reading]}")
+        ax.set_xticks(range(len(names)), names, rotation=30)
+
+    text = draw_panels(draw, READINGS, "error / standard", rows=len(READINGS), width=10, height=9, sharex=True)
     caption = (
         "Reconstruction error relative to standard kernel PCA; bars are two standard errors. Below the line is better."
     )

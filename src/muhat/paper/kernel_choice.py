@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import combinations, pairwise
+from typing import Any
 
 import numpy as np
 from scipy.stats import spearmanr
@@ -19,18 +20,15 @@ from muhat.paper.comparison import (
     SHRUNK,
     column,
     compared,
-    draw_baseline,
-    draw_ratios,
     grouped,
     ratio_difference,
     relative,
     select,
-    shown,
 )
 from muhat.paper.experiment import Experiment, Headline, Plan, Row, Section, Setting, generator
+from muhat.paper.panels import draw_baseline, draw_panels, draw_ratios, mark_positions, ratio_table
 from muhat.paper.protocol import COMPARED, population_and_sample, selected_losses
-from muhat.report.drawing import figure, svg
-from muhat.report.page import Picture, Table
+from muhat.report.page import Picture
 from muhat.types import Array
 
 NAME = "kernel_choice"
@@ -93,16 +91,15 @@ def _summary_row(rows: list[Row]) -> Row:
     return {**head, "spread": float(column(rows, "spread").mean()), **compared(rows, COMPARED)}
 
 
-def _picture(summary: list[Row]) -> Picture:
-    with figure(columns=len(FAMILIES), width=10, height=3.4, sharex=True, sharey=True) as (drawn, axes):
-        for ax, (family, title) in zip(axes[0], FAMILIES.items(), strict=True):
-            chosen = select(summary, family=family)
-            draw_ratios(ax, [row["width"] for row in chosen], chosen, COMPARED)
-            ax.set(xscale="log", xlabel="width w", xticks=WIDTHS, xticklabels=[f"{w:g}" for w in WIDTHS], title=title)
-            ax.minorticks_off()
-        axes[0, 0].set_ylabel("mean loss / KME's")
-        drawn.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
-        text = svg(drawn)
+def _widths_picture(summary: list[Row]) -> Picture:
+    def draw(ax: Any, family: str) -> None:
+        chosen = select(summary, family=family)
+        draw_ratios(ax, [row["width"] for row in chosen], chosen, COMPARED)
+        mark_positions(ax, WIDTHS)
+        ax.set(xlabel="width w", title=FAMILIES[family])
+
+    shared = {"sharex": True, "sharey": True}
+    text = draw_panels(draw, FAMILIES, "mean loss / KME's", width=10, height=3.4, legend_columns=4, **shared)
     parts = [f"{family} {_ends(select(summary, family=family))}" for family in FAMILIES]
     caption = "Loss relative to KME's against the width; bars are two standard errors."
     return Picture(text, caption, f"S-KMSE: {'; '.join(parts)}.")
@@ -113,35 +110,30 @@ def _ends(summary: list[Row]) -> str:
 
 
 def _spread_picture(summary: list[Row]) -> Picture:
-    """The same numbers against the spread of the eigenvalues, a mark for each family."""
-    with figure(columns=len(SHRUNK), width=10, height=3.2, sharex=True, sharey=True) as (drawn, axes):
-        for ax, name in zip(axes[0], SHRUNK, strict=True):
-            for (family, label), marker in zip(FAMILIES.items(), "osx", strict=True):
-                chosen = select(summary, family=family)
-                ratios = [row[name]["ratio"] for row in chosen]
-                style = {"color": COLOURS[name], "marker": marker, "ls": "none", "mfc": "none", "ms": 6}
-                ax.plot([row["spread"] for row in chosen], ratios, label=label, **style)
-            draw_baseline(ax)
-            ax.set(xlabel="spread of the eigenvalues", title=LABELS[name])
-        axes[0, 0].set_ylabel("mean loss / KME's")
-        drawn.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
-        text = svg(drawn)
-    first, last = (chosen(summary, key=lambda row: row["spread"]) for chosen in (min, max))
-    finding = "S-KMSE: " + ", ".join(
-        f"{row['S']['ratio']:.2f} at a spread of {row['spread']:.2f}" for row in (first, last)
-    )
+    """The same numbers against the spread of the eigenvalues, one mark per family."""
+
+    def draw(ax: Any, name: str) -> None:
+        for (family, label), marker in zip(FAMILIES.items(), "osx", strict=True):
+            chosen = select(summary, family=family)
+            style = {"color": COLOURS[name], "marker": marker, "ls": "none", "mfc": "none", "ms": 6}
+            ax.plot([row["spread"] for row in chosen], [row[name]["ratio"] for row in chosen], label=label, **style)
+        draw_baseline(ax)
+        ax.set(xlabel="spread of the eigenvalues", title=LABELS[name])
+
+    text = draw_panels(draw, SHRUNK, "mean loss / KME's", width=10, height=3.2, sharex=True, sharey=True)
+    ends = (chosen(summary, key=lambda row: row["spread"]) for chosen in (min, max))
+    parts = [f"{row['S']['ratio']:.2f} at a spread of {row['spread']:.2f}" for row in ends]
     caption = "The same against the spread (Σγ)²/nΣγ² of the eigenvalues: to the right they decay slowly."
-    return Picture(text, caption, f"{finding}.")
+    return Picture(text, caption, f"S-KMSE: {', '.join(parts)}.")
 
 
 def _section(rows: list[Row]) -> Section:
     summary = _summary(rows)
-    columns = ["kernel", "w", "spread of eigenvalues", *(LABELS[name] for name in COMPARED)]
-    values = [
-        [row["family"], row["width"], round(row["spread"], 3), *(shown(row[s]) for s in COMPARED)] for row in summary
-    ]
+    rounded = [{**row, "spread": round(row["spread"], 3)} for row in summary]
+    heads = {"family": "kernel", "width": "w", "spread": "spread of eigenvalues"}
     caption = "Mean loss relative to KME's ± standard error, and the share of samples improved"
-    return Section(summary, [_picture(summary), _spread_picture(summary)], [Table(caption, columns, values)])
+    table = ratio_table(caption, rounded, heads, {name: LABELS[name] for name in COMPARED})
+    return Section(summary, [_widths_picture(summary), _spread_picture(summary)], [table])
 
 
 EXPERIMENT = Experiment(

@@ -8,8 +8,9 @@ from muhat.kernels.base import Kernel
 from muhat.means.constrained import affine_weights, simplex_weights
 from muhat.measures import GaussianMixture
 from muhat.paper.claim import ESTIMATOR_SECTION, Finding, claim, count_not_above, judged_together, spanned
-from muhat.paper.comparison import PAPERS, SHRUNK, column, compared, decided, grouped, relative, shown
+from muhat.paper.comparison import PAPERS, SHRUNK, column, compared, decided, grouped, relative
 from muhat.paper.experiment import Experiment, Headline, Plan, Row, Section, Setting, generator
+from muhat.paper.panels import RATIOS, ratio_table
 from muhat.paper.protocol import KERNELS, exact_loss, population_and_sample, selected_weights
 from muhat.report.page import Table
 from muhat.types import Array
@@ -83,14 +84,9 @@ def _summary_row(rows: list[Row]) -> Row:
 def _section(rows: list[Row]) -> Section:
     settings = grouped(rows, "kernel", "n")
     summary = [_summary_row(settings[kernel, n]) for kernel in KERNELS for n in SIZES]
-    names = list(COLUMNS)
-    return Section(summary, (), [_table(summary, names[:6]), _table(summary, names[6:]), _sparsity_table(summary)])
-
-
-def _table(summary: list[Row], names: list[str]) -> Table:
-    caption = "Mean loss relative to KME's ± standard error, and the share of distributions improved"
-    values = [[row["kernel"], row["n"], *(shown(row[name]) for name in names)] for row in summary]
-    return Table(caption, ["kernel", "n", *(COLUMNS[name] for name in names)], values)
+    halves = dict(list(COLUMNS.items())[:6]), dict(list(COLUMNS.items())[6:])
+    tables = [ratio_table(RATIOS, summary, {"kernel": "kernel", "n": "n"}, columns) for columns in halves]
+    return Section(summary, (), [*tables, _sparsity_table(summary)])
 
 
 def _sparsity_table(summary: list[Row]) -> Table:

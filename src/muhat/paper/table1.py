@@ -39,8 +39,8 @@ from muhat.paper.comparison import (
     summarised,
 )
 from muhat.paper.experiment import Experiment, Headline, Plan, Row, Section, Setting, generator
+from muhat.paper.panels import draw_panels
 from muhat.paper.protocol import BUNDLED, ESTIMATORS, KERNELS, standardised_table, uci_tables
-from muhat.report.drawing import figure, svg
 from muhat.report.page import Picture, Table
 from muhat.types import Array
 
@@ -293,31 +293,35 @@ def _solver_table(converged: list[Row], summary: list[Row]) -> Table:
 
 
 def _picture(summary: list[Row]) -> Picture:
-    names, handles = [name for name in SETS if select(summary, set=name)], {}
-    with figure(columns=len(KERNELS), width=10, height=1.6 + 0.33 * len(names), sharey=True) as (drawn, axes):
-        for ax, kernel in zip(axes[0], KERNELS, strict=True):
-            chosen = select(summary, kernel=kernel)
-            for offset, estimator in enumerate(SHRUNK, start=-1):
-                places = np.arange(len(names)) + 0.2 * offset
-                change, error = _percent(chosen, estimator, "difference"), 2 * _percent(chosen, estimator, "error")
-                style: dict[str, Any] = {"color": COLOURS[estimator], "marker": "o", "ms": 4, "ls": "none"}
-                label = LABELS[estimator]
-                handles[label] = ax.errorbar(change, places, xerr=error, label=label, **style)
-                if estimator in PRINTED:
-                    style |= {"markerfacecolor": "none", "ms": 6, "label": f"{label}, paper"}
-                    (handles[f"{label}, paper"],) = ax.plot(_paper_percent(chosen, estimator), places, **style)
-            ax.axvline(0.0, color=COLOURS["KME"], lw=1, ls="--")
-            ax.set_xscale("symlog", linthresh=1.0)
-            ax.xaxis.set_major_formatter("{x:g}")
-            ax.tick_params(axis="x", labelsize=7)
-            ax.set(xlabel="% of KME's", title=kernel, yticks=range(len(names)), yticklabels=names)
-        axes[0, 0].invert_yaxis()
-        drawn.legend(handles=list(handles.values()), loc="outside lower center", ncols=3)
-        text = svg(drawn)
+    names = [name for name in SETS if select(summary, set=name)]
+
+    def draw(ax: Any, kernel: str) -> None:
+        chosen = select(summary, kernel=kernel)
+        for offset, estimator in enumerate(SHRUNK, start=-1):
+            places, label = np.arange(len(names)) + 0.2 * offset, LABELS[estimator]
+            change, error = _percent(chosen, estimator, "difference"), 2 * _percent(chosen, estimator, "error")
+            style: dict[str, Any] = {"color": COLOURS[estimator], "marker": "o", "ls": "none"}
+            ax.errorbar(change, places, xerr=error, ms=4, label=label, **style)
+            if estimator in PRINTED:
+                printed = _paper_percent(chosen, estimator)
+                ax.plot(printed, places, markerfacecolor="none", ms=6, label=f"{label}, paper", **style)
+        ax.axvline(0.0, color=COLOURS["KME"], lw=1, ls="--")
+        ax.set_xscale("symlog", linthresh=1.0)
+        ax.xaxis.set_major_formatter("{x:g}")
+        ax.tick_params(axis="x", labelsize=7)
+        ax.set(
+            xlabel="% of KME's",
+            title=kernel,
+            yticks=range(len(names)),
+            yticklabels=names,
+            ylim=(len(names) - 0.5, -0.5),
+        )
+
     caption = (
         "Mean difference of the negative log-likelihood from KME's, in per cent of KME's; bars are two standard "
         "errors. The scale is logarithmic beyond 1 %. Left of the line shrinkage is better."
     )
+    text = draw_panels(draw, KERNELS, "", width=10, height=1.6 + 0.33 * len(names), sharey=True)
     return Picture(text, caption, _finding(summary))
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import product
 from math import inf
-from typing import NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,8 +37,8 @@ from muhat.paper.comparison import (
 )
 from muhat.paper.experiment import Experiment, Headline, Plan, Row, Section, Setting, generator
 from muhat.paper.figure3 import improved_errors
+from muhat.paper.panels import draw_panels, draw_points, mark_positions
 from muhat.paper.protocol import ESTIMATORS
-from muhat.report.drawing import figure, svg
 from muhat.report.page import Picture, Table
 from muhat.types import Array
 
@@ -386,27 +387,22 @@ def _parameters_table(summary: list[Row]) -> Table:
 
 
 def _picture(summary: list[Row]) -> Picture:
-    panels = [(machine, level2) for machine in MACHINES for level2 in LEVELS]
-    with figure(columns=len(panels), width=11, height=3.5) as (drawn, axes):
-        for ax, (machine, level2) in zip(axes[0], panels, strict=True):
-            chosen = select(summary, machine=machine, level2=level2)
-            for name in ESTIMATORS:
-                bars = [2.0 * (row[name]["error"] or 0.0) for row in chosen]
-                gains, sizes = [row[name]["gain"] for row in chosen], [row["size"] for row in chosen]
-                ax.errorbar(sizes, gains, bars, color=COLOURS[name], label=LABELS[name], marker="o", ms=4, capsize=3)
-            printed = PAPER[machine, level2]
-            for name in PAPERS:
-                label = f"{LABELS[name]}, paper"
-                ax.axhline(printed[name] - printed["KME"], color=COLOURS[name], ls=":", lw=1.4, label=label)
-            ax.set(xscale="log", xlabel="rows of a bag", title=f"{machine}, {level2}")
-            ax.set_xticks([row["size"] for row in chosen], [str(row["size"]) for row in chosen], minor=False)
-            ax.minorticks_off()
-            ax.yaxis.set_major_formatter("{x:.3g}")
-        axes[0, 0].set_ylabel("accuracy or area, less KME's")
-        drawn.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
-        text = svg(drawn)
+    def draw(ax: Any, panel: tuple[str, str]) -> None:
+        machine, level2 = panel
+        chosen = select(summary, machine=machine, level2=level2)
+        sizes, printed = [row["size"] for row in chosen], PAPER[panel]
+        for name in ESTIMATORS:
+            style = {"color": COLOURS[name], "label": LABELS[name], "ms": 4, "capsize": 3}
+            draw_points(ax, sizes, [row[name] for row in chosen], "gain", **style)
+        for name in PAPERS:
+            style = {"color": COLOURS[name], "label": f"{LABELS[name]}, paper", "ls": ":", "lw": 1.4}
+            ax.axhline(printed[name] - printed["KME"], **style)
+        mark_positions(ax, sizes)
+        ax.set(xlabel="rows of a bag", title=f"{machine}, {level2}")
+        ax.yaxis.set_major_formatter("{x:.3g}")
+
     return Picture(
-        text,
+        draw_panels(draw, product(MACHINES, LEVELS), "accuracy or area, less KME's"),
         "Gain over KME by the size of the bags; bars are two standard errors of the pairs. Dotted: the gain that the "
         "paper prints, for bags of its own.",
         _finding(summary),
