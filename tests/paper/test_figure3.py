@@ -11,7 +11,7 @@ from sklearn.model_selection import train_test_split
 from muhat.datasets import load_uci
 from muhat.paper.experiment import Plan, generator
 from muhat.paper.figure3 import COMPONENTS, EXPERIMENT, NAME, READINGS, SCENARIO_LABELS, SCENARIOS
-from muhat.paper.protocol import TABLE_ROWS
+from muhat.paper.protocol import UCI_TABLES
 
 SETTING = {"seed": 3, "set": "wine", "repetition": 1}
 
@@ -89,7 +89,7 @@ def test_f_cose_agrees_with_explicit_weights(rows):
 def test_cells_are_deterministic_and_quick_needs_no_data(rows):
     assert EXPERIMENT.run(SETTING, None) == rows
     assert {cell["set"] for cell in EXPERIMENT.cells(Plan(quick=True))} == {"wine", "wdbc"}
-    assert len(EXPERIMENT.cells(Plan())) == 10 * len(TABLE_ROWS)
+    assert len(EXPERIMENT.cells(Plan())) == 10 * len(UCI_TABLES)
 
 
 def test_a_section_of_one_repetition_has_no_nan(rows):

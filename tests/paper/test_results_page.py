@@ -12,7 +12,7 @@ from muhat.paper.experiment import Plan, Section
 from muhat.paper.figure1 import EXPERIMENT
 from muhat.paper.results_page import SYMBOLS, claims_text, render, write_report
 from muhat.paper.runner import StoreError
-from muhat.report.page import Picture, Table, column_classes, shown
+from muhat.report.page import Picture, Table
 
 CLAIMS = [
     ("figure1-shrinks", "S-KMSE and F-KMSE outperform KME for moderate λ.", "holds", "11 for, 0 against, of 12"),
@@ -25,31 +25,6 @@ ROWS = [
     ["glass", "−1.50 ± 0.20", "100 %", None],
     ["sonar", "10.2 ± 1.0", "9 %", -20.25],
 ]
-
-
-@pytest.mark.parametrize(
-    ("cells", "expected"),
-    [
-        (["1", "−2.5 ± 3", "< 3 %", "1e-9", None], "number"),
-        ([1, 2.5, None], "number"),
-        (["1", "2", "none"], ""),
-        (["none", "2"], ""),
-        (["2-fold", "3-fold"], ""),
-        ([None, None], ""),
-        (["x" * 30, "1"], ""),
-        (["x" * 31, "1"], "words"),
-        (["1 " + "x" * 40], "number"),
-    ],
-)
-def test_a_column_of_numbers_is_one_whose_every_cell_begins_with_a_number(cells, expected):
-    assert column_classes(Table("", ["a", "b"], [["", cell] for cell in cells]))[1] == expected
-
-
-@pytest.mark.parametrize(
-    ("value", "text"), [(1, "1"), (-1, "−1"), (0.000123456, "0.0001235"), (True, "True"), ("-x", "-x"), ("", "")]
-)
-def test_cells_as_they_are_shown(value, text):
-    assert shown(value) == text
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,8 @@ from sklearn.datasets import load_wine
 import muhat as mh
 from muhat.density.matched_mixture import MatchedGaussianMixture
 from muhat.paper.experiment import Plan, generator
-from muhat.paper.table1 import EXPERIMENT, LARGE_SETS, NAME, PAPER, SETS, decided_by_signs
+from muhat.paper.protocol import UCI_TABLES
+from muhat.paper.table1 import EXPERIMENT, LARGE_SETS, NAME, PAPER, decided_by_signs
 
 WINE = {"seed": 0, "repetition": 0, "set": "wine", "solver": "slsqp"}
 ESTIMATORS = ("KME", "S", "F_theorem4", "F_deletion")
@@ -83,14 +84,19 @@ def test_numbers_are_the_papers():
         pytest.skip("the source of the paper is not beside the project")
     lines = re.findall(r"^ *\d+\. & (\w+).*?& (.*)\\\\ *$", sources[0].read_text(encoding="utf-8"), flags=re.MULTILINE)
     printed = {name: [cell.strip() for cell in cells.split("&")] for name, cells in lines}
-    assert tuple(printed) == SETS
+    assert tuple(printed) == UCI_TABLES
     for name, cells in printed.items():
         ours = [number for kernel in PAPER[name].values() for number in kernel.values()]
         assert [float(re.search(r"[\d.]+", cell).group()) for cell in cells] == [number.value for number in ours]
         assert [r"\textbf" in cell for cell in cells] == [number.bold for number in ours]
 
 
-def constructed(effects, *, sets=SETS, repetitions=10, misses=0):
+def test_numbers_are_those_of_every_table_in_the_papers_order():
+    assert tuple(PAPER) == UCI_TABLES
+    assert all(list(table) == list(KERNELS) for table in PAPER.values())
+
+
+def constructed(effects, *, sets=UCI_TABLES, repetitions=10, misses=0):
     """Rows that differ from KME by ``effects(set, kernel, estimator)``; in ``misses`` it is minus that."""
     rows = []
     for (number, name), kernel, i in product(enumerate(sets), KERNELS, range(repetitions)):
@@ -171,7 +177,7 @@ def test_few_exceptions_on_large_sets():
 
 def test_the_evidence_on_exceptions_adds_up():
     """KME is better on two small sets: few, and not more often on the large ones."""
-    small = [name for name in SETS if name not in LARGE_SETS]
+    small = [name for name in UCI_TABLES if name not in LARGE_SETS]
     worse = small[: len(small) // 2]
     found = finding("density-few-exceptions", table1=constructed(lambda name, *_: WORSE if name in worse else BETTER))
     assert found.verdict == "does not hold"
@@ -190,19 +196,19 @@ def test_the_evidence_on_exceptions_adds_up():
 
 def test_small_sets():
     claim = "density-small-sets"
-    falling = {name: 0.1 * i - 3.0 for i, name in enumerate(SETS)}
+    falling = {name: 0.1 * i - 3.0 for i, name in enumerate(UCI_TABLES)}
     assert verdict(claim, constructed(lambda name, *_: falling[name])) == "holds"
     assert verdict(claim, constructed(lambda name, *_: -falling[name])) == "does not hold"
     mixed = constructed(lambda name, kernel, _: falling[name] if kernel == "RBF" else BETTER)
     assert verdict(claim, mixed) == "holds in part"
-    assert verdict(claim, constructed(lambda *_: BETTER, sets=SETS[:4])) == "cannot be checked"
+    assert verdict(claim, constructed(lambda *_: BETTER, sets=UCI_TABLES[:4])) == "cannot be checked"
 
 
 @pytest.mark.parametrize(("sets", "expected"), [(4, "cannot be checked"), (5, "holds")])
 def test_five_sets_are_the_fewest_that_a_rank_correlation_decides_on(sets, expected):
     """With five in perfect order it is significant, with four it cannot be."""
-    effects = {name: -10.0 + number for number, name in enumerate(SETS)}
-    rows = constructed(lambda name, *_: effects[name], sets=SETS[:sets])
+    effects = {name: -10.0 + number for number, name in enumerate(UCI_TABLES)}
+    rows = constructed(lambda name, *_: effects[name], sets=UCI_TABLES[:sets])
     assert verdict("density-small-sets", rows) == expected
 
 

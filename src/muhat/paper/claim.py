@@ -11,7 +11,6 @@ from muhat.paper.comparison import LABELS, ROUNDING, Estimate
 from muhat.paper.experiment import Row
 
 Verdict = Literal["holds", "holds in part", "does not hold", "cannot be checked"]
-
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 
 RULE = (

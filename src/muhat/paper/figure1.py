@@ -9,7 +9,7 @@ import numpy as np
 
 from muhat.paper.claim import SYNTHETIC_SECTION, Finding, claim, count_below, judged_together, spanned
 from muhat.paper.comparison import COLOURS, Estimate, column, compared, grouped, relative, select, share_below
-from muhat.paper.experiment import Experiment, Plan, Row, Section, Setting, generator
+from muhat.paper.experiment import Experiment, Row, Section, Setting, generator
 from muhat.paper.panels import (
     RATIOS,
     draw_baseline,
@@ -23,9 +23,7 @@ from muhat.paper.protocol import KERNELS, exact_loss, population_and_sample
 from muhat.report.page import Picture
 
 NAME = "figure1"
-
 N, D = 10, 30
-
 FACTORS = (0.01, 0.1, 1.0, 10.0)
 
 READINGS = {
@@ -43,10 +41,6 @@ _STYLE: dict[str, dict[str, Any]] = {
 }
 
 _ZERO = 1e-10  # eigenvalues below this share of the largest are rounding errors
-
-
-def _cells(plan: Plan) -> list[Setting]:
-    return plan.repeated(full=300, quick=30)
 
 
 def _run(setting: Setting, data: str | None) -> list[Row]:
@@ -154,7 +148,7 @@ EXPERIMENT = Experiment(
         "The λ of S-KMSE has no unit, but γ₀ has that of the kernel. The literal reading is shown, and one in which γ₀ "
         "is divided by the largest eigenvalue γ₁.",
     ),
-    cells=_cells,
+    cells=lambda plan: plan.repeated(full=300, quick=30),
     run=_run,
     seconds=lambda setting: 0.02,
     section=_section,

@@ -30,16 +30,13 @@ from muhat.paper.protocol import COMPARED, KERNELS, population_and_sample, selec
 from muhat.report.page import Picture, Table
 
 NAME = "figure2"
-
 D, N = 30, 20
 
 EXTRA = 2
 """A dimension that the paper's axes leave out."""
 
 LARGEST = 100
-
 FULL = {D: tuple(range(10, 101, 10)), **{d: (N,) for d in range(10, 101, 10) if d != D}, EXTRA: (10, 20, 50, 100)}
-
 QUICK = {D: (10, 20, 50, 100), 10: (N,), 100: (N,), EXTRA: (N,)}
 
 

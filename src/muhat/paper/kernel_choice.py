@@ -32,13 +32,9 @@ from muhat.report.page import Picture
 from muhat.types import Array
 
 NAME = "kernel_choice"
-
 N, D, ATOMS = 20, 10, 1000
-
 WIDTHS = (0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
-
 QUICK_WIDTHS = (0.1, 0.5, 1.0, 10.0)
-
 FAMILIES = {"RBF": "Gaussian", "L1": "Laplacian, ‖x − y‖₁", "L2": "Laplacian, ‖x − y‖₂"}
 
 

@@ -9,20 +9,16 @@ from muhat.means.constrained import affine_weights, simplex_weights
 from muhat.measures import GaussianMixture
 from muhat.paper.claim import ESTIMATOR_SECTION, Finding, claim, count_not_above, judged_together, spanned
 from muhat.paper.comparison import PAPERS, SHRUNK, column, compared, decided, grouped, relative
-from muhat.paper.experiment import Experiment, Headline, Plan, Row, Section, Setting, generator
+from muhat.paper.experiment import Experiment, Headline, Row, Section, Setting, generator
 from muhat.paper.panels import RATIOS, ratio_table
 from muhat.paper.protocol import KERNELS, exact_loss, population_and_sample, selected_weights
 from muhat.report.page import Table
 from muhat.types import Array
 
 NAME = "normalisation"
-
 D = 30
-
 SIZES = (10, 20)
-
 HALF = 0.5
-
 _ZERO = 1e-9  # of 1/n: what a solver leaves of a weight on the boundary
 
 COLUMNS = {
@@ -45,10 +41,6 @@ def flexible_affine_weights(K: Array, lam: float) -> Array:
     n = len(K)
     system = np.block([[K + lam * np.eye(n), np.ones((n, 1))], [np.ones((1, n)), np.zeros((1, 1))]])
     return np.linalg.solve(system, np.append(K.mean(axis=1), 1.0))[:n]
-
-
-def _cells(plan: Plan) -> list[Setting]:
-    return plan.repeated(full=300, quick=30)
 
 
 def _run(setting: Setting, data: str | None) -> list[Row]:
@@ -103,7 +95,7 @@ EXPERIMENT = Experiment(
         "The constrained programmes minimise the shrinkage loss over Σβ = 1, with and without β ≥ 0, at the λ of "
         "S-KMSE and at λ = 1 (α = ½). With F-KMSE's penalty βᵀβ the constraint gives KME for every λ.",
     ),
-    cells=_cells,
+    cells=lambda plan: plan.repeated(full=300, quick=30),
     run=_run,
     seconds=lambda setting: 0.12,
     section=_section,

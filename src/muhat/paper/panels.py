@@ -13,6 +13,7 @@ from muhat.report.drawing import figure, svg
 from muhat.report.page import Table
 
 Panel = TypeVar("Panel")
+Place = tuple[int, int]
 
 
 def draw_panels(
@@ -85,7 +86,14 @@ RATIOS = "Mean loss relative to KME's ± standard error, and the share of distri
 """Caption of a table of relative losses."""
 
 
+def table_of_columns(caption: str, columns: Iterable[tuple[str, Iterable[Any]]], bold: Iterable[Place] = ()) -> Table:
+    """A table from its columns, each a title and one value per row; places (row, column) in bold."""
+    titles, values = zip(*columns, strict=True)
+    return Table(caption, titles, list(zip(*values, strict=True)), frozenset(bold))
+
+
 def ratio_table(caption: str, summary: list[Row], heads: Mapping[str, str], estimators: Mapping[str, str]) -> Table:
     """Relative losses of the estimators after the columns that identify a row; both are given with their titles."""
-    values = [[*(row[head] for head in heads), *(shown(row[name]) for name in estimators)] for row in summary]
-    return Table(caption, [*heads.values(), *estimators.values()], values)
+    columns = [(title, [row[head] for row in summary]) for head, title in heads.items()]
+    columns += [(title, [shown(row[name]) for row in summary]) for name, title in estimators.items()]
+    return table_of_columns(caption, columns)

@@ -1,4 +1,4 @@
-"""Data that a stranger can have: the bags of the experiments, made from public images and events."""
+"""Preparation of the bags of table 2 from public data: images of scenes, and events of the ATLAS Higgs challenge."""
 
 from __future__ import annotations
 
@@ -48,29 +48,12 @@ def prepare_scenes(
     test_share: float = 0.4,
     random_state: RandomState = 0,
 ) -> Path:
-    """Make ``groups/scenes15.npz`` (or ``scenes4_indoor.npz``) from a folder of images, one sub-folder a class.
+    """Make ``groups/scenes15.npz`` (or ``scenes4_indoor.npz``) from a folder of images, one folder per class.
 
     Every image becomes a bag of 100 dense SIFT descriptors: patches of 32 pixels on a grid of 8 pixels, scaled to unit
     length, in random order, reduced to 32 columns by a PCA that is fitted to the training images. The classes may lie
-    in folders ``train`` and ``test``; otherwise a share of each class is held out.
-
-    Parameters
-    ----------
-    folder : path
-        Holds one folder of images a class, or ``train`` and ``test`` that do.
-    out : path
-        The data folder; the file is written into ``groups`` below it.
-    indoor : bool, default False
-        Whether to keep the classes bedroom, kitchen, living room and office alone.
-    test_share : float, default 0.4
-        Share of the images of a class that is held out where there is no folder ``test``.
-    random_state : None, int, Generator, SeedSequence or RandomState, default 0
-        Draws the patches, their order and the images that are held out.
-
-    Returns
-    -------
-    Path
-        Of the file that was written.
+    in folders ``train`` and ``test``; otherwise ``test_share`` of each class is held out. ``indoor`` keeps the classes
+    bedroom, kitchen, living room and office alone. The file is written into ``groups`` below ``out``.
     """
     rng = check_rng(random_state)
     images = list(_images(Path(folder), indoor, test_share, rng))
@@ -146,21 +129,9 @@ def prepare_hep(file: str | os.PathLike[str], out: str | os.PathLike[str], *, n_
     """Make ``groups/hep.npz`` from the public file of the ATLAS Higgs challenge 2014.
 
     Five features that are defined for every event are taken: log(1 + x) of four of them, all standardised by the
-    background events, and rotated to the principal axes of the background.
-
-    Parameters
-    ----------
-    file : path
-        ``atlas-higgs-challenge-2014-v2.csv``, as the CERN Open Data portal has it.
-    out : path
-        The data folder; the file is written into ``groups`` below it.
-    n_events : int, default 22,889
-        How many events to read from the start of the file; the default is what our run used.
-
-    Returns
-    -------
-    Path
-        Of the file that was written.
+    background events, and rotated to the principal axes of the background. ``file`` is
+    ``atlas-higgs-challenge-2014-v2.csv`` of the CERN Open Data portal, of which the first ``n_events`` are read; the
+    default is what our run used. The file is written into ``groups`` below ``out``.
     """
     names, values, labels = _events(Path(file), check_count("n_events", n_events, low=2))
     background = labels == 0

@@ -21,7 +21,6 @@ from muhat.paper.runner import Cell, CellStore, StoreError, missing_cells, open_
 from muhat.progress import progress
 
 _PAUSE = 60.0  # seconds between two lines of a log
-
 _PACKAGES = ("muhat", "numpy", "scipy", "scikit-learn")
 
 

@@ -15,7 +15,11 @@ from muhat.paper.runner import StoreError
 from muhat.report.page import page_template, write_whole
 
 Results = dict[str, Any]
-"""``{"claims": […], "experiments": {name: …}, "meta": {…}}``, as JSON has it."""
+"""Content of ``results.json``: ``{"claims": […], "experiments": {name: …}, "meta": {…}}``.
+
+A claim has ``id``, ``text``, ``where``, ``verdict``, ``evidence`` and ``experiments``, the names of those that the
+verdict rests on; an experiment has ``title``, ``protocol``, ``repetitions``, ``notes`` and ``summary``.
+"""
 
 SYMBOLS: dict[str, str] = dict(zip(VERDICTS, "✓½✗?", strict=True))
 
@@ -38,22 +42,7 @@ def write_report(folder: Path, results: Results, sections: dict[str, Section]) -
     """Write ``results.json`` and ``index.html``, each whole or not at all, and return the path of the page.
 
     The same input gives the same bytes. The page is one file that loads nothing: it can be sent, stored and printed.
-
-    Parameters
-    ----------
-    folder : Path
-        Where to; it is made if need be.
-    results : dict
-        ``claims``: dicts with ``id``, ``text``, ``where``, ``verdict``, ``evidence`` and ``experiments``, the names of
-        those that the verdict rests on. ``experiments``: by name, dicts with ``title``, ``protocol``, ``repetitions``
-        and ``summary``. ``meta``: ``seed``, ``quick``, ``repetitions`` or None, ``versions`` and ``rule``.
-    sections : dict
-        Pictures, tables and notes by the name of the experiment.
-
-    Returns
-    -------
-    Path
-        That of ``index.html``.
+    ``sections`` holds pictures, tables and notes by the name of the experiment.
     """
     _write(folder / "results.json", json.dumps(results, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
     page = folder / "index.html"

@@ -43,13 +43,9 @@ from muhat.report.page import Picture, Table
 from muhat.types import Array
 
 NAME = "table2"
-
 SETS = ("scenes4_indoor", "hep")
-
 SIZES = (10, 20, 50, 100)
-
 QUICK_SIZES = (10, 20)
-
 MACHINES, LEVELS = ("SMM", "OCSMM"), ("linear", "gaussian")
 
 CASE = ("machine", "data", "level2", "size")
@@ -72,9 +68,7 @@ GROUPS, MADE_GROUPS, SHARE = (150, 100), (60, 50), 0.5
 """Bags of events: normal ones to train on; normal and as many anomalous ones to test on; signal in those."""
 
 MADE = "made"
-
 MADE_CLASSES, MADE_BAGS, MADE_COLUMNS, MADE_EVENTS = 4, (20, 30), 10, 4000
-
 _CONCENTRATION = 5.0  # of a bag's mixing weights about those of its class
 
 
@@ -89,11 +83,8 @@ class Grid:
 
 
 FULL = Grid()
-
 QUICK = Grid(doublings=(0, 2), multiples=(1.0,), C=(1.0, 30.0, 1e3), nu=(0.1,))
-
 _ROW_TILE, _COLUMN_TILE = 256, 2048  # rows of pairs that are compared at a time
-
 _SECONDS = {"SMM": {10: 34, 20: 37, 50: 48, 100: 82}, "OCSMM": {10: 6, 20: 7, 50: 9, 100: 15}}
 
 

@@ -15,20 +15,16 @@ from muhat.means.stein import james_stein, james_stein_risk
 from muhat.measures import Atoms, GaussianMixture
 from muhat.paper.claim import ESTIMATOR_SECTION, Finding, claim, count_true, judged_exactly, verdict_of_parts
 from muhat.paper.comparison import EXACT, column, relative, select
-from muhat.paper.experiment import Experiment, Plan, Row, Section, Setting, generator
+from muhat.paper.experiment import Experiment, Row, Section, Setting, generator
 from muhat.paper.protocol import KERNELS, exact_loss, population_and_sample, selected_weights
 from muhat.report.page import Table
 from muhat.shrinkage.scores import Lam, simple_shrinkage, theorem4_scores
 from muhat.types import Array
 
 NAME = "theorems"
-
 N, D = 20, 30
-
 POINTS = 21
-
 FLAT = (12, 3)
-
 SINGULAR = "LIN, singular"
 
 STEPS = (0.5, 1.0, 1.5, 2.0)
@@ -46,12 +42,7 @@ REFITS = ("λ", "λ/(n−1)", "nλ/(n−1)")
 """Ridges with which a leave-one-out refit might be meant."""
 
 _BAGS = 5
-
 _ROUNDED = 1e-4
-
-
-def _cells(plan: Plan) -> list[Setting]:
-    return plan.repeated(full=300, quick=30)
 
 
 def _run(setting: Setting, data: str | None) -> list[Row]:
@@ -446,7 +437,7 @@ EXPERIMENT = Experiment(
         "kernels, and leave-one-out by refits.",
         f"A singular Gram matrix is that of the linear kernel on {FLAT[0]} points in {FLAT[1]} dimensions.",
     ),
-    cells=_cells,
+    cells=lambda plan: plan.repeated(full=300, quick=30),
     run=_run,
     seconds=lambda setting: 0.35,
     section=_section,
