@@ -14,7 +14,7 @@ BETTER, WORSE, EQUAL = 0.8, 1.2, 1.0
 CELL = {"seed": 0, "repetition": 0}
 
 
-def finding(claim, **rows):
+def judged(claim, **rows):
     """What a run with these rows of experiments finds on the claim with this id."""
     (chosen,) = [candidate for candidate in CLAIMS if candidate.id == claim]
     found = judge(chosen, rows)
@@ -23,7 +23,7 @@ def finding(claim, **rows):
 
 
 def verdict(claim, **rows):
-    return finding(claim, **rows).verdict
+    return judged(claim, **rows).verdict
 
 
 def measured(factors, repetitions=8):

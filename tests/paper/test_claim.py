@@ -6,7 +6,7 @@ from paper_samples import SHRUNK
 from muhat.paper.claim import (
     Claim,
     Count,
-    Finding,
+    Judgement,
     count_below,
     count_not_above,
     judge,
@@ -32,9 +32,9 @@ def test_rule(count, expected):
 
 
 def test_judge_says_what_was_not_run():
-    claim = Claim("a", "", "", ("figure1", "figure2"), lambda first, second: Finding("holds", "seen"))
-    assert judge(claim, {"figure1": [{}], "figure2": []}) == Finding("cannot be checked", "not run: figure2")
-    assert judge(claim, {"figure1": [{}], "figure2": [{}]}) == Finding("holds", "seen")
+    claim = Claim("a", "", "", ("figure1", "figure2"), lambda first, second: Judgement("holds", "seen"))
+    assert judge(claim, {"figure1": [{}], "figure2": []}) == Judgement("cannot be checked", "not run: figure2")
+    assert judge(claim, {"figure1": [{}], "figure2": [{}]}) == Judgement("holds", "seen")
 
 
 def test_two_standard_errors_decide():
@@ -46,18 +46,18 @@ def test_two_standard_errors_decide():
 def test_rounding_and_single_repetitions_decide_nothing():
     estimates = [Estimate(1.0 - 1e-13, 0.0), Estimate(0.5, float("nan"))]
     assert count_below(estimates, 1.0) == Count(0, 0, 1)
-    finding = judged_together({"S": estimates[1:]}, ["S"], 1.0, "ratio")
-    assert finding == Finding(
+    found = judged_together({"S": estimates[1:]}, ["S"], 1.0, "ratio")
+    assert found == Judgement(
         "cannot be checked", "ratio. S-KMSE: 0 for, 0 against, of 0, no standard error with one repetition"
     )
 
 
 def test_evidence_tells_parts_that_are_not_judged():
     parts = {name: [Estimate(value, 0.01)] for name, value in zip(SHRUNK, (0.5, 0.6, 1.5), strict=True)}
-    finding = judged_together(parts, SHRUNK[:2], 1.0, "ratio")
-    assert finding.verdict == "holds"
-    assert "together: 2 for, 0 against, of 2" in finding.evidence
-    assert "F-KMSE (deletion): 0 for, 1 against, of 1, from 1.500 ± 0.010" in finding.evidence
+    found = judged_together(parts, SHRUNK[:2], 1.0, "ratio")
+    assert found.verdict == "holds"
+    assert "together: 2 for, 0 against, of 2" in found.evidence
+    assert "F-KMSE (deletion): 0 for, 1 against, of 1, from 1.500 ± 0.010" in found.evidence
 
 
 def test_parts():

@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 import oracles
 import pytest
-from paper_samples import BETTER, CELL, EQUAL, KERNELS, WORSE, drawn, feature_loss, finding, gram, measured, verdict
+from paper_samples import BETTER, CELL, EQUAL, KERNELS, WORSE, drawn, feature_loss, gram, judged, measured, verdict
 
 from muhat.paper import figure1
 from muhat.paper.comparison import select
@@ -84,6 +84,6 @@ def test_figure1_cases_at_large_lambda():
     small = figure1_rows(lambda name, kernel, c: WORSE if c < 10 or name == "S_scaled" else BETTER)
     assert verdict(claim, figure1=small) == "does not hold"
     assert verdict(claim, figure1=figure1_rows(once, repetitions=1)) == "cannot be checked"
-    evidence = finding(claim, figure1=rows).evidence
+    evidence = judged(claim, figure1=rows).evidence
     assert "F-KMSE: worse in 1 of 4 kernels, from 0.800" in evidence
     assert "worse with it in 25% (LIN 100%)" in evidence

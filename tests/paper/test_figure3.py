@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from paper_samples import finding
+from paper_samples import judged
 from sklearn.base import clone
 from sklearn.model_selection import train_test_split
 
@@ -121,11 +121,11 @@ def constructed(**factors):
     ],
 )
 def test_verdicts_on_cose(factors, verdict):
-    assert finding("pca-cose-outperforms", figure3=constructed(**factors)).verdict == verdict
+    assert judged("pca-cose-outperforms", figure3=constructed(**factors)).verdict == verdict
 
 
 def test_the_evidence_has_the_mean_change():
-    evidence = finding("pca-cose-outperforms", figure3=constructed(S_COSE=0.7, F_theorem4_COSE=1.2)).evidence
+    evidence = judged("pca-cose-outperforms", figure3=constructed(S_COSE=0.7, F_theorem4_COSE=1.2)).evidence
     told = dict(re.findall(r"([^;:]+) E1 \d:\d \(([-+\d.]+)%\)", evidence))
     changes = {name.strip(): float(change) for name, change in told.items()}
     assert changes[SCENARIO_LABELS["S_COSE"]] == pytest.approx(-30, abs=0.1)
@@ -134,11 +134,11 @@ def test_the_evidence_has_the_mean_change():
 
 @pytest.mark.parametrize("claim", ["pca-cose-outperforms", "pca-centring-improves-little"])
 def test_one_repetition_decides_nothing(rows, claim):
-    assert finding(claim, figure3=rows).verdict == "cannot be checked"
+    assert judged(claim, figure3=rows).verdict == "cannot be checked"
 
 
 def test_nothing_is_said_without_rows():
-    assert finding("pca-cose-outperforms").verdict == "cannot be checked"
+    assert judged("pca-cose-outperforms").verdict == "cannot be checked"
 
 
 @pytest.mark.parametrize(
@@ -149,11 +149,11 @@ def test_nothing_is_said_without_rows():
     ],
 )
 def test_verdicts_on_centring(factors, verdict):
-    assert finding("pca-centring-improves-little", figure3=constructed(**factors)).verdict == verdict
+    assert judged("pca-centring-improves-little", figure3=constructed(**factors)).verdict == verdict
 
 
 def test_rounding_decides_nothing():
     rows = [{**row, "S_COSE": 1.0 - 1e-15, "F_theorem4_COSE": 1.0 - 1e-15} for row in constructed()]
     rows = [{**row, "S": 1.0, "F_theorem4": 1.0} for row in rows]
-    assert finding("pca-cose-outperforms", figure3=rows).verdict == "does not hold"
-    assert "0 for, 0 against" in finding("pca-cose-outperforms", figure3=rows).evidence
+    assert judged("pca-cose-outperforms", figure3=rows).verdict == "does not hold"
+    assert "0 for, 0 against" in judged("pca-cose-outperforms", figure3=rows).evidence

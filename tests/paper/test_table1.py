@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from paper_samples import KERNELS, finding
+from paper_samples import KERNELS, judged
 from scipy.stats import multivariate_normal
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_wine
@@ -118,7 +118,7 @@ def constructed(effects, *, sets=UCI_TABLES, repetitions=10, misses=0):
 
 
 def verdict(claim, rows):
-    return finding(claim, table1=rows).verdict
+    return judged(claim, table1=rows).verdict
 
 
 @pytest.mark.parametrize(("misses", "expected"), [(0, -1), (1, -1), (2, 0), (5, 0), (9, 1)])
@@ -179,7 +179,7 @@ def test_the_evidence_on_exceptions_adds_up():
     """KME is better on two small sets: few, and not more often on the large ones."""
     small = [name for name in UCI_TABLES if name not in LARGE_SETS]
     worse = small[: len(small) // 2]
-    found = finding("density-few-exceptions", table1=constructed(lambda name, *_: WORSE if name in worse else BETTER))
+    found = judged("density-few-exceptions", table1=constructed(lambda name, *_: WORSE if name in worse else BETTER))
     assert found.verdict == "does not hold"
     (every, large, others, *paper) = [tuple(map(int, pair)) for pair in re.findall(r"(\d+) of (\d+)", found.evidence)]
     assert large == (0, len(LARGE_SETS) * len(KERNELS) * 2)

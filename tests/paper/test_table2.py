@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from paper_samples import finding
+from paper_samples import judged
 from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold
@@ -162,46 +162,46 @@ def constructed(gain_S, gain_F, data="hep"):
     [((0.02, 0.03), "holds"), ((0.02, 0.0), "holds in part"), ((-0.02, -0.02), "does not hold")],
 )
 def test_verdicts_on_the_machines(gains, verdict):
-    assert finding("bags-machines-improve", table2=constructed(*gains)).verdict == verdict
+    assert judged("bags-machines-improve", table2=constructed(*gains)).verdict == verdict
 
 
 def test_the_evidence_has_the_mean_gain():
-    evidence = finding("bags-machines-improve", table2=constructed(0.02, -0.03)).evidence
+    evidence = judged("bags-machines-improve", table2=constructed(0.02, -0.03)).evidence
     gains = [float(gain) for gain in re.findall(r"mean gain ([-+\d.]+)\)", evidence)]
     assert gains == pytest.approx(2 * [0.02, -0.03, 0.0], abs=2e-3)
 
 
 @pytest.mark.parametrize(("gains", "verdict"), [((0.0, 0.05), "does not hold"), ((0.05, 0.0), "does not hold")])
 def test_one_of_the_two_wins(gains, verdict):
-    assert finding("bags-competitive", table2=constructed(*gains)).verdict == verdict
+    assert judged("bags-competitive", table2=constructed(*gains)).verdict == verdict
 
 
 def test_equal_estimators_are_competitive_and_one_split_tells_nothing():
     rows = [{**row, "F_theorem4": row["S"]} for row in constructed(0.0, 0.0)]
-    assert finding("bags-competitive", table2=rows).verdict == "holds"
+    assert judged("bags-competitive", table2=rows).verdict == "holds"
     single = [row for row in rows if row["repetition"] == 0]
     for claim in ("bags-competitive", "bags-machines-improve"):
-        assert finding(claim, table2=single).verdict == "cannot be checked"
+        assert judged(claim, table2=single).verdict == "cannot be checked"
 
 
 def test_nothing_is_said_of_a_machine_that_was_not_run():
     rows = [row for row in constructed(0.02, 0.02) if row["machine"] == "SMM"]
-    found = finding("bags-machines-improve", table2=rows)
+    found = judged("bags-machines-improve", table2=rows)
     assert found.verdict == "holds"
     assert "OCSMM" not in found.evidence
 
 
 def test_made_bags_are_named_and_no_application():
     made = {"table2": constructed(0.02, 0.02, data="made"), "figure3": []}
-    assert "made by the code" in finding("bags-machines-improve", **made).evidence
+    assert "made by the code" in judged("bags-machines-improve", **made).evidence
     pca = [{"set": "a", "repetition": i, "reading": reading, "KME": 1.0 + 0.01 * i,
             **dict.fromkeys(("F_theorem4", "S_COSE", "F_theorem4_COSE"), 1.1 + 0.02 * i), "S": 0.9}
            for reading in ("E1", "E2") for i in range(5)]  # fmt: skip
-    found = finding("applications-superior", **{**made, "figure3": pca})
+    found = judged("applications-superior", **{**made, "figure3": pca})
     assert found.verdict == "does not hold"
     assert "do not enter" in found.evidence
     real = {"table2": constructed(0.02, 0.02), "figure3": pca}
-    assert finding("applications-superior", **real).verdict == "holds in part"
+    assert judged("applications-superior", **real).verdict == "holds in part"
 
 
 def test_the_best_parameters_of_each_estimator_are_shown():

@@ -33,7 +33,7 @@ _DECISIVE = 2.0
 
 
 @dataclass(frozen=True)
-class Finding:
+class Judgement:
     """The verdict, and the figures it rests on."""
 
     verdict: Verdict
@@ -48,19 +48,19 @@ class Claim:
     text: str
     where: str
     needs: tuple[str, ...]
-    check: Callable[..., Finding]
+    check: Callable[..., Judgement]
 
 
-def claim(id: str, text: str, where: str, *needs: str) -> Callable[[Callable[..., Finding]], Claim]:
+def claim(id: str, text: str, where: str, *needs: str) -> Callable[[Callable[..., Judgement]], Claim]:
     """Decorator that makes a claim of the function below it, which judges the claim."""
     return lambda check: Claim(id, text, where, needs, check)
 
 
-def judge(claim: Claim, rows: Mapping[str, list[Row]]) -> Finding:
-    """Finding of a run, whose rows are given by the name of the experiment."""
+def judge(claim: Claim, rows: Mapping[str, list[Row]]) -> Judgement:
+    """Judgement of a run, whose rows are given by the name of the experiment."""
     missing = [name for name in claim.needs if not rows.get(name)]
     if missing:
-        return Finding("cannot be checked", f"not run: {', '.join(missing)}")
+        return Judgement("cannot be checked", f"not run: {', '.join(missing)}")
     return claim.check(*(rows[name] for name in claim.needs))
 
 
@@ -113,20 +113,22 @@ def count_true(statements: Iterable[bool]) -> Count:
     return Count(sum(known), len(known) - sum(known), len(known))
 
 
-def judged_together(parts: Mapping[str, Sequence[Estimate]], judged: Sequence[str], bound: float, what: str) -> Finding:
+def judged_together(
+    parts: Mapping[str, Sequence[Estimate]], judged: Sequence[str], bound: float, what: str
+) -> Judgement:
     """Verdict by the rule on the judged parts together; the evidence tells all parts."""
     counts = {name: count_below(estimates, bound) for name, estimates in parts.items()}
     together = sum((counts[name] for name in judged), Count())
     texts = [f"{LABELS.get(name, name)}: {counts[name]}, {spanned(each)}" for name, each in parts.items()]
     if len(judged) > 1:
         texts.insert(0, f"{' and '.join(LABELS.get(name, name) for name in judged)} together: {together}")
-    return Finding(together.verdict, f"{what}. {'; '.join(texts)}")
+    return Judgement(together.verdict, f"{what}. {'; '.join(texts)}")
 
 
-def judged_exactly(statements: list[bool], what: str) -> Finding:
+def judged_exactly(statements: list[bool], what: str) -> Judgement:
     """Verdict on exact statements, one per row."""
     count = count_true(statements)
-    return Finding(count.verdict, f"{what}; exact comparisons, no standard error: {count}")
+    return Judgement(count.verdict, f"{what}; exact comparisons, no standard error: {count}")
 
 
 def verdict_of_parts(verdicts: Iterable[Verdict]) -> Verdict:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from muhat.paper.claim import SYNTHETIC_SECTION, Finding, claim, count_below, judged_together, spanned
+from muhat.paper.claim import SYNTHETIC_SECTION, Judgement, claim, count_below, judged_together, spanned
 from muhat.paper.comparison import COLOURS, Estimate, column, compared, grouped, relative, select, share_below
 from muhat.paper.experiment import Experiment, Row, Section, Setting, generator
 from muhat.paper.panels import (
@@ -161,7 +161,7 @@ EXPERIMENT = Experiment(
     SYNTHETIC_SECTION,
     NAME,
 )
-def tend_to_outperform(rows: list[Row]) -> Finding:
+def tend_to_outperform(rows: list[Row]) -> Judgement:
     """Judged with the λ of S-KMSE as written; the other reading is told."""
     ratios = _ratios(rows)
     labelled = {label: ratios[name] for name, label in READINGS.items()}
@@ -176,7 +176,7 @@ def tend_to_outperform(rows: list[Row]) -> Finding:
     SYNTHETIC_SECTION,
     NAME,
 )
-def large_lambda_deteriorates(rows: list[Row]) -> Finding:
+def large_lambda_deteriorates(rows: list[Row]) -> Judgement:
     """Some cases are claimed: one that is decided suffices."""
     largest = select(rows, factor=FACTORS[-1])
     ratios = _ratios(largest)
@@ -193,8 +193,8 @@ def large_lambda_deteriorates(rows: list[Row]) -> Finding:
         f"{_share_worse(largest, 'F'):.0%} (LIN {_share_worse(select(largest, kernel='LIN'), 'F'):.0%})"
     )
     if not counts["F"].total:
-        return Finding("cannot be checked", evidence)
-    return Finding("holds" if counts["S_literal"].against + counts["F"].against else "does not hold", evidence)
+        return Judgement("cannot be checked", evidence)
+    return Judgement("holds" if counts["S_literal"].against + counts["F"].against else "does not hold", evidence)
 
 
 def _ratios(rows: Iterable[Row]) -> dict[str, list[Estimate]]:

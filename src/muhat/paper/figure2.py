@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from muhat.paper.claim import SYNTHETIC_SECTION, Count, Finding, claim, count_not_above, judged_together, spanned
+from muhat.paper.claim import SYNTHETIC_SECTION, Count, Judgement, claim, count_not_above, judged_together, spanned
 from muhat.paper.comparison import (
     COLOURS,
     LABELS,
@@ -177,14 +177,14 @@ def _settings(rows: list[Row]) -> list[list[Row]]:
 
 
 @claim("figure-2-outperform-kme", "Both S-KMSE and F-KMSE outperform the standard KME.", SYNTHETIC_SECTION, NAME)
-def outperform(rows: list[Row]) -> Finding:
+def outperform(rows: list[Row]) -> Judgement:
     """Every setting of the paper is a comparison."""
     parts = {name: [relative(part, name) for part in _settings(rows)] for name in SHRUNK}
     return judged_together(parts, PAPERS, 1.0, "mean loss relative to KME's")
 
 
 @claim("figure-2-s-better-than-f", "The S-KMSE performs slightly better than the F-KMSE.", SYNTHETIC_SECTION, NAME)
-def simple_better_than_flexible(rows: list[Row]) -> Finding:
+def simple_better_than_flexible(rows: list[Row]) -> Judgement:
     """Judged against F-KMSE by Theorem 4; true deletion is told."""
     parts = {name: [relative(part, "S", name) for part in _settings(rows)] for name in SHRUNK[1:]}
     return judged_together(parts, ("F_theorem4",), 1.0, "loss of S-KMSE relative to that of F-KMSE")
@@ -196,7 +196,7 @@ def simple_better_than_flexible(rows: list[Row]) -> Finding:
     SYNTHETIC_SECTION,
     NAME,
 )
-def better_at_large_d_small_n(rows: list[Row]) -> Finding:
+def better_at_large_d_small_n(rows: list[Row]) -> Judgement:
     """The ends of both axes of the figure, small n first and large d first."""
     pairs = []
     for axis, first, last in (("n", 0, -1), ("d", -1, 0)):
@@ -214,7 +214,7 @@ def better_at_large_d_small_n(rows: list[Row]) -> Finding:
     SYNTHETIC_SECTION,
     NAME,
 )
-def never_worse(rows: list[Row]) -> Finding:
+def never_worse(rows: list[Row]) -> Judgement:
     """Not worse is the claim: a setting counts for it unless KME is better by two standard errors."""
     ratios = {name: [relative(part, name) for part in _settings(rows)] for name in SHRUNK}
     counts = {name: count_not_above(each, 1.0) for name, each in ratios.items()}
@@ -224,7 +224,7 @@ def never_worse(rows: list[Row]) -> Finding:
         "a setting is against the claim where the loss exceeds KME's by two standard errors, else for it. "
         f"{' and '.join(LABELS[name] for name in PAPERS)} together: {together}; {'; '.join(texts)}"
     )
-    return Finding(together.verdict, evidence)
+    return Judgement(together.verdict, evidence)
 
 
 def _simple_sentence(summary: list[Row]) -> str:

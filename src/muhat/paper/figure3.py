@@ -11,7 +11,7 @@ from sklearn.model_selection import train_test_split
 from muhat.kernels.radial import Gaussian
 from muhat.means.base import BaseKernelMean
 from muhat.operators.pca import KernelPCA
-from muhat.paper.claim import Count, Finding, claim, count_below
+from muhat.paper.claim import Count, Judgement, claim, count_below
 from muhat.paper.comparison import (
     COLOURS,
     EXACT,
@@ -227,12 +227,12 @@ def _told(rows: list[Row], scenarios: Iterable[str], readings: Sequence[str]) ->
     _WHERE,
     NAME,
 )
-def cose_outperforms(rows: list[Row]) -> Finding:
+def cose_outperforms(rows: list[Row]) -> Judgement:
     """COSE against standard kernel PCA and against centring by S and F, on every table and in both readings."""
     pairs = [(f"{mean}_COSE", other) for mean in PAPERS for other in ("KME", *PAPERS)]
     count = count_below(_all_errors(rows, pairs), 1.0)
     told = _told(rows, [f"{mean}_COSE" for mean in SHRUNK], (*_READINGS, "diagnostic"))
-    return Finding(
+    return Judgement(
         count.verdict,
         f"COSE against standard, S and F on every set, errors E1 and E2: {count}. Sets better:worse than standard "
         f"(mean change): {told}. The diagnostic is not a reconstruction error and does not enter",
@@ -246,11 +246,11 @@ def cose_outperforms(rows: list[Row]) -> Finding:
     _WHERE,
     NAME,
 )
-def centring_improves_little(rows: list[Row]) -> Finding:
+def centring_improves_little(rows: list[Row]) -> Judgement:
     """Two kinds of comparisons: centring is better than standard, and COSE better than centring of its kind."""
     improved = count_below(_all_errors(rows, [(mean, "KME") for mean in PAPERS]), 1.0)
     exceeded = count_below(_all_errors(rows, [(f"{mean}_COSE", mean) for mean in PAPERS]), 1.0)
-    return Finding(
+    return Judgement(
         (improved + exceeded).verdict,
         f"centring below standard: {improved}; COSE below the centring of its kind: {exceeded}. Sets better:worse than "
         f"standard (mean change): {_told(rows, SHRUNK, _READINGS)}",

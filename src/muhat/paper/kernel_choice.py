@@ -12,7 +12,7 @@ from muhat.kernels.base import Kernel
 from muhat.kernels.radial import Gaussian, Laplace, Matern
 from muhat.linalg.distances import median_distance
 from muhat.measures import Atoms
-from muhat.paper.claim import ESTIMATOR_SECTION, Finding, claim, judged_together
+from muhat.paper.claim import ESTIMATOR_SECTION, Judgement, claim, judged_together
 from muhat.paper.comparison import (
     COLOURS,
     LABELS,
@@ -156,7 +156,7 @@ EXPERIMENT = Experiment(
     ESTIMATOR_SECTION,
     NAME,
 )
-def slow_decay_gains_more(rows: list[Row]) -> Finding:
+def slow_decay_gains_more(rows: list[Row]) -> Judgement:
     """All pairs of kernels, each in the order of the mean spread of their eigenvalues, the greater one first."""
     kernels = list(grouped(rows, "family", "width").values())
     kernels.sort(key=lambda part: -column(part, "spread").mean())
@@ -182,7 +182,7 @@ def _rank_correlation(spreads: list[float], kernels: list[list[Row]], name: str)
     ESTIMATOR_SECTION,
     NAME,
 )
-def narrow_kernels_gain_more(rows: list[Row]) -> Finding:
+def narrow_kernels_gain_more(rows: list[Row]) -> Judgement:
     """Every width against the next one."""
     widths = sorted(grouped(select(rows, family="RBF"), "width").items())
     steps = [(narrow, wide) for (_, narrow), (_, wide) in pairwise(widths)]
@@ -196,7 +196,7 @@ def narrow_kernels_gain_more(rows: list[Row]) -> Finding:
     ESTIMATOR_SECTION,
     NAME,
 )
-def laplacian_gains_more(rows: list[Row]) -> Finding:
+def laplacian_gains_more(rows: list[Row]) -> Judgement:
     """Both Laplacian kernels against the Gaussian one of the same width."""
     kernels = grouped(rows, "family", "width")
     pairs = [(part, kernels["RBF", width]) for (family, width), part in kernels.items() if family != "RBF"]

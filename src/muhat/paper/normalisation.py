@@ -7,7 +7,7 @@ import numpy as np
 from muhat.kernels.base import Kernel
 from muhat.means.constrained import affine_weights, simplex_weights
 from muhat.measures import GaussianMixture
-from muhat.paper.claim import ESTIMATOR_SECTION, Finding, claim, count_not_above, judged_together, spanned
+from muhat.paper.claim import ESTIMATOR_SECTION, Judgement, claim, count_not_above, judged_together, spanned
 from muhat.paper.comparison import PAPERS, SHRUNK, column, compared, decided, grouped, relative
 from muhat.paper.experiment import Experiment, Headline, Row, Section, Setting, generator
 from muhat.paper.panels import RATIOS, ratio_table
@@ -109,7 +109,7 @@ EXPERIMENT = Experiment(
     ESTIMATOR_SECTION,
     NAME,
 )
-def sum_to_one_unlikely_to_improve(rows: list[Row]) -> Finding:
+def sum_to_one_unlikely_to_improve(rows: list[Row]) -> Judgement:
     """No better than KME, for the programme with β ≥ 0 at the λ of S-KMSE."""
     settings = grouped(rows, "kernel", "n").values()
     names = ("simplex", "simplex_half", "affine", "affine_half")
@@ -122,7 +122,7 @@ def sum_to_one_unlikely_to_improve(rows: list[Row]) -> Finding:
         f"below KME's by two standard errors, else for it. {'; '.join(texts)}. Of the weights "
         f"{zeros:.1%} are zero ({half:.1%} at α = ½)"
     )
-    return Finding(no_better["simplex"].verdict, evidence)
+    return Judgement(no_better["simplex"].verdict, evidence)
 
 
 @claim(
@@ -131,7 +131,7 @@ def sum_to_one_unlikely_to_improve(rows: list[Row]) -> Finding:
     ESTIMATOR_SECTION,
     NAME,
 )
-def post_normalising_deteriorates(rows: list[Row]) -> Finding:
+def post_normalising_deteriorates(rows: list[Row]) -> Judgement:
     """Every kernel and sample size is a comparison."""
     settings = grouped(rows, "kernel", "n").values()
     parts = {name: [relative(part, name, f"{name}_normalised") for part in settings] for name in SHRUNK}

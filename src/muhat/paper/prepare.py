@@ -91,7 +91,7 @@ def _images(folder: Path, indoor: bool, test_share: float, rng: np.random.Genera
                 yield _Image(path, label, root.name == "test" if parts else bool(chosen))
     if not found:
         wanted = f" of the classes {', '.join(INDOOR)}" if indoor else ""
-        raise ValueError(f"{folder} holds no images{wanted}. Pass a folder that has one folder of images a class.")
+        raise ValueError(f"{folder} holds no images{wanted}. Pass a folder that has one folder of images per class.")
 
 
 def _descriptors(path: Path, rng: np.random.Generator) -> Array:

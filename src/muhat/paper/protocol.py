@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.utils import Bunch
 
-from muhat.datasets import load_uci, paper_mixture
+from muhat.datasets import load_bags, load_uci, paper_mixture
 from muhat.elements import embed
 from muhat.kernels.base import Kernel, Measure
 from muhat.kernels.dot import Linear, Polynomial
@@ -81,6 +82,11 @@ def selected_losses(kernel: Kernel, P: Measure, X: Array) -> dict[str, float]:
 def uci_tables(plan: Plan) -> tuple[str, ...]:
     """Names of the tables of a plan."""
     return BUNDLED if plan.quick else UCI_TABLES
+
+
+def load_data(name: str, data: str | None) -> Bunch:
+    """A table, from OpenML if need be, or bags."""
+    return load_uci(name, data=data, download=True) if name in UCI_TABLES else load_bags(name, data=data)
 
 
 def standardised_table(name: str, data: str | None) -> Array:

@@ -12,9 +12,9 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from muhat.datasets import load_set
 from muhat.paper.claim import RULE, judge
 from muhat.paper.experiment import Experiment, Plan, Row, Section
+from muhat.paper.protocol import load_data
 from muhat.paper.registry import CLAIMS, EXPERIMENTS
 from muhat.paper.results_page import Results, claims_text, write_report
 from muhat.paper.runner import Cell, CellStore, StoreError, missing_cells, open_store, run
@@ -98,7 +98,7 @@ def _check_data(experiments: list[Experiment], plan: Plan, data: str | None) -> 
     prepared, missing = [], []
     for name in dict.fromkeys(name for experiment in experiments for name in experiment.data_sets(plan)):
         try:
-            if not load_set(name, data=data).get("original", True):
+            if not load_data(name, data).get("original", True):
                 prepared.append(name)
         except ValueError as error:
             users = [experiment.name for experiment in experiments if name in experiment.data_sets(plan)]

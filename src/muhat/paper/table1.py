@@ -21,7 +21,7 @@ from muhat.paper.claim import (
     NEARLY_ALL,
     Claim,
     Count,
-    Finding,
+    Judgement,
     Verdict,
     claim,
     verdict_of_parts,
@@ -366,8 +366,8 @@ _FEWEST_SETS = 5  # 2/5! is the first p-value of a perfect rank correlation belo
 Cells = dict[tuple[str, str], list[Row]]
 
 
-def _undecidable(cells: Cells) -> Finding | None:
-    """A finding where the repetitions are too few for the sign test, however they come out."""
+def _undecidable(cells: Cells) -> Judgement | None:
+    """A judgement where the repetitions are too few for the sign test, however they come out."""
     pairs = max(len(rows) for rows in cells.values())
     least = 2.0 * 0.5**pairs
     if least <= LEVEL:
@@ -375,7 +375,7 @@ def _undecidable(cells: Cells) -> Finding | None:
     reason = (
         f"with {pairs} repetitions the sign test's p-value is at least {least:.2g}: it cannot decide at {LEVEL:.0%}"
     )
-    return Finding("cannot be checked", reason)
+    return Judgement("cannot be checked", reason)
 
 
 def _count(cells: Cells, estimators: Iterable[str], kernels: Iterable[str] = KERNELS, baseline: str = "KME") -> Count:
@@ -404,12 +404,12 @@ _WHERE = "Experiments, density estimation (table 1)"
     _WHERE,
     NAME,
 )
-def consistently_smaller(rows: list[Row]) -> Finding:
+def consistently_smaller(rows: list[Row]) -> Judgement:
     """One sign test per table, kernel and estimator of the paper."""
     cells = in_table(rows)
     count = _count(cells, PAPERS)
     evidence = f"sign tests over {_sets(cells)} sets and 4 kernels, better:worse than KME: {_by_estimator(cells)}"
-    return _undecidable(cells) or Finding(count.verdict, evidence)
+    return _undecidable(cells) or Judgement(count.verdict, evidence)
 
 
 density_superior = Claim(
@@ -428,13 +428,13 @@ density_superior = Claim(
     _WHERE,
     NAME,
 )
-def few_exceptions(rows: list[Row]) -> Finding:
+def few_exceptions(rows: list[Row]) -> Judgement:
     """Two parts: KME is better in at most a tenth of the comparisons, and more often so on the large sets."""
     cells = in_table(rows)
     large = {key: cell for key, cell in cells.items() if key[0] in LARGE_SETS}
     others = {key: cell for key, cell in cells.items() if key[0] not in LARGE_SETS}
     if not large or not others:
-        return Finding("cannot be checked", f"the run compares no large set ({', '.join(LARGE_SETS)}) with others")
+        return Judgement("cannot be checked", f"the run compares no large set ({', '.join(LARGE_SETS)}) with others")
     among_large, among_others = _count(large, PAPERS), _count(others, PAPERS)
     among_all = among_large + among_others
     table = [[count.against, count.total - count.against] for count in (among_large, among_others)]
@@ -448,7 +448,7 @@ def few_exceptions(rows: list[Row]) -> Finding:
         f"more: p = {p:.2g}). In the paper's table KME's mean is the smaller in {_paper_cases(True)} and "
         f"{_paper_cases(False)}. Few, and more on large sets, are one part each"
     )
-    return _undecidable(cells) or Finding(verdicts[parts], evidence)
+    return _undecidable(cells) or Judgement(verdicts[parts], evidence)
 
 
 def _paper_cases(large: bool) -> str:
@@ -464,12 +464,12 @@ def _paper_cases(large: bool) -> str:
     EXPERIMENTS_SUMMARY,
     NAME,
 )
-def better_on_small_tables(rows: list[Row]) -> Finding:
+def better_on_small_tables(rows: list[Row]) -> Judgement:
     """Two parts: better than KME, and the more so the fewer rows there are, by the rank correlation over the sets."""
     cells = in_table(rows)
     if _sets(cells) < _FEWEST_SETS:
         reason = f"a rank correlation at {LEVEL:.0%} needs {_FEWEST_SETS} sets, and the run has {_sets(cells)}"
-        return Finding("cannot be checked", reason)
+        return Judgement("cannot be checked", reason)
     found = {(kernel, e): _correlation(cells, kernel, e) for kernel in KERNELS for e in SHRUNK}
     verdicts = [_sign(*found[key]) for key in found if key[1] in PAPERS]
     count = Count(verdicts.count(1), verdicts.count(-1), len(verdicts))
@@ -480,7 +480,7 @@ def better_on_small_tables(rows: list[Row]) -> Finding:
         f"than KME: {_by_estimator(cells)}. Better, and more so on small sets, are one part each"
     )
     verdict = verdict_of_parts((_count(cells, PAPERS).verdict, count.verdict))
-    return _undecidable(cells) or Finding(verdict, evidence)
+    return _undecidable(cells) or Judgement(verdict, evidence)
 
 
 def _correlation(cells: Cells, kernel: str, estimator: str) -> tuple[float, float]:
@@ -503,7 +503,7 @@ def _sign(correlation: float, p: float) -> int:
     EXPERIMENTS_SUMMARY,
     NAME,
 )
-def simple_and_flexible_compete(rows: list[Row]) -> Finding:
+def simple_and_flexible_compete(rows: list[Row]) -> Judgement:
     """S and F against each other: each wins somewhere, and neither wins nine in ten of what is decided."""
     cells = in_table(rows)
     count = _count(cells, ["S"], baseline="F_theorem4")
@@ -514,10 +514,10 @@ def simple_and_flexible_compete(rows: list[Row]) -> Finding:
     )
     wins = sorted((count.support, count.against))
     if not sum(wins):
-        return _undecidable(cells) or Finding("cannot be checked", evidence)
+        return _undecidable(cells) or Judgement("cannot be checked", evidence)
     if not wins[0]:
-        return Finding("does not hold", evidence)
-    return Finding("holds" if wins[1] < NEARLY_ALL * sum(wins) else "holds in part", evidence)
+        return Judgement("does not hold", evidence)
+    return Judgement("holds" if wins[1] < NEARLY_ALL * sum(wins) else "holds in part", evidence)
 
 
 def _sets(cells: Cells) -> int:

@@ -21,7 +21,16 @@ from muhat.kernels.radial import Gaussian
 from muhat.linalg.blocks import blocks
 from muhat.means.nested import mean_weights
 from muhat.measures import GaussianMixture
-from muhat.paper.claim import CONCLUSIONS, EXPERIMENTS_SUMMARY, NEARLY_ALL, Count, Finding, Verdict, claim, count_below
+from muhat.paper.claim import (
+    CONCLUSIONS,
+    EXPERIMENTS_SUMMARY,
+    NEARLY_ALL,
+    Count,
+    Judgement,
+    Verdict,
+    claim,
+    count_below,
+)
 from muhat.paper.comparison import (
     COLOURS,
     LABELS,
@@ -450,9 +459,9 @@ EXPERIMENT = Experiment(
     "Experiments, learning on distributions (table 2)",
     NAME,
 )
-def machines_improve(rows: list[Row]) -> Finding:
+def machines_improve(rows: list[Row]) -> Judgement:
     """One comparison per machine, level-2 kernel, size of bags and estimator of the paper."""
-    return Finding(_better_machines(rows).verdict, f"{_gains(rows)}{_caution(rows)}")
+    return Judgement(_better_machines(rows).verdict, f"{_gains(rows)}{_caution(rows)}")
 
 
 def _better_machines(rows: list[Row]) -> Count:
@@ -482,7 +491,7 @@ def _caution(rows: list[Row]) -> str:
     EXPERIMENTS_SUMMARY,
     NAME,
 )
-def simple_and_flexible_compete(rows: list[Row]) -> Finding:
+def simple_and_flexible_compete(rows: list[Row]) -> Judgement:
     """Competitive means level: neither wins by two standard errors in more than a tenth of the cases."""
     gaps = [mean_difference(column(part, "S"), column(part, "F_theorem4")) for _, part in cases(rows)]
     count = count_below(gaps, 0.0)
@@ -494,7 +503,7 @@ def simple_and_flexible_compete(rows: list[Row]) -> Finding:
         verdict = "holds"
     elif max(count.support, count.against) > 0.5 * count.total:
         verdict = "does not hold"
-    return Finding(
+    return Judgement(
         verdict,
         f"table 2, {count.total} cases: F (Theorem 4) better by two standard errors in {count.support}, S in "
         f"{count.against}, level in {level}; the claim holds when nine cases in ten are level and fails when one of "
@@ -509,13 +518,13 @@ def simple_and_flexible_compete(rows: list[Row]) -> Finding:
     "figure3",
     NAME,
 )
-def superior_in_applications(pca_rows: list[Row], rows: list[Row]) -> Finding:
+def superior_in_applications(pca_rows: list[Row], rows: list[Row]) -> Judgement:
     """All comparisons of figure 3 and table 2 together; synthetic bags are no application."""
     components = improved_errors(pca_rows)
     public = [row for row in rows if row["data"] != MADE]
     bags = _better_machines(public)
     left_out = "" if public else ". Bags made by the code are not an application and do not enter"
-    return Finding(
+    return Judgement(
         (components + bags).verdict,
         f"kernel PCA (errors E1 and E2, all scenarios) {components}; SMM and OCSMM {bags}; density estimation is "
         f"judged by itself{left_out}",

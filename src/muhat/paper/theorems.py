@@ -13,7 +13,7 @@ from muhat.means.oracle import oracle_shrinkage
 from muhat.means.spectral import SpectralKernelMean
 from muhat.means.stein import james_stein, james_stein_risk
 from muhat.measures import Atoms, GaussianMixture
-from muhat.paper.claim import ESTIMATOR_SECTION, Finding, claim, count_true, judged_exactly, verdict_of_parts
+from muhat.paper.claim import ESTIMATOR_SECTION, Judgement, claim, count_true, judged_exactly, verdict_of_parts
 from muhat.paper.comparison import EXACT, column, relative, select
 from muhat.paper.experiment import Experiment, Row, Section, Setting, generator
 from muhat.paper.protocol import KERNELS, exact_loss, population_and_sample, selected_weights
@@ -196,7 +196,7 @@ def printed_score(K: Array, lam: float) -> float | None:
 
 
 def kept_span_score(K: Array, lam: float) -> float:
-    """The loss of xᵢ is dropped, and φ(xᵢ) stays in the span: one linear system a row."""
+    """The loss of xᵢ is dropped, and φ(xᵢ) stays in the span: one linear system per row."""
     n = len(K)
     others = (1.0 - np.eye(n)) / n
     refits = np.linalg.solve((n - 1) / n * K + lam * np.eye(n), K @ others)
@@ -451,7 +451,7 @@ EXPERIMENT = Experiment(
     "Introduction, and appendix on James-Stein's estimator",
     NAME,
 )
-def james_stein_dominates(rows: list[Row]) -> Finding:
+def james_stein_dominates(rows: list[Row]) -> Judgement:
     """The exact risk of every θ drawn is below that of the average."""
     stein = select(rows, theorem="stein")
     risks = column(stein, "risk")
@@ -471,7 +471,7 @@ def james_stein_dominates(rows: list[Row]) -> Finding:
     "Theorem 1",
     NAME,
 )
-def theorem1_better_for_any_target(rows: list[Row]) -> Finding:
+def theorem1_better_for_any_target(rows: list[Row]) -> Judgement:
     """The exact risk at α* is below KME's for every kernel and target."""
     first = select(rows, theorem="1")
     gains = column(first, "1") / column(first, "KME")
@@ -491,7 +491,7 @@ def theorem1_better_for_any_target(rows: list[Row]) -> Finding:
     "Theorem 2",
     NAME,
 )
-def theorem2_form_of_f_kmse(rows: list[Row]) -> Finding:
+def theorem2_form_of_f_kmse(rows: list[Row]) -> Judgement:
     """Judged with the eigenvalues of Σφ⊗φ, as in the proof."""
     second = select(rows, theorem="2")
     what = (
@@ -509,7 +509,7 @@ def theorem2_form_of_f_kmse(rows: list[Row]) -> Finding:
     "Theorem 3",
     NAME,
 )
-def theorem3_minimises_loocv(rows: list[Row]) -> Finding:
+def theorem3_minimises_loocv(rows: list[Row]) -> Judgement:
     """The printed α* is the minimiser of the score by refits, and λ* is not negative."""
     third = select(rows, theorem="3")
     negative = [row["kernel"] for row in third if row["lam"] < 0]
@@ -526,7 +526,7 @@ def theorem3_minimises_loocv(rows: list[Row]) -> Finding:
     "Theorem 4",
     NAME,
 )
-def theorem4_is_loocv(rows: list[Row]) -> Finding:
+def theorem4_is_loocv(rows: list[Row]) -> Judgement:
     """Judged by the reading of the ridge that comes nearest."""
     fourth = regular(rows, "4")
     nearest = [min(row[refit] for refit in REFITS) for row in fourth]
@@ -545,7 +545,7 @@ def theorem4_is_loocv(rows: list[Row]) -> Finding:
     ESTIMATOR_SECTION,
     NAME,
 )
-def weights_below_one_over_n(rows: list[Row]) -> Finding:
+def weights_below_one_over_n(rows: list[Row]) -> Judgement:
     """S-KMSE has (1−α)/n, so that α > 0 says it; both estimators are one part each."""
     remarks = select(rows, theorem="remarks")
     simple = count_true([row["printed"] > 0 for row in select(rows, theorem="3")])
@@ -556,7 +556,7 @@ def weights_below_one_over_n(rows: list[Row]) -> Finding:
         f"{largest[0]:.2f}/n by Theorem 4 and {largest[1]:.2f}/n by deletion. Exact comparisons, no standard error; S "
         "and F are one part each"
     )
-    return Finding(verdict_of_parts((simple.verdict, flexible.verdict)), evidence)
+    return Judgement(verdict_of_parts((simple.verdict, flexible.verdict)), evidence)
 
 
 @claim(
@@ -565,7 +565,7 @@ def weights_below_one_over_n(rows: list[Row]) -> Finding:
     "Cross-validation",
     NAME,
 )
-def selection_in_linear_time(rows: list[Row]) -> Finding:
+def selection_in_linear_time(rows: list[Row]) -> Judgement:
     """Every entry of K that changes α* has to be read."""
     remarks = select(rows, theorem="remarks")
     n, entries = N, column(remarks, "entries")
