@@ -264,7 +264,7 @@ def inner_products(bags: SplitBags, doublings: Sequence[int]) -> Iterator[tuple[
                     G[i, :, left, right] = _sums(power, weights[i][left], weights[i][right])
     for i, doubling in enumerate(doublings):
         for j, name in enumerate(ESTIMATORS):
-            lower = np.tril(G[i, j, :n])
+            lower = np.tril(G[i, j, :n])  # tiles on the diagonal are whole, those above it were left out
             yield doubling, name, InnerProducts(lower + np.tril(lower, -1).T, G[i, j, n:], norms[i, j, n:])
 
 
@@ -307,6 +307,7 @@ def _weights(kernel: Kernel, rows: Array, doublings: Sequence[int]) -> tuple[Arr
 
 def _sums(K: Array, left: Array, right: Array) -> Array:
     """βᵀKγ for all pairs of bags and all estimators, from weights (bags, estimators, size)."""
+    # halfway[a, e, (b, t)] = Σₛ β[a, e, s] K[(a, s), (b, t)]; then rows t of bag b meet γ of the same estimator e.
     halfway = left @ K.reshape(len(left), left.shape[2], -1)
     return np.einsum("aebt,bet->eab", halfway.reshape(*left.shape[:2], len(right), -1), right)
 

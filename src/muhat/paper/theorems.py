@@ -23,8 +23,8 @@ from muhat.types import Array
 
 NAME = "theorems"
 N, D = 20, 30
-POINTS = 21
-FLAT = (12, 3)
+POINTS = 21  # of theorem 1: the population, and one for the target
+FLAT = (12, 3)  # more rows than columns: the Gram matrix of the linear kernel is singular
 SINGULAR = "LIN, singular"
 
 STEPS = (0.5, 1.0, 1.5, 2.0)
@@ -34,6 +34,7 @@ TARGETS = {"zero": 0.0, "a point": 1.0, "far away": -3.0}
 """f* as a multiple of φ(x) at a draw x."""
 
 DIMENSIONS = (3, 10, 30)
+"""Of James and Stein's estimator."""
 
 RIDGES = (1e-3, 1e-2, 1e-1, 1.0, 10.0)
 """λ, in units of the largest eigenvalue."""
@@ -86,6 +87,7 @@ def theorem1_rows(points: Array) -> list[Row]:
         for target, factor in TARGETS.items():
             alpha, lowest = oracle_shrinkage(resolved, P, 2, factor * embed(resolved, points[-1:]))
             risks = {step: _enumerated_risk(K, step * alpha, factor) for step in (0.0, *STEPS)}
+            # At α = s·α* the theorem's risk is a parabola in s: KME's at s = 0 and s = 2, 1 − α* of it at s = 1.
             plain = lowest / (1.0 - alpha)
             formula = {step: plain * (1.0 - alpha * step * (2.0 - step)) for step in risks}
             row: Row = {"theorem": "1", "kernel": name, "target": target, "alpha": alpha, "KME": risks[0.0]}
@@ -97,6 +99,7 @@ def theorem1_rows(points: Array) -> list[Row]:
 def _enumerated_risk(K: Array, alpha: float, factor: float) -> float:
     """Mean of ‖α·factor·φ(last) + (1−α)(φᵢ + φⱼ)/2 − μ‖² over all pairs (i, j) of the other points."""
     m = len(K) - 1
+    # A row of weights holds the coordinates of estimate − μ on all points, so that the loss is wᵀKw.
     pairs = (np.eye(m)[:, None] + np.eye(m)[None, :]).reshape(m * m, m) / 2.0
     weights = np.column_stack([(1.0 - alpha) * pairs - 1.0 / m, np.full(m * m, alpha * factor)])
     return float(((weights @ K) * weights).sum(axis=1).mean())
@@ -110,6 +113,7 @@ def theorem2_rows(X: Array) -> list[Row]:
         n, features = len(K), np.linalg.cholesky(K)
         lam, mean = np.trace(K) / n, features.mean(axis=0)
         estimate = features.T @ np.linalg.solve(K + lam * np.eye(n), K.mean(axis=1))
+        # The rows of the Cholesky factor are coordinates of the features; with n of them Σφ⊗φ has the eigenvalues of K.
         row: Row = {"theorem": "2", "kernel": name}
         for reading, C in (("sum", features.T @ features), ("average", features.T @ features / n)):
             eigenvalues, v = np.linalg.eigh(C)
@@ -131,7 +135,9 @@ def theorem3_rows(X: Array, centred: Array) -> list[Row]:
 def _simple_minimum(K: Array) -> Row:
     n, mean_diag, mean_gram = len(K), np.trace(K) / len(K), K.mean()
     low, middle, high = (_simple_refit_score(K, alpha) for alpha in (0.0, 0.5, 1.0))
-    refits = 0.5 - (high - low) / (4.0 * (high - 2.0 * middle + low))  # the score is quadratic in α
+    # The score is quadratic in α: the vertex of the parabola through its values at 0, ½ and 1.
+    refits = 0.5 - (high - low) / (4.0 * (high - 2.0 * middle + low))
+    # As printed, with ϱ the mean of the diagonal and ρ that of K; α* = λ*/(1 + λ*).
     printed = (mean_diag - mean_gram) / ((n - 2) * mean_gram + mean_diag / n)
     lam = (mean_diag - mean_gram) / ((n - 1) * mean_gram + mean_diag / n - mean_diag)
     return {"refits": refits, "printed": printed, "lam": lam, "error": abs(printed - refits) / max(1.0, abs(refits))}
@@ -158,7 +164,7 @@ def theorem4_rows(P: GaussianMixture, X: Array, flat: Array) -> list[Row]:
     K = Linear()(flat, flat)
     lam = 0.1 * np.linalg.eigvalsh(K)[-1]
     scores = {"printed": printed_score(K, lam), "ours": float(theorem4_scores(K, lam)[0])}
-    return [*rows, {"theorem": "4", "kernel": "LIN, singular", **scores, "span": kept_span_score(K, lam)}]
+    return [*rows, {"theorem": "4", "kernel": SINGULAR, **scores, "span": kept_span_score(K, lam)}]
 
 
 def _score_errors(K: Array) -> Row:
@@ -198,6 +204,7 @@ def printed_score(K: Array, lam: float) -> float | None:
 def kept_span_score(K: Array, lam: float) -> float:
     """The loss of xᵢ is dropped, and φ(xᵢ) stays in the span: one linear system per row."""
     n = len(K)
+    # The minimum over β of Σⱼ≠ᵢ ‖φⱼ − Σ βₖφₖ‖²/n + λβᵀβ solves ((n−1)/n K + λI)β = K(1 − eᵢ)/n; column i is that of xᵢ.
     others = (1.0 - np.eye(n)) / n
     refits = np.linalg.solve((n - 1) / n * K + lam * np.eye(n), K @ others)
     return _mean_residual(K, refits.astype(np.float64))
@@ -287,7 +294,7 @@ def shrunken_pca_difference(K: Array, components: int = 5) -> float:
     """Largest difference of the projections on the leading directions, between S-COSE's operator and the plain one."""
     n = len(K)
     centred = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
-    product = centred**2
+    product = centred**2  # Gram matrix of φ(x)⊗φ(x): a covariance operator is a mean in the product space
     alpha = simple_shrinkage(n, np.trace(product) / n, product.mean())
     projectors = []
     for scale in (1.0, 1.0 - alpha):
