@@ -1,4 +1,4 @@
-"""A kernel that the library has never seen goes through every room."""
+"""A kernel that the library has never seen goes through every subpackage."""
 
 import ast
 import pickle
@@ -199,7 +199,7 @@ def test_without_frequencies_the_message_leads_on():
     assert_allclose(Cauchy()(X, Y), RationalQuadratic(np.sqrt(0.5))(X, Y), rtol=1e-12)
 
 
-# ------------------------------------------------------------ what is private stays in the room
+# ------------------------------------------------------------ what is private stays in the subpackage
 
 PACKAGE = Path(mh.__file__).parent
 
@@ -209,7 +209,7 @@ def private(name):
 
 
 def private_names_of_kernels():
-    """Private names that a class of the room defines, or sets on itself."""
+    """Private names that a class of the subpackage defines, or sets on itself."""
     for path in (PACKAGE / "kernels").glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ClassDef):

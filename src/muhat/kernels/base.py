@@ -29,7 +29,7 @@ class Kernel(Value, ABC):
     :meth:`diagonal`; Python refuses to construct a kernel that lacks one of them. A function of the distance of two
     rows derives from :class:`muhat.kernels.Radial` instead, and a function of their inner product from
     :class:`muhat.kernels.InnerProduct`: each needs one method, ``profile``. All other methods below are optional. They
-    make a kernel faster, or open rooms that need to know more of it.
+    make a kernel faster, or open subpackages that need to know more of it.
 
     ============================================================ ==========================================
     optional                                                     what it is for
