@@ -60,14 +60,14 @@ FORMS = {
 
 def assert_same_sketch(found, expected):
     assert found.n_ == expected.n_
-    assert_allclose(found._sums.total, expected._sums.total, rtol=0, atol=1e-10)
-    assert_allclose(found._sums.squares, expected._sums.squares, rtol=1e-10)
-    assert (found._sums.moment is None) == (expected._sums.moment is None)
-    if found._sums.moment is not None:
-        assert_allclose(found._sums.moment, expected._sums.moment, rtol=0, atol=1e-10)
-    assert_array_equal(found._kept.rows, expected._kept.rows)
-    assert_array_equal(found._kept.counts, expected._kept.counts)
-    assert found._kept.limit == expected._kept.limit
+    assert_allclose(found.state_.sums.total, expected.state_.sums.total, rtol=0, atol=1e-10)
+    assert_allclose(found.state_.sums.squares, expected.state_.sums.squares, rtol=1e-10)
+    assert (found.state_.sums.moment is None) == (expected.state_.sums.moment is None)
+    if found.state_.sums.moment is not None:
+        assert_allclose(found.state_.sums.moment, expected.state_.sums.moment, rtol=0, atol=1e-10)
+    assert_array_equal(found.state_.kept.rows, expected.state_.kept.rows)
+    assert_array_equal(found.state_.kept.counts, expected.state_.kept.counts)
+    assert found.state_.kept.limit == expected.state_.kept.limit
 
 
 @pytest.mark.parametrize("settings", SETTINGS)
@@ -222,8 +222,8 @@ def test_numbers_do_not_depend_on_the_workers(client, monkeypatch):
         gram = bag_gram(BAGS, mean=mh.ShrunkKernelMean(), client=chosen)
         vectors = bag_vectors(bag_prior(BAGS, FEATURES["nystroem"], client=chosen), BAGS, client=chosen)
         return [
-            sketch._sums.total,
-            sketch._sums.moment,
+            sketch.state_.sums.total,
+            sketch.state_.sums.moment,
             mmd.squared,
             gram,
             vectors,

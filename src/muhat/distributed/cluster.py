@@ -134,7 +134,7 @@ def mmd_distance(X: Any, Y: Any, kernel: Kernel | BaseFeatures, unbiased: bool =
     True
     """
     if isinstance(kernel, BaseFeatures):
-        a, b = (sketch._sums for sketch in _sketches(client, MeanSketch(kernel), X=X, Y=Y))
+        a, b = (sketch.state_.sums for sketch in _sketches(client, MeanSketch(kernel), X=X, Y=Y))
         _check_sizes(a.n, b.n, unbiased)
         f, g = a.total / a.n, b.total / b.n
         return _mmd((f - g) @ (f - g), (a.n, a.squares / a.n - f @ f), (b.n, b.squares / b.n - g @ g), unbiased)
@@ -426,10 +426,7 @@ def _sketches(client: Any, sketch: MeanSketch, **collections: Any) -> list[MeanS
         while len(parts) > 1:  # a tree that depends on the number of blocks alone
             parts = [delayed(merge_sketches)(parts[start : start + FAN_IN]) for start in range(0, len(parts), FAN_IN)]
         roots += parts
-    sketches = [sketch._empty() for _ in roots]
-    for filled, sums in zip(sketches, client.gather(client.compute(roots)), strict=True):
-        filled._sums, filled._kept = sums
-    return sketches
+    return [sketch + state for state in client.gather(client.compute(roots))]
 
 
 def _mmd(squared: Any, x: tuple[int, Any], y: tuple[int, Any], unbiased: bool) -> MMD:

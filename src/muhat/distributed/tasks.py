@@ -17,9 +17,8 @@ from muhat.bags.sums import bag_sums
 from muhat.bags.whitening import BagMoments, plain_moments
 from muhat.features.base import BaseFeatures
 from muhat.features.nystroem import Nystroem
-from muhat.features.reservoir import Reservoir
 from muhat.features.sketch import MeanSketch
-from muhat.features.sums import FeatureSums, check_sums
+from muhat.features.sketch_state import SketchState
 from muhat.kernels.base import Kernel
 from muhat.linalg import gram
 from muhat.linalg.resources import one_blas_thread
@@ -27,9 +26,6 @@ from muhat.means.base import BaseKernelMean
 from muhat.means.nested import mean_weights
 from muhat.types import Array
 from muhat.validation import check_rows
-
-Sums = tuple[FeatureSums, Reservoir]
-
 
 Part = tuple[Bags, Array]
 """Bags, and the weight of each row in the mean of its bag."""
@@ -45,17 +41,15 @@ def _task(name: str = "") -> Iterator[None]:
             raise ValueError(f"{name}: {error}" if name else str(error)) from error
 
 
-def sketch_block(empty: MeanSketch, name: str, block: Any) -> Sums:
+def sketch_block(empty: MeanSketch, name: str, block: Any) -> SketchState:
     """Sums and rows of a block, without the features, which every worker has."""
     with _task(name):
-        sketch = empty._empty().update(block)
-    return sketch._sums, sketch._kept
+        return (0 + empty).update(block).state_
 
 
-def merge_sketches(parts: list[Sums]) -> Sums:
+def merge_sketches(parts: list[SketchState]) -> SketchState:
     """Sums and rows of all parts."""
-    sums, kept = zip(*parts, strict=True)
-    return check_sums(reduce(FeatureSums.plus, sums)), reduce(Reservoir.plus, kept)
+    return reduce(SketchState.plus, parts)
 
 
 def count_rows(name: str, block: Any) -> int:
