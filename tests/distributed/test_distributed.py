@@ -29,7 +29,6 @@ from muhat.distributed.cluster import (
     map_cells,
     mmd_distance,
     sketch_collection,
-    two_sample_test,
 )
 from muhat.distributed.tasks import sketch_block
 
@@ -110,36 +109,6 @@ def test_mmd_in_features(client, name, unbiased):
     expected = squared_mmd(mh.Linear(), features.transform(X), features.transform(Y), unbiased)
     assert_allclose(found.squared, expected, rtol=0, atol=1e-10)
     assert (found.n_x, found.n_y) == (len(X), len(Y))
-
-
-def test_two_samples(client):
-    features = FEATURES["nystroem"]
-    rng = np.random.default_rng(0)
-    A, B = rng.normal(size=(3, 900, 3))[:2]
-    found = two_sample_test(chunked(A, 300), delayed_blocks(B), features, 99, random_state=0, client=client)
-    assert 0.01 < found.pvalue <= 1
-    assert found.sizes == (900, 900)
-    assert found.method == "1,800 bins of 1 rows; 0 rows are in no bin"
-    shifted = [
-        two_sample_test(chunked(A, 300), chunked(B + 0.3, size), features, 99, random_state=0) for size in (300, 100)
-    ]
-    assert [result.pvalue for result in shifted] == [0.01, 0.01]
-    again = two_sample_test(chunked(A, 300), chunked(B + 0.3, 300), features, 99, random_state=0)
-    assert_array_equal(again.null_distribution, shifted[0].null_distribution)
-
-
-def test_bins_leave_out_the_rest_of_each_block(client, monkeypatch):
-    monkeypatch.setattr("muhat.distributed.cluster.BINS", 40)
-    monkeypatch.setattr("muhat.inference.large_samples.BINS", 40)
-    found = two_sample_test(chunked(X, 95), chunked(Y, 95), FEATURES["fourier"], 19, random_state=0)  # 230 and 150 rows
-    assert found.method == "36 bins of 10 rows; 20 rows are in no bin"
-    small_blocks = two_sample_test(chunked(X, 100), chunked(Y, 8), FEATURES["fourier"], 19, random_state=0)
-    assert small_blocks.method == "45 bins of 8 rows; 20 rows are in no bin"
-    few_rows = two_sample_test(chunked(X, 100), chunked(Y[:3], 2), FEATURES["fourier"], 19, random_state=0)
-    assert few_rows.method == "43 bins of 1 rows; 190 rows are in no bin"
-    assert few_rows.sizes == (230, 3)
-    with pytest.raises(ValueError, match="X has 230 rows and Y has 1; pass at least two of each"):
-        two_sample_test(chunked(X, 100), chunked(Y[:1]), FEATURES["fourier"])
 
 
 def test_mmd_of_a_collection_with_itself(client):

@@ -96,8 +96,8 @@ DAMAGE = {
     "keys of other rows": {"keys": np.arange(50, dtype=np.uint64)},
     "counts of no rows": {"counts": np.zeros(50, np.int64)},
     "no bins": {"bins": None},
-    "fewer bins": {"bins": np.zeros((5, 20))},
-    "bins with other sums": {"bins": np.ones((39, 20))},
+    "fewer bins": {"bins": np.zeros((5, 21))},
+    "bins with other sums": {"bins": np.ones((39, 21))},
     "too few bins": {"header": {"settings": {**BINNED, "bins": 3}}},
 }
 

@@ -8,7 +8,6 @@ from muhat.distributed.cluster import (
     map_cells,
     mmd_distance,
     sketch_collection,
-    two_sample_test,
 )
 
 __all__ = [
@@ -19,5 +18,4 @@ __all__ = [
     "map_cells",
     "mmd_distance",
     "sketch_collection",
-    "two_sample_test",
 ]

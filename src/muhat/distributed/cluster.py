@@ -22,8 +22,6 @@ from muhat.bags.whitening import BagMoments
 from muhat.distributed.collections import check_client, is_remote, load_module, one_copy, row_blocks
 from muhat.distributed.tasks import (
     PartOfBags,
-    bin_means,
-    count_rows,
     fill_tile,
     group_moments,
     group_size,
@@ -35,19 +33,14 @@ from muhat.distributed.tasks import (
 )
 from muhat.features.base import BaseFeatures
 from muhat.features.sketch import MeanSketch
-from muhat.inference.findings import observed_and_null, ranked
-from muhat.inference.joining import join
-from muhat.inference.large_samples import BINS, at_most, bin_size, feature_components
-from muhat.inference.resampling import smallest_pvalue
 from muhat.inference.squared_mmd import unbiased_squared_mmd
-from muhat.inference.two_sample import MMDResult
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.radial import Gaussian
 from muhat.linalg.resources import one_blas_thread
 from muhat.means.base import BaseKernelMean
 from muhat.means.nested import check_mean
-from muhat.types import Array, RandomState
-from muhat.validation import check_count, check_rng
+from muhat.types import Array
+from muhat.validation import check_count
 
 FAN_IN = 8  # sketches that are merged at a time: a worker holds no more of them
 
@@ -149,79 +142,6 @@ def mmd_distance(X: Any, Y: Any, kernel: Kernel | BaseFeatures, unbiased: bool =
     _check_sizes(n, m, unbiased)
     f, g = np.where(in_x, sizes / n, 0.0), np.where(in_x, 0.0, sizes / m)  # both means, in means of blocks
     return _mmd((f - g) @ inner @ (f - g), (n, f @ diag - f @ inner @ f), (m, g @ diag - g @ inner @ g), unbiased)
-
-
-def two_sample_test(
-    X: Any,
-    Y: Any,
-    features: BaseFeatures,
-    n_resamples: int = 999,
-    random_state: RandomState = None,
-    client: Any = None,
-) -> MMDResult:
-    """Do two collections have the same distribution? A permutation test in features; no row travels.
-
-    Each worker draws bins of equal size from its blocks, and sends the means of their features: 2,000 in all. Bins are
-    exchangeable as rows are, so that the level is exact, as in :func:`muhat.mmd_test` beyond 12,000 rows. The unbiased
-    MMD² and the difference of the spreads are joined.
-
-    Parameters
-    ----------
-    X, Y : dask.array.Array of shape (n, d) and (m, d), or iterables of blocks
-        See :func:`sketch_collection`. Rows of a block that fill no bin take no part. Bins are as small as the smaller
-        collection and its blocks need, and the other collection fills at most 2,000 of them.
-    features : fitted Nystroem or Fourier
-        Fitted to rows of both collections alike; features of one of them would tell the samples apart.
-    n_resamples : int, default 999
-        Number of random splits.
-    random_state : None, int, Generator, SeedSequence or RandomState
-        The seed: the same number gives the same result, whatever the workers.
-    client : distributed.Client, default the current one
-
-    Returns
-    -------
-    MMDResult
-        Without a kernel and a witness; ``method`` says what the bins were.
-
-    Examples
-    --------
-    >>> import dask.array as da, numpy as np, muhat as mh
-    >>> from distributed import Client
-    >>> rng = np.random.default_rng(0)
-    >>> X, Y = rng.normal(size=(2000, 2)), 1.2 * rng.normal(size=(2000, 2))
-    >>> features = mh.Nystroem(n_components=50, random_state=0).fit(np.vstack([X[:200], Y[:200]]))
-    >>> with Client(processes=False, dashboard_address="127.0.0.1:0", worker_dashboard_address="127.0.0.1:0"):
-    ...     blocks = [da.from_array(rows, chunks=(500, -1)) for rows in (X, Y)]
-    ...     result = mh.distributed.two_sample_test(*blocks, features, random_state=0)
-    >>> result.pvalue, result.summary.split(" (")[0]
-    (0.001, 'Y is more spread out')
-    """
-    n_resamples, rng = check_count("n_resamples", n_resamples), check_rng(random_state)
-    MeanSketch(features)  # refuses what is not fitted
-    client, blocks = check_client(client), {"X": row_blocks("X", X), "Y": row_blocks("Y", Y)}
-    delayed, shared = load_module("dask").delayed, one_copy(client, features)
-    named = [(f"{name}[{i}]", block) for name, found in blocks.items() for i, block in enumerate(found)]
-    rows = client.gather(client.compute([delayed(count_rows)(*each) for each in named]))
-    first = len(blocks["X"])
-    samples = np.array(rows[:first]), np.array(rows[first:])
-    if min(map(sum, samples)) < 2:
-        raise ValueError(f"X has {sum(samples[0])} rows and Y has {sum(samples[1])}; pass at least two of each")
-    size = bin_size(*samples)
-    counts = np.concatenate([at_most(sample // size, BINS) for sample in samples]).tolist()
-    seeds = rng.integers(2**31, size=len(named)).tolist()
-    plan = zip(named, counts, seeds, strict=True)
-    tasks = [delayed(bin_means)(shared, *each, size, count, seed) for each, count, seed in plan]
-    parts = client.gather(client.compute(tasks))
-    of_first = np.repeat([1.0, 0.0], [sum(counts[:first]), sum(counts[first:])])
-    components = feature_components(np.concatenate(parts), of_first, n_resamples, rng)
-    joined = join(components)
-    words = {"features": "X and Y differ", "spread": f"{components[1].value} is more spread out"}
-    found = ranked(components, joined, lambda part: (None, None, words[part.name]))
-    method = f"{len(of_first):,} bins of {size} rows; {sum(rows) - len(of_first) * size} rows are in no bin"
-    n = sum(rows[:first])
-    smallest = smallest_pvalue(of_first, n_resamples)
-    sizes = n, sum(rows) - n
-    return MMDResult(*observed_and_null(joined), found, method, None, None, sizes, smallest_pvalue=smallest)
 
 
 def bag_gram(

@@ -52,22 +52,6 @@ def merge_sketches(parts: list[SketchState]) -> SketchState:
     return reduce(SketchState.plus, parts)
 
 
-def count_rows(name: str, block: Any) -> int:
-    """The rows of a block."""
-    with _task(name):
-        return len(check_rows(block, name="X"))
-
-
-def bin_means(features: BaseFeatures, name: str, block: Any, size: int, bins: int, seed: int) -> Array:
-    """Means of the features in bins of ``size`` rows, drawn at random; other rows are in no bin."""
-    with _task(name):
-        rows = check_rows(block, name="X")
-        chosen = np.random.default_rng(seed).permutation(len(rows))[: bins * size]
-        width = len(features.transform(rows[:1])[0])
-        means = [np.asarray(features.transform(rows[part])).mean(axis=0) for part in chosen.reshape(bins, size)]
-        return np.array(means).reshape(bins, width)
-
-
 def pool_bags(name: str, blocks: list[Any], first: int = 0, min_rows: int = 1) -> Bags:
     """Blocks one below the other, each a bag; ``first`` is the number of the first, for errors."""
     rows = []

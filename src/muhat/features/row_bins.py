@@ -13,22 +13,23 @@ from muhat.types import Array
 
 @dataclass(frozen=True, eq=False)
 class RowBins:
-    """Sums over bins of ``size`` rows, at most ``capacity`` of them; ``size`` is a power of two.
+    """Sums of z(x) and of k(x, x) over bins of ``size`` rows, at most ``capacity`` bins; ``size`` is a power of two.
 
-    ``levels[j]`` has sums over 2^j rows. The last level holds the bins. Each level below it holds at most one sum, of
-    rows that do not fill a bin yet: these are the binary digits of the number of rows modulo ``size``, so that merging
-    is binary addition with carries. Number and size of the bins depend on the number of rows alone; which rows share
-    a bin depends on the order in which they come. Bins hold neighbours: rows that are sorted or depend on their
-    predecessors then make bins that vary more than bins of independent rows do, and never less.
+    ``levels[j]`` has sums over 2^j rows, those of k(x, x) in the last column. The last level holds the bins. Each level
+    below it holds at most one sum, of rows that do not fill a bin yet: these are the binary digits of the number of
+    rows modulo ``size``, so that merging is binary addition with carries. Number and size of the bins depend on the
+    number of rows alone; which rows share a bin depends on the order in which they come. Bins hold neighbours: rows
+    that are sorted or depend on their predecessors then make bins that vary more than bins of independent rows do,
+    and never less.
     """
 
     capacity: int
     levels: tuple[Array, ...]
 
     @classmethod
-    def of_rows(cls, capacity: int, Z: Array) -> RowBins:
-        """The bins of rows of features."""
-        return cls(capacity, carried([Z], last_level(len(Z), capacity)))
+    def of_rows(cls, capacity: int, Z: Array, diagonal: Array) -> RowBins:
+        """The bins of rows x from their features z(x) and k(x, x)."""
+        return cls(capacity, carried([np.column_stack([Z, diagonal])], last_level(len(Z), capacity)))
 
     @property
     def n(self) -> int:
@@ -47,7 +48,7 @@ class RowBins:
         return RowBins(self.capacity, carried(both, last_level(n, self.capacity)))
 
     def means(self, size: int) -> Array:
-        """Mean features of bins of ``size`` rows, a power of two that is at least the size of these bins."""
+        """Means of z(x) and of k(x, x) in bins of ``size`` rows, a power of two not below the size of these bins."""
         return carried(self.levels, size.bit_length() - 1)[-1] / size
 
 

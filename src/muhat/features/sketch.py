@@ -230,7 +230,7 @@ class MeanSketch(LockedMixin):
         Z = self.features._features(rows)
         moment = Z.T @ Z if self.second_moment else None
         sums = FeatureSums(len(rows), Z.sum(axis=0), float(np.vdot(Z, Z)), moment)
-        bins = RowBins.of_rows(self.bins, Z) if self.bins else None
+        bins = RowBins.of_rows(self.bins, Z, self.features.kernel_.diagonal(rows)) if self.bins else None
         return replace(before, sums=sums, kept=kept, bins=bins)
 
     def _blocks(self, X: Any) -> Iterator[Array]:

@@ -70,8 +70,8 @@ def _bins(arrays: Arrays, sums: FeatureSums, capacity: int) -> RowBins:
     """Bins, whose numbers at each level follow from n: the last level first, then the binary digits below it."""
     last = last_level(sums.n, capacity)
     counts = [sums.n >> last, *((sums.n >> level) & 1 for level in reversed(range(last)))]
-    found: Array = finite_array(arrays, "bins", sum(counts), len(sums.total))
+    found: Array = finite_array(arrays, "bins", sum(counts), len(sums.total) + 1)
     most = np.sqrt(float(sums.n)) * np.sqrt(max(sums.squares, 0.0))  # Σ|z| of any feature, by Cauchy and Schwarz
-    if (np.abs(found.sum(axis=0) - sums.total) > 1e-9 * most).any():
+    if (np.abs(found[:, :-1].sum(axis=0) - sums.total) > 1e-9 * most).any():
         raise ValueError("its bins are damaged: they do not add up to their total")
     return RowBins(capacity, tuple(np.split(found, np.cumsum(counts)[:-1])[::-1]))

@@ -42,7 +42,7 @@ class SketchState:
         sums = FeatureSums(0, np.zeros(n_features), 0.0, moment)
         no_rows, no_keys, no_counts = np.empty((0, n_columns)), np.empty(0, np.uint64), np.empty(0, np.int64)
         kept = Reservoir(settings.reservoir_size, no_rows, no_keys, no_counts)
-        bins = RowBins.of_rows(settings.bins, np.empty((0, n_features))) if settings.bins else None
+        bins = RowBins.of_rows(settings.bins, np.empty((0, n_features)), np.empty(0)) if settings.bins else None
         return cls(fingerprint, settings, sums, kept, bins)
 
     def __add__(self, other: Any) -> SketchState:
