@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 
 import muhat as mh
 from muhat.bags.data import Bags
-from muhat.bags.prior import OutsidePart, OutsideSums
+from muhat.bags.outside_span import OutsidePart, OutsideSums
 
 NEW = random_bags((2, 40, 1, 7), seed=1)
 
