@@ -19,7 +19,7 @@ from sklearn.utils.fixes import parse_version
 import muhat as mh
 from muhat.plotting.bags import WhitenedBagsDisplay
 from muhat.plotting.components import KernelPCADisplay
-from muhat.plotting.elements import KernelMeanDisplay
+from muhat.plotting.element_displays import KernelMeanDisplay
 from muhat.plotting.means import BandsDisplay, LooPathDisplay
 
 LISTS_NO_ATTRIBUTES = parse_version(sklearn.__version__) < parse_version("1.8")

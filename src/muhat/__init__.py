@@ -1,4 +1,4 @@
-"""muhat: kernel means that beat the plain average."""
+"""Kernel means: shrinkage estimators, tests, models on groups of rows, drift monitoring and comparisons of tables."""
 
 from importlib import import_module as _import_module
 from typing import TYPE_CHECKING as _TYPE_CHECKING
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from muhat.bags.anomaly import GroupAnomalyDetector
 from muhat.bags.bag_sketch import BagSketch
 from muhat.bags.data import bags_from_groups
-from muhat.bags.kernel import DistributionKernel
+from muhat.bags.distribution_kernel import DistributionKernel
 from muhat.bags.machines import OneClassSupportMeasureMachine, SupportMeasureClassifier, SupportMeasureRegressor
 from muhat.bags.prior import BagPrior, pooled_means
 from muhat.bags.ridge import DistributionRidge, DistributionRidgeClassifier

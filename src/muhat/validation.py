@@ -1,4 +1,4 @@
-"""The one place that checks input: every message names the parameter, the value and the remedy."""
+"""Validation of input, with messages that name the parameter, the value and the remedy."""
 
 from __future__ import annotations
 
@@ -157,9 +157,17 @@ def check_columns(found: list[Any], names: list[Any], table: str, remedy: str) -
 
 
 def check_not_path(name: str, X: Any) -> None:
-    """Raise a ValueError where the name of a file stands for its rows."""
+    """Raise a ValueError where the name of a file, or a query that has not run, stands for its rows."""
     if isinstance(X, str | PathLike):
         raise ValueError(f"{name}={X!r} is not a matrix; read the file first, for example by pandas.read_csv")
+    if type(X).__name__ in _QUERIES:
+        raise ValueError(
+            f"{name} is a {type(X).__name__}, which holds no rows yet; pass {name}{_QUERIES[type(X).__name__]}"
+        )
+
+
+_QUERIES = {"LazyFrame": ".collect()", "DuckDBPyRelation": ".df()"}
+"""Types of queries, of polars and DuckDB, and what runs them."""
 
 
 def _check_kind(name: str, X: Any) -> None:

@@ -11,8 +11,8 @@ from numpy.testing import assert_array_equal
 
 import muhat as mh
 from muhat.bags import data as bags_module
+from muhat.bags.bag_sums import bag_sums
 from muhat.bags.data import Bags
-from muhat.bags.sums import bag_sums
 from muhat.linalg import gram
 
 SIZES = (1, 30, 2, 2, 17, 40, 1, 8)

@@ -18,7 +18,7 @@ from table_files import opened, run, write
 
 import muhat as mh
 from muhat.command_line import main
-from muhat.files import differences, summaries
+from muhat.files import column_differences, summaries
 from muhat.files.compare import normalised_squared_mmd
 from muhat.files.encoding import MOST_CATEGORIES, encoded
 from muhat.files.histograms import histogram
@@ -273,13 +273,13 @@ def test_mixed_tables(how, tmp_path, capsys):
 
 def test_columns_that_cannot_differ():
     empty = summarised("x", "number", [np.full(3, np.nan), np.arange(3.0)])
-    assert (differences.column_pvalue(empty), differences.column_size(empty)) == (1.0, 0.0)
+    assert (column_differences.column_pvalue(empty), column_differences.column_size(empty)) == (1.0, 0.0)
     for counts in (
         [[5], [7]],
         [[3, 0], [2, 0]],
         [[1, 1, 1], [1, 1, 1]],
     ):  # one category; one and an absent one; rare ones
-        assert differences.categories_pvalue(np.array(counts)) == 1.0
+        assert column_differences.categories_pvalue(np.array(counts)) == 1.0
 
 
 def test_histograms_of_many_categories_and_of_few_numbers():
@@ -301,7 +301,7 @@ def test_the_level_is_kept():
             [rng.integers(3, size=n).astype(str).astype(object) for n in (25, 60)],
         )
         pvalues = [
-            differences.column_pvalue(summarised("x", kind, values))
+            column_differences.column_pvalue(summarised("x", kind, values))
             for kind, values in zip(("number", "category"), columns, strict=True)
         ]
         return np.array(pvalues) <= 0.1
@@ -435,12 +435,16 @@ def test_column_tests_against_their_oracles():
     rng = np.random.default_rng(0)
     x, y = rng.integers(9, size=70) * 1.0, rng.integers(9, size=45) ** 1.1
     counts = summarised("x", "number", [x, y]).counts
-    assert differences.smirnov_pvalue(counts) == pytest.approx(stats.ks_2samp(x, y, method="exact").pvalue, rel=1e-10)
+    assert column_differences.smirnov_pvalue(counts) == pytest.approx(
+        stats.ks_2samp(x, y, method="exact").pvalue, rel=1e-10
+    )
     large = [np.repeat(x, 40), np.repeat(y, 40)]
-    assert differences.smirnov_pvalue(counts * 40) == pytest.approx(stats.ks_2samp(*large, method="asymp").pvalue)
+    assert column_differences.smirnov_pvalue(counts * 40) == pytest.approx(
+        stats.ks_2samp(*large, method="asymp").pvalue
+    )
     draws = stats.permutation_test((x, y), mood_statistic, n_resamples=4000, rng=1, permutation_type="independent")
-    assert differences.mood_pvalue(counts) == pytest.approx(draws.pvalue, abs=4 * np.sqrt(0.25 / 4000))
-    pvalue = differences.categories_pvalue(np.array([[50, 30, 20], [40, 45, 15]]))
+    assert column_differences.mood_pvalue(counts) == pytest.approx(draws.pvalue, abs=4 * np.sqrt(0.25 / 4000))
+    pvalue = column_differences.categories_pvalue(np.array([[50, 30, 20], [40, 45, 15]]))
     assert pvalue == pytest.approx(stats.chi2_contingency([[50, 30, 20], [40, 45, 15]]).pvalue)
 
 
@@ -454,7 +458,7 @@ def test_holm_against_its_definition():
     pvalues = np.random.default_rng(0).uniform(size=9) ** 3
     order = np.argsort(pvalues)
     expected = [min(1.0, max((9 - j) * pvalues[order[j]] for j in range(rank + 1))) for rank in range(9)]
-    np.testing.assert_allclose(differences.holm(pvalues)[order], expected, rtol=1e-14)
+    np.testing.assert_allclose(column_differences.holm(pvalues)[order], expected, rtol=1e-14)
 
 
 def test_the_engine_counts_as_numpy_does(tmp_path, monkeypatch):

@@ -1,9 +1,9 @@
-"""Distributions as data."""
+"""Models on bags (groups) of rows: distribution kernels, support measure machines, priors, ridge regression."""
 
 from muhat.bags.anomaly import GroupAnomalyDetector
 from muhat.bags.bag_sketch import BagSketch
 from muhat.bags.data import bags_from_groups
-from muhat.bags.kernel import DistributionKernel
+from muhat.bags.distribution_kernel import DistributionKernel
 from muhat.bags.machines import OneClassSupportMeasureMachine, SupportMeasureClassifier, SupportMeasureRegressor
 from muhat.bags.prior import BagPrior, pooled_means
 from muhat.bags.ridge import DistributionRidge, DistributionRidgeClassifier

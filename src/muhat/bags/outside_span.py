@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 
 from muhat.bags.data import Bags
 from muhat.features.nystroem import Nystroem
+from muhat.linalg.blocks import random_rows
 from muhat.types import Array
 
 MAX_ROWS_FOR_OUTSIDE_PART = 300
-"""Rows of a bag, evenly spaced, that say what the span of the landmarks misses of its mean."""
+"""Rows of a bag, drawn at random, that say what the span of the landmarks misses of its mean."""
 
 
 class OutsideSums(NamedTuple):
@@ -28,7 +29,8 @@ class OutsideSums(NamedTuple):
         """Over some rows of each bag."""
         sums, landmarks = cls(), _as_bytes(features.landmarks_)
         for rows in bags.parts(bags.rows):
-            chosen = rows[:: -(-len(rows) // MAX_ROWS_FOR_OUTSIDE_PART)]
+            # A seed per bag, so that the sums of parts add up to those of all bags.
+            chosen = random_rows(rows, MAX_ROWS_FOR_OUTSIDE_PART, np.random.default_rng(0))
             free = chosen[[row not in landmarks for row in _as_bytes(chosen)]]
             if not len(free):
                 continue

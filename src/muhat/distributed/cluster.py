@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from muhat.bags.data import Bags, check_bags
-from muhat.bags.kernel import DistributionKernel, Level2, check_level2, evaluate_level2, resolve_level2
+from muhat.bags.distribution_kernel import DistributionKernel, Level2, check_level2, evaluate_level2, resolve_level2
 from muhat.distributed.clients import check_client, is_remote, load_module, one_copy
 from muhat.distributed.tasks import fill_tile, pool_bags, run_cell, weigh_rows
 from muhat.kernels.base import Kernel, check_kernel

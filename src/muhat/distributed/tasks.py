@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from joblib import parallel_config
 
+from muhat.bags.bag_sums import bag_sums
 from muhat.bags.data import Bags
-from muhat.bags.sums import bag_sums
 from muhat.kernels.base import Kernel
 from muhat.linalg import gram
 from muhat.linalg.resources import one_blas_thread

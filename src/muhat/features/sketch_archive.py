@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from muhat.features.archive import Arrays, Header, finite_array
+from muhat.features.feature_sums import FeatureSums, check_sums
 from muhat.features.reservoir import Reservoir, row_keys
 from muhat.features.row_bins import RowBins, last_level
 from muhat.features.sketch_state import SketchSettings, SketchState
-from muhat.features.sums import FeatureSums, check_sums
 from muhat.types import Array
 from muhat.validation import check_count
 

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from muhat.features.feature_sums import FeatureSums, check_sums
 from muhat.features.reservoir import Reservoir
 from muhat.features.row_bins import RowBins
-from muhat.features.sums import FeatureSums, check_sums
 
 
 class SketchSettings(NamedTuple):

@@ -1,4 +1,4 @@
-"""Do two tables hold rows of one distribution, how much do they differ, and where?"""
+"""Comparison of two tables: single columns, pairs of columns, and all columns together."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.stats import false_discovery_control
 
 from muhat.elements import Element, embed
-from muhat.files.differences import MEASURES, column_pvalue, column_size, holm, missing_pvalue, smallest_pvalue
+from muhat.files.column_differences import MEASURES, column_pvalue, column_size, holm, missing_pvalue, smallest_pvalue
 from muhat.files.matching import Matched, NotCompared
 from muhat.files.pairs import LEAST_ROWS, MOST_COORDINATES, PairChange, pair_changes
 from muhat.files.reasons import Reason, reasons

@@ -1,4 +1,4 @@
-"""One self-contained page for a comparison or a description."""
+"""HTML page of a comparison or a description."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from muhat.files.words import (
     reasons_text,
     summary_cells,
 )
-from muhat.inference.findings import percent
+from muhat.inference.results import percent
 from muhat.progress import printable
 from muhat.report.page import Picture, Table, page_template
 

@@ -17,6 +17,7 @@ import numpy as np
 from muhat.files.command import check_page, write_page
 from muhat.files.lines import NumberedLines, batch_size, batches, is_file
 from muhat.files.opening import STANDARD_INPUT, standard_input
+from muhat.linalg.columns import ColumnUnits
 from muhat.monitor.drift_monitor import DriftMonitor
 from muhat.progress import printable, printable_json, repeated
 from muhat.types import Array
@@ -62,24 +63,24 @@ def watch(reference: str, stream: str, how: Watching) -> int:
     if how.html is not None:
         from muhat.files.watch_page import watch_page
 
-        write_page(how.html, watch_page(monitor, (Path(reference).name, stream_name(stream)), *units))
+        write_page(how.html, watch_page(monitor, (Path(reference).name, stream_name(stream)), units))
     return code
 
 
 def _watch_stream(
     text: TextIO, stream: str, how: Watching, names: list[str], rows: Array, left_out: list[str]
-) -> tuple[int, DriftMonitor, tuple[Array, Array]]:
+) -> tuple[int, DriftMonitor, ColumnUnits]:
     """Calibrate on the rows, then watch; a file is looked at before, a pipe after the calibration."""
     table = _checked_stream(text, stream, how, names) if is_file(text) else None
-    units = _units(rows, how.raw)
-    monitor = _calibrated(how, names, (rows - units[0]) / units[1])
+    units = ColumnUnits.none(rows.shape[1]) if how.raw or not len(rows) else ColumnUnits.of(rows)
+    monitor = _calibrated(how, names, units.divide(rows))
     facts: dict[str, Any] = {"reference_rows": len(rows), "run_length": how.run_length, "columns": names}
     ready = f"{_full_name(stream)}: watched with {len(rows):,} reference rows; columns: {_some(names)}"
     out = f"; left out: {_some(left_out)}" if left_out else ""
     _say(how, "ready", ready + out, sys.stderr, **facts, left_out=left_out)
     table = table or _checked_stream(text, stream, how, names)
     try:
-        code = _watch_rows(monitor, table, batch_size(text), *units, how)
+        code = _watch_rows(monitor, table, batch_size(text), units, how)
     except KeyboardInterrupt:
         seen = monitor.rows_seen_
         _say(how, "stopped", f"stopped after {seen:,} rows without drift", sys.stderr, rows=seen)
@@ -155,17 +156,7 @@ def _reference_rows(table: NumberedLines, how: Watching) -> tuple[list[str], Arr
     return names, np.array(rows).reshape(len(rows), len(names))
 
 
-def _units(rows: Array, raw: bool) -> tuple[Array, Array]:
-    """Mean and standard deviation of each column, or 0 and 1; a constant column keeps its unit."""
-    if raw or not len(rows):
-        return np.zeros(rows.shape[1]), np.ones(rows.shape[1])
-    spread = rows.std(axis=0)
-    return rows.mean(axis=0), np.where(spread > 0, spread, 1.0)
-
-
-def _watch_rows(
-    monitor: DriftMonitor, table: NumberedLines, size: int, centre: Array, unit: Array, how: Watching
-) -> int:
+def _watch_rows(monitor: DriftMonitor, table: NumberedLines, size: int, units: ColumnUnits, how: Watching) -> int:
     gaps = 0
     names: list[str] = list(monitor.feature_names_in_)
     for batch in batches(table.rows(names), size):
@@ -174,7 +165,7 @@ def _watch_rows(
             _note(f"{table.name} has rows with gaps, which are passed over")
         gaps += len(batch) - len(whole)
         before = monitor.rows_seen_
-        if whole and monitor.update((np.array([row.numbers for row in whole]) - centre) / unit):
+        if whole and monitor.update(units.divide(np.array([row.numbers for row in whole]))):
             _alarm(monitor, whole[monitor.rows_seen_ - before - 1].line, table.name, how)
             return DRIFTED
     seen = monitor.rows_seen_

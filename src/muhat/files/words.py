@@ -1,4 +1,4 @@
-"""What was found, in plain words and small tables for a terminal."""
+"""Text reports of a comparison and a description for a terminal."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from muhat.files.describe import Description
 from muhat.files.reasons import Reason
 from muhat.files.rows import shown_date
 from muhat.files.summaries import Summary
-from muhat.inference.findings import percent
+from muhat.inference.results import percent
 from muhat.progress import printable
 
 _ROWS = 12

@@ -18,6 +18,7 @@ from scipy.linalg import qr
 from muhat.elements import Element, check_element
 from muhat.gaussian import LARGEST, SMALLEST, FittedGaussian, LooEmbeddings, normal_points
 from muhat.kernels.base import Kernel
+from muhat.linalg.blocks import random_folds
 from muhat.linalg.distances import power_of_two_near
 from muhat.measures import Atoms
 from muhat.types import Array
@@ -171,7 +172,7 @@ def gaussian_target(kernel: Kernel, points: Array) -> LooTarget:
     embed, n = partial(gaussian_element, kernel), len(points)
     make = partial(gaussian_element, kernel, points)
     if kernel.gaussian_bandwidth is None or n > MAX_ROWS_LEFT_OUT_ONE_BY_ONE:
-        return _target_by_parts(embed, make, points, folds(points, PARTS_LEFT_OUT))
+        return _target_by_parts(embed, make, points, random_folds(points, PARTS_LEFT_OUT))
     embeddings, one_by_one = LooEmbeddings(points, kernel.gaussian_bandwidth), np.arange(n)
     at_rows, squared_norm, own, inexact = embeddings.needed()
     for i in np.flatnonzero(inexact).tolist():
@@ -197,7 +198,7 @@ def sampled_target(kernel: Kernel, points: Array) -> LooTarget:
     if kernel.is_isotropic and d >= _FEWEST_TO_ROTATE * (n + SAMPLE_POINTS // 2):
         rows, base = _in_fewer_columns(points, base)
     embed, make = partial(_EmbeddedSample, kernel, base=base, d=d), partial(sampled_element, kernel, points)
-    return _target_by_parts(embed, make, rows, folds(points, PARTS_LEFT_OUT))
+    return _target_by_parts(embed, make, rows, random_folds(points, PARTS_LEFT_OUT))
 
 
 def _target_by_parts(embed: Callable[[Array], Any], make: Callable[[], Element], rows: Array, parts: Any) -> LooTarget:
@@ -233,12 +234,3 @@ def _products(d: int, count: int) -> Array:
     """Inner products of the normal points without their mirror images."""
     half = normal_points(d, count)[: count // 2]
     return half @ half.T
-
-
-def folds(points: Array, count: int) -> Any:
-    """Numbers of parts of the rows, each row its own where there are few: at random, but the same in any order."""
-    n = len(points)
-    shuffled = np.random.default_rng(0).permutation(np.arange(n) % count)
-    parts = np.empty(n, dtype=int)
-    parts[np.lexsort(points.T[::-1])] = shuffled
-    return parts

@@ -1,4 +1,4 @@
-"""The monitor: rows in, an alarm out."""
+"""DriftMonitor: an alarm when the rows of a stream stop looking like a reference."""
 
 from __future__ import annotations
 
@@ -319,8 +319,9 @@ class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
         bool
             Whether there has been an alarm since ``fit`` or ``reset``.
         """
+        check_is_fitted(self, "threshold_")
         with self._lock:
-            seen = self.rows_seen_  # which says so where there was no fit
+            seen = self.rows_seen_
             held = self._sums, self._recent, seen
             rows = ordered_rows(X, self.n_features_in_, getattr(self, "feature_names_in_", None))
             scores: list[Array] = []
@@ -378,6 +379,7 @@ class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
     @property
     def drift_detected(self) -> bool:
         """Whether there has been an alarm since ``fit`` or ``reset``."""
+        check_is_fitted(self, "threshold_")
         return self.result_ is not None
 
     def reset(self) -> Self:

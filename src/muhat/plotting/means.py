@@ -1,4 +1,4 @@
-"""Displays of an estimate: the path of its score, bands, shares of a blend."""
+"""Displays of mean estimates: path of the leave-one-out score, bands, mixing weights."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class BandsDisplay(Display):
     >>> X = np.random.default_rng(0).normal(size=(40, 1))
     >>> display = mh.plotting.BandsDisplay.from_estimator(mh.KernelMean().fit(X), X)
     >>> display.bands
-    Bands(n_points=200, mean_width=0.163..., level=0.95, method='jackknife')
+    Bands(n_points=200, mean_width=0.171..., level=0.95, method='jackknife')
     """
 
     bands: Bands

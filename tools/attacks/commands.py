@@ -1,6 +1,6 @@
 """Hostile surroundings: commands as processes with closed streams, odd temporary folders, signals and little memory.
 
-python tests/attacks/commands.py [--only NAME]
+python tools/attacks/commands.py [--only NAME]
 
 A command answers with 0 or 1, or ends with 2 and one line on standard error; never with a traceback, never with an
 answer that it has not found, and it leaves nothing in the temporary folder. On systems of POSIX.

@@ -1,4 +1,4 @@
-"""The attacks in small: a few seconds of each. The commands beside this file run as many as one likes."""
+"""The attacks in small: a few seconds of each. The commands in tools/attacks run as many as one likes."""
 
 import os
 import runpy
@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[1] / "tools" / "attacks"
 
 
 @pytest.mark.slow
@@ -71,3 +71,22 @@ def test_commands_answer_or_end_with_two_and_one_line(name):
 def test_commands_end_where_memory_is_short(tmp_path):
     tool = runpy.run_path(str(HERE / "commands.py"))
     assert [f"{case}: {fault}" for case, fault in tool["low_memory"](tmp_path, (700, 900)) if fault] == []
+
+
+@pytest.mark.slow
+def test_the_order_of_groups_and_rows_changes_nothing():
+    """In a period of five, which weekdays have."""
+    tool = runpy.run_path(str(HERE / "orders.py"))
+    for name, (measured, most) in tool["subjects"]().items():
+        value, order = tool["worst"](measured, periods=(5,))
+        assert value <= most, f"{name}, {order}"
+
+
+def test_every_public_estimator_is_put_in_other_orders():
+    """A new one has to be added to a table."""
+    import muhat as mh
+
+    text = (HERE / "orders.py").read_text(encoding="utf-8")
+    classes = [name for name in mh.__all__ if hasattr(getattr(mh, name), "fit")]
+    left_out = ["DriftMonitor", "ShrunkKernelCenterer"]  # rows have an order in time; Gram matrices only
+    assert [name for name in classes if f"mh.{name}" not in text] == left_out

@@ -1,6 +1,6 @@
 """Damaged files: tables, sketches, monitors, bags, cells and results, with bytes changed, cut, doubled or inserted.
 
-python tests/attacks/fuzz_files.py [--files N] [--seed S] [--only csv]
+python tools/attacks/fuzz_files.py [--files N] [--seed S] [--only csv]
 
 A file must be read, or refused by an error of words that names it and says what to do. Sketches and monitors carry a
 checksum, so a changed byte must be refused, or leave what is read as it was. Forged ones have other contents and a
