@@ -62,8 +62,8 @@ plt.show()
 # How often they hold
 # -------------------
 # Share of draws with the truth inside, level 95 %. The last distribution has heavy tails, 2 % of its rows are 20 times
-# as wide, and the quadratic kernel is not bounded: there a sample knows nothing of what it misses, and a warning says so
-# where one row carries the deviations.
+# as wide, and the quadratic kernel is not bounded: there a sample knows nothing of what it misses, and a warning says
+# so where one row carries the deviations.
 
 warnings.filterwarnings("ignore", message="the radius rests on the deviations of one row")
 Q = mh.GaussianMixture([1.0], [[0.5, -0.5]], [1.5])
