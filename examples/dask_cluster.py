@@ -1,8 +1,8 @@
 """A cluster on one machine
 ========================
 
-Days of data, each a block that a worker makes for itself as it would read a file, are sketched and compared over
-the workers of a Dask cluster (:mod:`muhat.distributed`). From day 7 on half of the rows lie on a ring that has the mean
+Days of data, each of which a worker makes for itself as it would read a file, are sketched and compared over the
+workers of a Dask cluster. From day 7 on half of the rows lie on a ring that has the mean
 and covariance of all rows. The same work is done here, in one process: the numbers must not differ.
 """
 
@@ -12,7 +12,6 @@ import numpy as np
 from distributed import Client
 
 import muhat as mh
-from muhat.distributed.cluster import bag_gram, map_cells, mmd_distance, sketch_collection
 
 DAYS, CHANGE, ROWS_A_DAY = 12, 7, 2000
 kernel = mh.Gaussian(bandwidth=0.5)
@@ -44,31 +43,35 @@ client = Client(
 # %%
 # One pass over all days
 # ----------------------
-# Blocks are delayed: a worker makes the rows, sketches them, and sends sums. Rows do not travel.
+# A worker makes the rows of a day, sketches them, and sends the sketch. Rows do not travel, and sketches add up.
 
 features = mh.Nystroem(kernel, 150, "k-means++", random_state=0).fit(rows_of_day(0))
-blocks = [dask.delayed(rows_of_day)(day) for day in range(DAYS)]
-sketch = sketch_collection(features, blocks, client=client)
-here = mh.MeanSketch(features).update(np.concatenate([rows_of_day(day) for day in range(DAYS)]))
-print(sketch)
-print(f"distance from the sketch made here: {sketch.distance(here):.0e}")
+
+
+def sketch_of_day(day):
+    return mh.MeanSketch(features, bins=1000).update(rows_of_day(day))
+
+
+sketches = client.gather(client.map(sketch_of_day, range(DAYS)))
+here = mh.MeanSketch(features, bins=1000).update(np.concatenate([rows_of_day(day) for day in range(DAYS)]))
+print(sum(sketches))
+print(f"distance from the sketch made here: {sum(sketches).distance(here):.0e}")
 
 # %%
 # Before and after the change
 # ---------------------------
-# The distance of two kernel means, in features and exactly. The exact one compares all pairs of rows, tile by tile; it
-# has a tenth of the rows here, and is larger for it, as chance adds to a distance.
+# The distance of two kernel means, and a test of whether chance explains it, from sums of sketches alone.
 
-before, after = blocks[:CHANGE], blocks[CHANGE:]
-print(f"MMD in features {mmd_distance(before, after, features, client=client).distance:.4f}")
-few = [dask.delayed(rows_of_day)(day, 200) for day in range(DAYS)]
-exact = mmd_distance(few[:CHANGE], few[CHANGE:], kernel, client=client)
-print(f"MMD exact, of {200 * DAYS:,} rows {exact.distance:.4f}")
+before, after = sum(sketches[:CHANGE]), sum(sketches[CHANGE:])
+print(f"MMD in features {before.distance(after):.4f}")
+print(mh.mmd_test(before, after, random_state=0))
 
 # %%
-# Every day a bag: the Gram matrix of :class:`~muhat.DistributionKernel`, and distances from it. The change shows.
+# Exact comparisons of all pairs of rows are no sums, and have a function of their own. A tenth of the rows will do.
+# Every day is a bag: the Gram matrix of :class:`~muhat.DistributionKernel`, and distances from it. The change shows.
 
-gram = bag_gram(few, kernel, client=client)
+few = [dask.delayed(rows_of_day)(day, 200) for day in range(DAYS)]
+gram = mh.distributed.bag_gram(few, kernel, client=client)
 expected = mh.DistributionKernel(kernel).fit_transform([rows_of_day(day, 200) for day in range(DAYS)])
 print(f"difference from the Gram matrix made here: {np.abs(gram - expected).max():.0e}")
 squares = np.add.outer(np.diag(gram), np.diag(gram)) - 2 * gram
@@ -89,7 +92,7 @@ def shrinkage_of_day(day):
     return mh.ShrunkKernelMean(kernel).fit(rows_of_day(day, 200)).shrinkage_
 
 
-shrinkage = dict(map_cells(shrinkage_of_day, range(DAYS), client))
+shrinkage = dict(mh.distributed.map_cells(shrinkage_of_day, range(DAYS), client))
 print("shrinkage by day", [f"{shrinkage[day]:.3f}" for day in range(DAYS)])
 client.close()
 

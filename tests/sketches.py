@@ -16,18 +16,20 @@ FEATURES = {
     "laplace": Fourier(mh.Laplace(1.0), 30, random_state=0).fit(X),
 }
 FULL = {"second_moment": True, "reservoir_size": 50}
+BINNED = {**FULL, "bins": 40}
 
 
 def states(sketch):
-    kept = sketch._kept
+    sums, kept = sketch.state_.sums, sketch.state_.kept
     return [
         sketch.n_,
-        sketch._sums.total,
-        sketch._sums.squares,
-        sketch._sums.moment,
+        sums.total,
+        sums.squares,
+        sums.moment,
         kept.rows,
         kept.counts,
         kept.limit,
+        *(() if sketch.state_.bins is None else map(len, sketch.state_.bins.levels)),
     ]
 
 

@@ -18,6 +18,7 @@ SMALLEST = {
     "guide/error_bars.py": "--draws 3 --resamples 20",
     "guide/operators.py": "--rows 200 --landmarks 20 --draws 2",
     "guide/robust.py": "--draws 2",
+    "guide/sketch_tests.py": "--draws 2",
     "guide/sketches.py": "--rows 1000",
     "guide/two_samples.py": "--draws 2",
     "monitor.py": (

@@ -28,7 +28,7 @@ def tile_seconds(seed: int, rows: int = 3000, columns: int = 10) -> float:
     """Processor time of the sum over one tile of rows × rows values of a Gaussian kernel, in one thread."""
     recipe = (mh.Gaussian(5.0), None)
     X, Y = np.random.default_rng(seed).normal(size=(2, rows, columns))
-    parts = [weigh_rows(recipe, pool_bags("X", [block])) for block in (X, Y)]
+    parts = [weigh_rows(recipe, pool_bags([block])) for block in (X, Y)]
     start = thread_time()
     fill_tile(recipe, *parts)
     return thread_time() - start

@@ -4,6 +4,7 @@ from importlib import import_module as _import_module
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from muhat.bags.anomaly import GroupAnomalyDetector
+from muhat.bags.bag_sketch import BagSketch
 from muhat.bags.data import bags_from_groups
 from muhat.bags.distribution_kernel import DistributionKernel
 from muhat.bags.machines import OneClassSupportMeasureMachine, SupportMeasureClassifier, SupportMeasureRegressor
@@ -46,6 +47,7 @@ __all__ = [
     "Atoms",
     "BagPrior",
     "BagScaler",
+    "BagSketch",
     "BlendedSample",
     "Categorical",
     "Centered",

@@ -311,7 +311,8 @@ def load_bags(name: str, *, data: str | os.PathLike[str] | None = None) -> Bunch
 
 def _arrays(path: Path) -> dict[str, NDArray[Any]]:
     try:
-        return npz_arrays(path, memory_budget(None))
+        with path.open("rb") as file:
+            return npz_arrays(file, memory_budget(None))
     except Exception as error:  # a damaged file can fail in any way
         reason = str(error) or type(error).__name__
         raise ValueError(f"{path} is damaged ({reason}); make it again by `muhat prepare`, or copy it again") from error

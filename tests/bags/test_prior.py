@@ -9,9 +9,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 import muhat as mh
-from muhat.bags import prior as prior_module
+from muhat.bags import outside_span
 from muhat.bags.data import Bags
-from muhat.bags.prior import OutsidePart, OutsideSums
+from muhat.bags.outside_span import OutsidePart, OutsideSums
 
 NEW = random_bags((2, 40, 1, 7), seed=1)
 
@@ -154,5 +154,5 @@ def test_a_period_in_the_rows_does_not_hide_what_landmarks_miss(monkeypatch):
     data = Bags(np.concatenate(bags), np.cumsum([0, *map(len, bags)]))
     features = mh.Nystroem(mh.Gaussian(1.0), landmarks=np.array([[0.0], [5.0]])).fit(data.rows)
     some = OutsidePart.of(OutsideSums.of(features, data))
-    monkeypatch.setattr(prior_module, "MAX_ROWS_FOR_OUTSIDE_PART", 3000)
+    monkeypatch.setattr(outside_span, "MAX_ROWS_FOR_OUTSIDE_PART", 3000)
     assert_allclose(some, OutsidePart.of(OutsideSums.of(features, data)), rtol=0.15)

@@ -1,152 +1,19 @@
-"""Over workers: the numbers of one machine, whatever the blocks and the workers."""
-
-import pickle
+"""Bags and cells over workers: the numbers of one machine, whatever the blocks and the workers."""
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from tables import KERNELS, sample
-from workers import (
-    BAGS,
-    CELLS,
-    FEATURES,
-    X,
-    Y,
-    chunked,
-    delayed_blocks,
-    processes,
-    shrinkage_of_cell,
-    squared_mmd,
-    threads,
-)
+from workers import BAGS, CELLS, X, Y, chunked, delayed_blocks, processes, shrinkage_of_cell, squared_mmd, threads
 
 import muhat as mh
 from muhat.distributed import cluster as over_workers
-from muhat.distributed.cluster import (
-    bag_gram,
-    bag_prior,
-    bag_vectors,
-    map_cells,
-    mmd_distance,
-    sketch_collection,
-    two_sample_test,
-)
-from muhat.distributed.tasks import sketch_block
-
-SETTINGS = {"plain": {}, "full": {"second_moment": True, "reservoir_size": 40}}
+from muhat.distributed.cluster import bag_gram, map_cells
 
 
 @pytest.fixture(scope="module")
 def client():
     with processes(2) as made:
         yield made
-
-
-FORMS = {
-    "array": lambda client, rows: chunked(rows),
-    "one chunk": lambda client, rows: chunked(rows, -1),
-    "uneven": lambda client, rows: chunked(rows, (1, 99, 0, len(rows) - 100)),
-    "float32": lambda client, rows: chunked(rows.astype(np.float32)),
-    "delayed": lambda client, rows: delayed_blocks(rows),
-    "generator": lambda client, rows: (block for block in delayed_blocks(rows, 20)),
-    "futures": lambda client, rows: client.scatter(np.array_split(rows, 4), hash=False),
-    "persisted": lambda client, rows: client.persist(chunked(rows)),
-    "arrays": lambda client, rows: np.array_split(rows, 4),
-    "empty block": lambda client, rows: [rows[:100], rows[:0], rows[100:]],
-    "lists": lambda client, rows: [part.tolist() for part in np.array_split(rows, 3)],
-    "arrays of arrays": lambda client, rows: [chunked(rows[:100]), chunked(rows[100:])],
-}
-
-
-def assert_same_sketch(found, expected):
-    assert found.n_ == expected.n_
-    assert_allclose(found._sums.total, expected._sums.total, rtol=0, atol=1e-10)
-    assert_allclose(found._sums.squares, expected._sums.squares, rtol=1e-10)
-    assert (found._sums.moment is None) == (expected._sums.moment is None)
-    if found._sums.moment is not None:
-        assert_allclose(found._sums.moment, expected._sums.moment, rtol=0, atol=1e-10)
-    assert_array_equal(found._kept.rows, expected._kept.rows)
-    assert_array_equal(found._kept.counts, expected._kept.counts)
-    assert found._kept.limit == expected._kept.limit
-
-
-@pytest.mark.parametrize("settings", SETTINGS)
-@pytest.mark.parametrize("name", FEATURES)
-def test_sketch_is_that_of_one_machine(client, name, settings):
-    features, options = FEATURES[name], SETTINGS[settings]
-    found = sketch_collection(features, chunked(X), client=client, **options)
-    expected = mh.MeanSketch(features, **options).update(X)
-    assert_same_sketch(found, expected)
-    assert found.features is features
-    if options:
-        assert_allclose(found.mean_features("loo"), expected.mean_features("loo"), rtol=0, atol=1e-10)
-    assert (found + mh.MeanSketch(features, **options).update(Y)).n_ == len(X) + len(Y)
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_any_form_of_the_data(client, form):
-    rows = X.astype(np.float32).astype(float) if form == "float32" else X
-    found = sketch_collection(FEATURES["nystroem"], FORMS[form](client, rows), **SETTINGS["full"])
-    assert_same_sketch(found, mh.MeanSketch(FEATURES["nystroem"], **SETTINGS["full"]).update(rows))
-    mmd = mmd_distance(FORMS[form](client, rows), chunked(Y), mh.Gaussian(1.0))
-    assert_allclose(mmd.squared, squared_mmd(mh.Gaussian(1.0), rows, Y, False), rtol=0, atol=1e-10)
-    assert (mmd.n_x, mmd.n_y) == (len(X), len(Y))
-
-
-@pytest.mark.parametrize("name", KERNELS)
-def test_exact_mmd(client, name):
-    kernel, found = KERNELS[name], {}
-    for unbiased in (False, True):
-        found[unbiased] = mmd_distance(chunked(X, 120), chunked(Y, 80), kernel, unbiased, client)
-        assert_allclose(found[unbiased].squared, squared_mmd(kernel, X, Y, unbiased), rtol=1e-10, atol=1e-10)
-    assert_allclose(found[False].distance, mh.embed(kernel, X).distance(mh.embed(kernel, Y)), rtol=1e-10)
-
-
-@pytest.mark.parametrize("unbiased", [False, True])
-@pytest.mark.parametrize("name", FEATURES)
-def test_mmd_in_features(client, name, unbiased):
-    features = FEATURES[name]
-    found = mmd_distance(chunked(X), delayed_blocks(Y), features, unbiased, client)
-    expected = squared_mmd(mh.Linear(), features.transform(X), features.transform(Y), unbiased)
-    assert_allclose(found.squared, expected, rtol=0, atol=1e-10)
-    assert (found.n_x, found.n_y) == (len(X), len(Y))
-
-
-def test_two_samples(client):
-    features = FEATURES["nystroem"]
-    rng = np.random.default_rng(0)
-    A, B = rng.normal(size=(3, 900, 3))[:2]
-    found = two_sample_test(chunked(A, 300), delayed_blocks(B), features, 99, random_state=0, client=client)
-    assert 0.01 < found.pvalue <= 1
-    assert found.sizes == (900, 900)
-    assert found.method == "1,800 bins of 1 rows; 0 rows are in no bin"
-    shifted = [
-        two_sample_test(chunked(A, 300), chunked(B + 0.3, size), features, 99, random_state=0) for size in (300, 100)
-    ]
-    assert [result.pvalue for result in shifted] == [0.01, 0.01]
-    again = two_sample_test(chunked(A, 300), chunked(B + 0.3, 300), features, 99, random_state=0)
-    assert_array_equal(again.null_distribution, shifted[0].null_distribution)
-
-
-def test_bins_leave_out_the_rest_of_each_block(client, monkeypatch):
-    monkeypatch.setattr("muhat.distributed.cluster.BINS", 40)
-    monkeypatch.setattr("muhat.inference.large_samples.BINS", 40)
-    found = two_sample_test(chunked(X, 95), chunked(Y, 95), FEATURES["fourier"], 19, random_state=0)  # 230 and 150 rows
-    assert found.method == "36 bins of 10 rows; 20 rows are in no bin"
-    small_blocks = two_sample_test(chunked(X, 100), chunked(Y, 8), FEATURES["fourier"], 19, random_state=0)
-    assert small_blocks.method == "45 bins of 8 rows; 20 rows are in no bin"
-    few_rows = two_sample_test(chunked(X, 100), chunked(Y[:3], 2), FEATURES["fourier"], 19, random_state=0)
-    assert few_rows.method == "43 bins of 1 rows; 190 rows are in no bin"
-    assert few_rows.sizes == (230, 3)
-    with pytest.raises(ValueError, match="X has 230 rows and Y has 1; pass at least two of each"):
-        two_sample_test(chunked(X, 100), chunked(Y[:1]), FEATURES["fourier"])
-
-
-def test_mmd_of_a_collection_with_itself(client):
-    assert mmd_distance(chunked(X), chunked(X, 100), FEATURES["nystroem"]).distance < 1e-12
-    assert mmd_distance(chunked(X), chunked(X, 100), mh.Gaussian(1.0)).squared < 1e-14
-    unbiased = mmd_distance(chunked(X), chunked(X), mh.Gaussian(1.0), unbiased=True)
-    assert unbiased.squared < 0 == unbiased.distance
 
 
 @pytest.mark.parametrize("level2", ["linear", mh.Gaussian(), mh.Laplace(0.7), mh.Polynomial(2)], ids=repr)
@@ -180,26 +47,13 @@ def test_any_form_of_bags(client, monkeypatch, count):
     assert_allclose(bag_gram(cube, kernel), mh.DistributionKernel(kernel).fit_transform(cube), rtol=0, atol=1e-10)
 
 
-@pytest.mark.parametrize(
-    "features", [mh.Nystroem(mh.Laplace(1.2), 20, random_state=0), mh.Fourier(mh.Gaussian(1.0), 30, random_state=0)]
-)
-def test_prior_over_bags(client, monkeypatch, features):
-    """Workers add up what one machine knows: the same prior, vectors and pooled means."""
-    import dask
-
-    monkeypatch.setattr(over_workers, "GROUP_ROWS", 30)
-    features.fit(np.concatenate(BAGS))
-    expected = mh.BagPrior(features.kernel, features).fit(BAGS)
-    for given in (BAGS, [dask.delayed(np.array)(bag) for bag in BAGS]):
-        prior = bag_prior(given, features, client=client)
-        assert prior.blend_ == expected.blend_
-        assert_allclose(prior.ratios_, expected.ratios_, rtol=0, atol=1e-8 * expected.ratios_[0])
-        assert_allclose(prior.log_odds(BAGS), expected.log_odds(BAGS), rtol=1e-6, atol=1e-6)
-        assert_allclose(bag_vectors(prior, given, client=client), prior.transform(BAGS), rtol=0, atol=1e-10)
-        if isinstance(features, mh.Nystroem):
-            pairs = zip(prior.means(BAGS), expected.means(BAGS), strict=True)
-            assert max(f.distance(g) for f, g in pairs) < 1e-6
-            assert_allclose(prior._outside, expected._outside, rtol=1e-8)
+def test_the_exact_distance_of_two_collections_is_a_form_of_the_gram_matrix(client):
+    """As the notes say: blocks are bags, weighted by their rows."""
+    blocks = delayed_blocks(X, 4) + delayed_blocks(Y, 3)
+    sizes = np.array([len(part) for rows, count in ((X, 4), (Y, 3)) for part in np.array_split(rows, count)])
+    weights = sizes * np.repeat([1.0 / len(X), -1.0 / len(Y)], [4, 3])
+    G = bag_gram(blocks, mh.Gaussian(1.0), client=client)
+    assert_allclose(weights @ G @ weights, squared_mmd(mh.Gaussian(1.0), X, Y, False), rtol=1e-10)
 
 
 def test_cells(client):
@@ -212,40 +66,14 @@ def test_cells(client):
 
 def test_numbers_do_not_depend_on_the_workers(client, monkeypatch):
     """To the last bit: two processes, one thread in this process, and three."""
-
     monkeypatch.setattr(over_workers, "GROUP_ROWS", 30)
 
-    def all_of(chosen):
-        sketch = sketch_collection(FEATURES["nystroem"], chunked(X, 20), second_moment=True, client=chosen)
-        mmd = mmd_distance(chunked(X), chunked(Y), mh.Gaussian(1.0), client=chosen)
+    def both(chosen):
         cells = dict(map_cells(shrinkage_of_cell, CELLS, chosen))
-        gram = bag_gram(BAGS, mean=mh.ShrunkKernelMean(), client=chosen)
-        vectors = bag_vectors(bag_prior(BAGS, FEATURES["nystroem"], client=chosen), BAGS, client=chosen)
-        return [
-            sketch._sums.total,
-            sketch._sums.moment,
-            mmd.squared,
-            gram,
-            vectors,
-            [cells[i] for i in range(len(CELLS))],
-        ]
+        return bag_gram(BAGS, mean=mh.ShrunkKernelMean(), client=chosen), [cells[i] for i in range(len(CELLS))]
 
-    expected = all_of(client)
+    expected = both(client)
     for count in (1, 3):
         with threads(count, set_as_default=False) as other:
-            for found, same in zip(all_of(other), expected, strict=True):
+            for found, same in zip(both(other), expected, strict=True):
                 assert_array_equal(found, same)
-
-
-def test_sums_travel_without_features():
-    sketch = mh.MeanSketch(FEATURES["nystroem"])
-    part = sketch_block(sketch, "data[0]", X)
-    assert len(pickle.dumps(part)) < len(pickle.dumps(sketch.features)) / 3
-
-
-def test_large_features_travel_without_a_warning(client):
-    features = mh.Fourier(mh.Gaussian(5.0), 16_000, random_state=0).fit(sample(10, 200, seed=2))
-    assert features.frequencies_.nbytes > 10_000_000
-    rows = sample(20, 200, seed=3)
-    found = sketch_collection(features, delayed_blocks(rows, 2), client=client)
-    assert_allclose(found.mean_features(), features.transform(rows).mean(axis=0), rtol=0, atol=1e-10)

@@ -11,17 +11,24 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from workers import BAGS, CELLS, FEATURES, X, Y, chunked, processes, shrinkage_of_cell, squared_mmd
+from sketches import assert_equal_sketches
+from workers import BAGS, CELLS, FEATURES, X, processes, shrinkage_of_cell
 
 import muhat as mh
 from muhat.distributed import cluster as over_workers
-from muhat.distributed.cluster import bag_gram, map_cells, mmd_distance, sketch_collection
+from muhat.distributed.cluster import bag_gram, map_cells
 
 
 @pytest.fixture(scope="module")
 def client():
     """One worker more than are killed; that Dask starts new ones is not relied on."""
     with processes(len(OPERATIONS) + 1, set_as_default=False) as made:
+        yield made
+
+
+@pytest.fixture
+def two_workers():
+    with processes(2, set_as_default=False) as made:
         yield made
 
 
@@ -38,9 +45,10 @@ def pause_once(marker, place, file):
             time.sleep(1)
 
 
-def paused_block(rows, number, folder):
+def paused_sketch(part, folder):
+    number, rows = part
     pause_once(f"{folder}/pid", number == 6, f"{folder}/paused")
-    return rows
+    return mh.MeanSketch(FEATURES["nystroem"], second_moment=True, bins=40).update(rows)
 
 
 def paused_gaussian(A, B, folder, here):
@@ -55,13 +63,6 @@ def paused_cell(cell, folder):
     return shrinkage_of_cell(cell)
 
 
-def paused_sketch(client, folder):
-    import dask
-
-    blocks = [dask.delayed(paused_block)(part, i, folder) for i, part in enumerate(np.array_split(X, 12))]
-    return sketch_collection(FEATURES["nystroem"], blocks, client=client).mean_features()
-
-
 def paused_cells(client, folder):
     found = dict(map_cells(functools.partial(paused_cell, folder=folder), CELLS, client))
     return [found[i] for i in range(len(CELLS))]
@@ -73,11 +74,6 @@ def paused_kernel(folder):
 
 # With a pause in the middle, over workers; and what comes out on one machine.
 OPERATIONS = {
-    "sketch": (paused_sketch, lambda: FEATURES["nystroem"].transform(X).mean(axis=0)),
-    "mmd": (
-        lambda client, folder: mmd_distance(chunked(X), chunked(Y), paused_kernel(folder), client=client).squared,
-        lambda: squared_mmd(mh.Gaussian(1.0), X, Y, False),
-    ),
     "bags": (
         lambda client, folder: bag_gram(BAGS, paused_kernel(folder), mh.ShrunkKernelMean(), client=client),
         lambda: mh.DistributionKernel(mh.Gaussian(1.0), mh.ShrunkKernelMean()).fit_transform(BAGS),
@@ -86,28 +82,53 @@ OPERATIONS = {
 }
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL")
-@pytest.mark.parametrize("operation", OPERATIONS)
-def test_a_killed_worker_changes_nothing(client, monkeypatch, operation, tmp_path):
-    monkeypatch.setattr(over_workers, "GROUP_ROWS", 20)
-    (tmp_path / "calls").mkdir()
+def killed_in_the_middle(run, folder):
+    """What a run gives while the process that has paused in it is killed."""
+    (folder / "calls").mkdir()
     killed, done = [], threading.Event()
 
     def kill():
         while not killed and not done.wait(0.02):
-            written = (tmp_path / "pid").read_text(encoding="utf-8") if (tmp_path / "pid").exists() else ""
+            written = (folder / "pid").read_text(encoding="utf-8") if (folder / "pid").exists() else ""
             if written:
                 os.kill(int(written), signal.SIGKILL)
                 killed.append(int(written))
 
     killer = threading.Thread(target=kill)
     killer.start()
-    paused, expected = OPERATIONS[operation]
-    found = paused(client, str(tmp_path))
+    found = run(str(folder))
     done.set()
     killer.join()
     assert len(killed) == 1
     assert killed[0] != os.getpid()
+    return found
+
+
+no_kill = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL")
+
+
+@no_kill
+def test_a_worker_that_is_killed_does_not_change_a_sum_of_sketches(two_workers, tmp_path):
+    """Bins included: the sum has the order of the parts, whoever sketched them."""
+    parts = list(enumerate(np.array_split(X, 12)))
+
+    def total(folder):
+        futures = two_workers.map(functools.partial(paused_sketch, folder=folder), parts)
+        return sum(two_workers.gather(futures))
+
+    found = killed_in_the_middle(total, tmp_path)
+    expected = sum(paused_sketch(part, str(tmp_path)) for part in parts)  # it pauses once only
+    assert_equal_sketches(found, expected, tol=1e-12)
+    for mine, theirs in zip(found.state_.bins.levels, expected.state_.bins.levels, strict=True):
+        assert_allclose(mine, theirs, rtol=0, atol=1e-12)
+
+
+@no_kill
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_a_killed_worker_changes_nothing(client, monkeypatch, operation, tmp_path):
+    monkeypatch.setattr(over_workers, "GROUP_ROWS", 20)
+    paused, expected = OPERATIONS[operation]
+    found = killed_in_the_middle(functools.partial(paused, client), tmp_path)
     assert_allclose(found, expected(), rtol=1e-10, atol=1e-10)
 
 

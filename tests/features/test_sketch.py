@@ -1,13 +1,14 @@
 """Sketches: against the estimators on the Gram matrix, and the laws of merging."""
 
 import itertools
+import pickle
 import tracemalloc
 
 import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from sketches import FEATURES, FULL, X, assert_equal_sketches
+from sketches import BINNED, FEATURES, FULL, X, assert_equal_sketches
 from tables import data_sets, sample
 
 import muhat as mh
@@ -111,7 +112,7 @@ def test_deletion_from_a_sample_is_near_that_of_all_rows():
     for seed in range(5):
         sketch = MeanSketch(features, second_moment=True, reservoir_size=200, random_state=seed).update(rows)
         got = sketch.choose("loo")
-        assert len(sketch._kept.rows) == 200
+        assert len(sketch.state_.kept.rows) == 200
         assert_allclose(got.lam, want.lam, rtol=0.15)
         assert_allclose(got.score, want.score, rtol=1e-5)
 
@@ -143,7 +144,7 @@ def test_merging_is_associative_and_commutative(name):
     assert_equal_sketches(a + (b + (c + d)), whole)
     for order in itertools.permutations(parts):
         assert_equal_sketches(sum(order), whole)
-        assert_array_equal(sum(order)._kept.rows, whole._kept.rows)
+        assert_array_equal(sum(order).state_.kept.rows, whole.state_.kept.rows)
     assert [part.n_ for part in parts] == [20, 90, 5, 185]
 
 
@@ -159,12 +160,31 @@ def test_merge_is_in_place_and_plus_is_not():
 
 
 @pytest.mark.parametrize("name", FEATURES)
+def test_states_merge_as_sketches_do(name):
+    """Without the features, in any grouping; with features they are a sketch again."""
+    features = FEATURES[name]
+    parts = [MeanSketch(features, **BINNED).update(part) for part in np.split(X, [20, 110, 115])]
+    whole, states = sum(parts), [part.state_ for part in parts]
+    empty = MeanSketch(features, **BINNED)
+    a, b, c, d = states
+    for same in (empty + sum(states), sum(states, start=empty), a + (empty + b) + (c + d), empty.merge(sum(states))):
+        assert isinstance(same, MeanSketch)
+        assert_equal_sketches(same, whole)
+        assert same.state_.bins.n == 300
+        assert same.features is features
+    assert sum(states).sums.n == 300
+    assert len(pickle.dumps(MeanSketch(features).update(X).state_)) < 3000
+    assert whole.distance(sum(states)) < 1e-12
+    assert "n=300" in repr(sum(states))
+
+
+@pytest.mark.parametrize("name", FEATURES)
 def test_downdate_undoes_update(name):
     sketch = MeanSketch(FEATURES[name], second_moment=True, reservoir_size=300).update(X[:80])
     want = MeanSketch(FEATURES[name], second_moment=True, reservoir_size=300).update(X[:80])
     assert_equal_sketches(sketch.update(X[80:]).downdate(X[80:]), want)
     assert_equal_sketches(sketch.downdate(X[:80]), MeanSketch(FEATURES[name], second_moment=True, reservoir_size=300))
-    assert not sketch._sums.moment.any()
+    assert not sketch.state_.sums.moment.any()
 
 
 def test_the_second_moment_is_kept_on_request():
@@ -178,16 +198,16 @@ def test_the_second_moment_is_kept_on_request():
 def test_a_reservoir_stays_a_sample_after_downdates():
     """Those of the remaining rows whose keys are below the limit; rows that left do not come back."""
     sketch = MeanSketch(FEATURES["fourier"], reservoir_size=50).update(X).downdate(X[:150])
-    limit = sketch._kept.limit
+    limit = sketch.state_.kept.limit
     keys = row_keys(X, 0)
-    assert_array_equal(np.sort(keys[150:][keys[150:] < limit]), sketch._kept.keys)
+    assert_array_equal(np.sort(keys[150:][keys[150:] < limit]), sketch.state_.kept.keys)
     again = sketch.update(X[:150])
     assert_equal_sketches(again, MeanSketch(FEATURES["fourier"], reservoir_size=50).update(X))
 
 
 def test_the_reservoir_counts_repetitions():
     rows = np.concatenate([X[:10], X[:4], X[:4], -0.0 * X[:1], 0.0 * X[:1]])
-    kept = MeanSketch(FEATURES["fourier"], reservoir_size=20).update(rows)._kept
+    kept = MeanSketch(FEATURES["fourier"], reservoir_size=20).update(rows).state_.kept
     assert len(kept.rows) == 11
     assert sorted(kept.counts.tolist()) == [1] * 6 + [2] + [3] * 4
 

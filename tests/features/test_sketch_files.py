@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from sketches import FEATURES, FULL, X, assert_equal_sketches
+from sketches import BINNED, FEATURES, FULL, X, assert_equal_sketches
 from sklearn.exceptions import NotFittedError
 from sklearn.gaussian_process.kernels import RBF
 
@@ -23,7 +23,7 @@ from muhat.features.sketch import MeanSketch
 
 
 @pytest.mark.parametrize("name", FEATURES)
-@pytest.mark.parametrize("settings", [{}, FULL, {"reservoir_size": 7, "random_state": 3}], ids=str)
+@pytest.mark.parametrize("settings", [{}, FULL, {"reservoir_size": 7, "random_state": 3}, BINNED], ids=str)
 def test_a_saved_sketch_comes_back(name, settings, tmp_path):
     sketch = MeanSketch(FEATURES[name], **settings).update(X[:100])
     sketch.save(tmp_path / "sketch.npz")
@@ -38,6 +38,19 @@ def test_a_saved_sketch_comes_back(name, settings, tmp_path):
     assert_equal_sketches(loaded.update(X[100:]), sketch.update(X[100:]))
     assert (loaded + sketch).n_ == 600
     assert_equal_sketches(pickle.loads(pickle.dumps(sketch)).merge(loaded), sketch + loaded)
+
+
+@pytest.mark.parametrize("settings", [{}, BINNED], ids=str)
+def test_bytes_are_the_content_of_the_file(settings, tmp_path):
+    sketch = MeanSketch(FEATURES["fourier"], **settings).update(X)
+    sketch.save(tmp_path / "sketch.npz")
+    for content in (sketch.to_bytes(), (tmp_path / "sketch.npz").read_bytes(), bytearray(sketch.to_bytes())):
+        assert_equal_sketches(MeanSketch.from_bytes(content), sketch, tol=0.0)
+    (tmp_path / "again.npz").write_bytes(sketch.to_bytes())
+    assert_equal_sketches(MeanSketch.load(tmp_path / "again.npz"), sketch, tol=0.0)
+    for damaged, message in ((sketch.to_bytes()[:-9], "content is not a sketch"), ("sketch.npz", "must be bytes")):
+        with pytest.raises(ValueError, match=message):
+            MeanSketch.from_bytes(damaged)
 
 
 def test_names_are_saved(tmp_path):
@@ -82,12 +95,16 @@ DAMAGE = {
     "a NaN among the rows": {"rows": np.full((50, 3), np.nan)},
     "keys of other rows": {"keys": np.arange(50, dtype=np.uint64)},
     "counts of no rows": {"counts": np.zeros(50, np.int64)},
+    "no bins": {"bins": None},
+    "fewer bins": {"bins": np.zeros((5, 21))},
+    "bins with other sums": {"bins": np.ones((39, 21))},
+    "too few bins": {"header": {"settings": {**BINNED, "bins": 3}}},
 }
 
 
 @pytest.mark.parametrize("case", DAMAGE)
 def test_damaged_files_are_refused(case, tmp_path):
-    MeanSketch(FEATURES["nystroem"], **FULL).update(X).save(tmp_path / "good.npz")
+    MeanSketch(FEATURES["nystroem"], **BINNED).update(X).save(tmp_path / "good.npz")
     path = changed(tmp_path / "good.npz", tmp_path / "bad.npz", **DAMAGE[case])
     with pytest.raises(ValueError, match=r"bad\.npz is not a sketch"):
         MeanSketch.load(path)
@@ -165,7 +182,7 @@ def test_a_file_of_this_version_can_be_read():
     loaded, (made, rows) = MeanSketch.load(Path(__file__).parents[1] / "data" / "sketch.npz"), stored_sketch()
     assert loaded.features.kernel_ == made.features.kernel_
     assert list(loaded.features.feature_names_in_) == ["length", "width"]
-    assert_array_equal(loaded._kept.rows, made._kept.rows)
+    assert_array_equal(loaded.state_.kept.rows, made.state_.kept.rows)
     assert_equal_sketches(loaded, made)
     assert_allclose(loaded(rows), made(rows), rtol=1e-10)
 
@@ -209,6 +226,11 @@ BAD = {
     "other reservoir": (lambda: sketch(reservoir_size=3).merge(sketch()), "reservoir_size=0 of the other .* must be 3"),
     "other seed": (lambda: sketch(random_state=1) + sketch(), "random_state=0 of the other .* must be 1"),
     "no sketch": (lambda: sketch().merge(X), "is not a MeanSketch"),
+    "other bins": (lambda: sketch(bins=30) + sketch(bins=40), "bins=40 of the other sketch must be 30"),
+    "states of other features": (lambda: sketch().state_ + sketch("linear").state_, "have different features"),
+    "few bins": (lambda: sketch(bins=19), "bins=19 must be 0, for no bins, or a whole number of at least 20"),
+    "bins": (lambda: sketch(bins=-1), "bins=-1 must be"),
+    "rows out of bins": (lambda: sketch(bins=30).downdate(X[:3]), "out of which no row can be taken; .* bins=0"),
     "too many rows": (lambda: sketch(rows=X[:5]).downdate(X), "300 rows to remove and the sketch holds only 5"),
     "unseen rows": (lambda: sketch(reservoir_size=300).downdate(X[:3] + 1), "more often than the sketch has seen it"),
     "seen once": (lambda: sketch(reservoir_size=300).downdate(X[[0, 0]]), "more often than the sketch has seen it"),
@@ -272,7 +294,7 @@ def test_bad_rows_leave_the_sketch_as_it_was(monkeypatch):
         with pytest.raises(ValueError, match="NaN"):
             change(rows)
     with pytest.raises(ValueError, match="than the sketch has seen"):
-        held.downdate(held._kept.rows[[0, 0]])
+        held.downdate(held.state_.kept.rows[[0, 0]])
     assert_equal_sketches(held, want, tol=0.0)
 
 

@@ -621,10 +621,15 @@ def test_features_of_many_pairs(monkeypatch):
 def test_features_in_bins_of_one_row_give_the_unbiased_distance():
     X, Y = sample(12, 3, seed=0), sample(9, 3, seed=1) + 0.5
     of_first = np.repeat([1.0, 0.0], [12, 9])
-    distance, spread = large_samples.feature_components(np.vstack([X, Y]), of_first, 19, np.random.default_rng(0))
+    rows, rng = np.vstack([X, Y]), np.random.default_rng(0)
+    distance, spread = large_samples.feature_components(rows, (rows**2).sum(axis=1), of_first, 19, rng)
     expected = mh.mmd_test(X, Y, mh.Linear(), 1, unbiased=True, scale=None).statistic
     assert_allclose(distance.statistics[0], expected, rtol=1e-6)
-    assert spread.value in ("X", "Y")
+    splits = np.column_stack([of_first, *other_splits(of_first, 19, np.random.default_rng(0))]).astype(bool)
+    traces = np.array([[np.trace(np.cov(rows[part].T)) for part in (split, ~split)] for split in splits.T])
+    differences = traces[:, 0] - traces[:, 1]
+    assert_allclose(spread.statistics, np.abs(differences - differences.mean()), rtol=1e-10)
+    assert spread.value == ("X" if differences[0] > differences.mean() else "Y")
 
 
 PLACES = ComponentResult("Gaussian", "wide", 0.01, 0.9, 10.0, words="X and Y lie in different places")

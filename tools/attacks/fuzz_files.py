@@ -226,7 +226,7 @@ def alarmed_monitor(path: Path) -> None:
 
 def fourier_sketch(path: Path) -> None:
     features = mh.Fourier(mh.Gaussian(1.0), n_components=6, random_state=0).fit(ROWS)
-    mh.MeanSketch(features, reservoir_size=9).update(ROWS).save(path)
+    mh.MeanSketch(features, reservoir_size=9, bins=20).update(ROWS).save(path)
 
 
 def working_sketch(path: Path) -> None:
@@ -236,6 +236,8 @@ def working_sketch(path: Path) -> None:
         assert loaded.n_ == 0 or np.isfinite(loaded.mean_features()).all(), "its mean is not finite"
         assert loaded.update(ROWS).n_ >= len(ROWS)
         assert np.isfinite(loaded(ROWS)).all(), "its values are not finite"
+        if loaded.bins:
+            assert np.isfinite(mh.mmd_test(loaded, loaded, n_resamples=9).statistic), "its bins are not finite"
         loaded.save(path)
     except Exception as error:
         raise AssertionError(f"loaded, and then: {error!r}") from error

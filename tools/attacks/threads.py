@@ -109,7 +109,7 @@ def silent_monitor() -> mh.DriftMonitor:
 
 def shared_sketch() -> mh.MeanSketch:
     features = mh.Nystroem(mh.Gaussian(1.0), 200, random_state=0).fit(ROWS)
-    return mh.MeanSketch(features, second_moment=True, reservoir_size=200)
+    return mh.MeanSketch(features, second_moment=True, reservoir_size=200, bins=20)
 
 
 def rows_lost(shared: Any, threads: int, rows: int) -> int:

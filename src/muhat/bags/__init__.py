@@ -1,6 +1,7 @@
 """Models on bags (groups) of rows: distribution kernels, support measure machines, priors, ridge regression."""
 
 from muhat.bags.anomaly import GroupAnomalyDetector
+from muhat.bags.bag_sketch import BagSketch
 from muhat.bags.data import bags_from_groups
 from muhat.bags.distribution_kernel import DistributionKernel
 from muhat.bags.machines import OneClassSupportMeasureMachine, SupportMeasureClassifier, SupportMeasureRegressor
@@ -11,6 +12,7 @@ from muhat.bags.scaler import BagScaler
 __all__ = [
     "BagPrior",
     "BagScaler",
+    "BagSketch",
     "DistributionKernel",
     "DistributionRidge",
     "DistributionRidgeClassifier",

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from muhat.bags.bag_sketch import BagSketch
 from muhat.bags.data import Bags, TakesBagsMixin, check_bags
+from muhat.bags.outside_span import OutsidePart
 from muhat.bags.pooling import Pool, choose_blend, fit_pool
 from muhat.bags.whitening import BagMoments, check_features, fit_features, plain_moments
 from muhat.elements import Element
@@ -17,16 +19,11 @@ from muhat.features.base import BaseFeatures
 from muhat.features.nystroem import Nystroem
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.radial import Gaussian
-from muhat.linalg.blocks import random_rows
 from muhat.linalg.resources import check_memory, one_blas_thread
 from muhat.measures import Atoms
 from muhat.parameters import ValueParametersMixin
 from muhat.types import Array, RandomState
 from muhat.validation import check_number, unchanged_on_error
-
-MAX_ROWS_FOR_OUTSIDE_PART = 300
-"""Rows of a bag, drawn at random, that say what the span of the landmarks misses of its mean."""
-
 
 POOLING_RIDGE = 0.3
 """Default ridge of W where means are pooled; results depend on it little."""
@@ -34,72 +31,6 @@ POOLING_RIDGE = 0.3
 
 LOG_ODDS_RIDGE = 10.0
 """Ridge of log-odds over that of means: they weigh all directions alike, so that noise in B does more harm."""
-
-
-class OutsideSums(NamedTuple):
-    """Sums over rows that are not landmarks of what the span of the landmarks misses; those of parts add up."""
-
-    pairs: float = 0.0  # inner products of different rows of a bag
-    squares: float = 0.0
-    n_pairs: int = 0
-    n_rows: int = 0
-
-    @classmethod
-    def of(cls, features: Nystroem, bags: Bags) -> OutsideSums:
-        """Over some rows of each bag."""
-        sums, landmarks = cls(), _as_bytes(features.landmarks_)
-        for rows in bags.parts(bags.rows):
-            # A seed per bag, so that the sums of parts add up to those of all bags.
-            chosen = random_rows(rows, MAX_ROWS_FOR_OUTSIDE_PART, np.random.default_rng(0))
-            free = chosen[[row not in landmarks for row in _as_bytes(chosen)]]
-            if not len(free):
-                continue
-            Z, n = features.transform(free), len(free)
-            total = float(features.kernel_.evaluate(free, free).sum() - np.square(Z.sum(axis=0)).sum())
-            squares = float(features.kernel_.diagonal(free).sum() - np.square(Z).sum())
-            sums = sums.plus(cls(total - squares, squares, n * (n - 1), n))
-        return sums
-
-    def plus(self, other: OutsideSums) -> OutsideSums:
-        """The sums of both."""
-        return OutsideSums(
-            self.pairs + other.pairs,
-            self.squares + other.squares,
-            self.n_pairs + other.n_pairs,
-            self.n_rows + other.n_rows,
-        )
-
-
-class OutsidePart(NamedTuple):
-    """The squared part of a mean outside of the span of the landmarks, and the noise of a row there."""
-
-    missed: float
-    noise: float
-
-    @classmethod
-    def of(cls, sums: OutsideSums) -> OutsidePart:
-        """From pairs of rows of a bag, which share nothing but the mean; landmarks have no part outside."""
-        if not sums.n_pairs:
-            return cls(0.0, 0.0)
-        missed = max(sums.pairs / sums.n_pairs, 0.0)
-        return cls(missed, max(sums.squares / sums.n_rows - missed, 0.0))
-
-    def better_plain(self, features: Nystroem, bags: Bags, noise_sizes: Array, gains: Array) -> NDArray[np.bool_]:
-        r"""Bags whose average errs less than an estimate in the span, as far as can be told.
-
-        The estimate misses R. The average of n_i rows with a share p_i that are not landmarks errs outside of the span
-        by R(1 − p_i)² + e p_i/n_i, e the noise. Of a population of N_i rows the mean has the part R + e/N_i there,
-        and 1/n_i is 1/n_i − 1/N_i.
-        """
-        landmarks = _as_bytes(features.landmarks_)
-        free = np.array([row not in landmarks for row in _as_bytes(bags.rows)])
-        share = np.add.reduceat(free.astype(float), bags.offsets[:-1]) / bags.sizes
-        lost = self.missed + self.noise * (1.0 / bags.sizes - 1.0 / noise_sizes)
-        return lost > self.missed * (1.0 - share) ** 2 + self.noise * share / noise_sizes + gains
-
-
-def _as_bytes(rows: Array) -> list[bytes]:
-    return [row.tobytes() for row in rows]
 
 
 class BagPrior(ValueParametersMixin, TakesBagsMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -195,8 +126,9 @@ class BagPrior(ValueParametersMixin, TakesBagsMixin, ClassNamePrefixFeaturesOutM
 
         Parameters
         ----------
-        bags : sequence of arrays of shape (n_i, d)
-            The bags: one matrix of rows each, all with d columns.
+        bags : sequence of arrays of shape (n_i, d), or BagSketch
+            The bags: one matrix of rows each, all with d columns. A sketch has seen them already, wherever they are,
+            and brings the features and the kernel.
         y : ignored
         population : float or array of shape (n_bags,), default infinity
             See ``means``.
@@ -205,21 +137,10 @@ class BagPrior(ValueParametersMixin, TakesBagsMixin, ClassNamePrefixFeaturesOutM
         -------
         self
         """
-        self._checked_parameters()
-        data = check_bags(bags, self, reset=True)
-        if len(data) < 2:
-            raise ValueError("bags holds one bag, and a prior needs two or more; use KernelMean for one sample")
-        noise_sizes = check_population(population, data.sizes)
-        kernel = self.kernel.resolve(data.rows)
-        features = fit_features(self.features, kernel, data.rows, 0 if self.random_state is None else self.random_state)
-        outside = OutsideSums.of(features, data) if isinstance(features, Nystroem) else None
-        return self._fit_moments(features, plain_moments(features, data), noise_sizes, outside)
-
-    def _fit_moments(
-        self, features: BaseFeatures, moments: BagMoments, noise_sizes: Array, outside: OutsideSums | None
-    ) -> Self:
-        """Fit from what is known of bags in fitted features."""
         ridge, blend = self._checked_parameters()
+        sketch = self._checked_sketch(bags) if isinstance(bags, BagSketch) else self._sketched(bags)
+        sizes, moments, outside = sketch.state_
+        noise_sizes, features = check_population(population, sizes), sketch.features
         check_noise(moments)
         self.kernel_, self._features = features.kernel_, features
         self.approximation_error_ = features.approximation_error_
@@ -230,6 +151,29 @@ class BagPrior(ValueParametersMixin, TakesBagsMixin, ClassNamePrefixFeaturesOutM
         self._n_features_out = max(int((self.ratios_ > _NO_DIFFERENCE * self.ratios_[0]).sum()), 1)
         self._outside = None if outside is None else OutsidePart.of(outside)
         return self
+
+    def _sketched(self, bags: Any) -> BagSketch:
+        """What the bags say in features of this estimator."""
+        data = check_bags(bags, self, reset=True)
+        check_several(len(data))
+        seed = 0 if self.random_state is None else self.random_state
+        return BagSketch(fit_features(self.features, self.kernel.resolve(data.rows), data.rows, seed)).add(data)
+
+    def _checked_sketch(self, sketch: BagSketch) -> BagSketch:
+        """The sketch, if its kernel and features are no others than those of the estimator."""
+        features: Any = sketch.features
+        check_several(sketch.n_bags_)
+        if self.kernel not in (Gaussian(), features.kernel, features.kernel_):
+            raise ValueError(f"kernel={self.kernel!r}, and the sketch has {features.kernel_!r}; leave kernel out")
+        given = getattr(self.features, "fingerprint_", None)
+        if self.features is not None and given != features.fingerprint_:
+            raise ValueError("features are not those of the sketch; leave features out")
+        self.n_features_in_ = features.n_features_in_
+        if hasattr(features, "feature_names_in_"):
+            self.feature_names_in_: Any = features.feature_names_in_
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_  # of an earlier fit
+        return sketch
 
     def _checked_parameters(self) -> tuple[float, float | Literal["cv"]]:
         check_kernel("kernel", self.kernel)
@@ -290,11 +234,7 @@ class BagPrior(ValueParametersMixin, TakesBagsMixin, ClassNamePrefixFeaturesOutM
             The direction in which bags differ most comes first; directions in which they do not differ are left out.
         """
         data = self._check_new(bags)
-        return self._vectors(plain_moments(self._features, data, within=False).means, data.sizes)
-
-    def _vectors(self, means: Array, sizes: NDArray[np.intp]) -> Array:
-        """Vectors of bags from their means in features."""
-        return (self._pool.coordinates(means) * self._pool.factors(sizes))[:, : self._n_features_out]
+        return (self._coordinates(data, self._pool) * self._pool.factors(data.sizes))[:, : self._n_features_out]
 
     @one_blas_thread()
     def log_odds(self, bags: Any, others: Any = None) -> Array:
@@ -377,6 +317,13 @@ def check_population(population: Any, sizes: NDArray[Any]) -> Array:
             f"average of a whole population has no noise, so leave such bags out"
         )
     return sizes / (1.0 - sizes / rows)
+
+
+def check_several(n: int) -> None:
+    """Raise a ValueError unless there are two bags or more."""
+    if n < 2:
+        held = "one bag" if n else "no bag"
+        raise ValueError(f"bags holds {held}, and a prior needs two or more; use KernelMean for one sample")
 
 
 def check_noise(moments: BagMoments) -> BagMoments:

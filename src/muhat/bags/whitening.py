@@ -89,6 +89,12 @@ class BagMoments(NamedTuple):
     within: Array  # (m, m)
     degrees: int  # of freedom of ``within``: rows less bags
 
+    def plus(self, other: BagMoments) -> BagMoments:
+        """The moments of the bags of both, these first."""
+        degrees = self.degrees + other.degrees
+        scatter = self.degrees * self.within + other.degrees * other.within
+        return BagMoments(np.concatenate([self.means, other.means]), scatter / max(degrees, 1), degrees)
+
 
 def bag_moments(
     features: BaseFeatures, rows: Array, offsets: NDArray[np.intp], weights: Array, *, within: bool

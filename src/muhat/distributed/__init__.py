@@ -1,23 +1,5 @@
-"""The same over Dask."""
+"""Gram matrices of bags and cells of experiments over Dask."""
 
-from muhat.distributed.cluster import (
-    MMD,
-    bag_gram,
-    bag_prior,
-    bag_vectors,
-    map_cells,
-    mmd_distance,
-    sketch_collection,
-    two_sample_test,
-)
+from muhat.distributed.cluster import bag_gram, map_cells
 
-__all__ = [
-    "MMD",
-    "bag_gram",
-    "bag_prior",
-    "bag_vectors",
-    "map_cells",
-    "mmd_distance",
-    "sketch_collection",
-    "two_sample_test",
-]
+__all__ = ["bag_gram", "map_cells"]

@@ -1,10 +1,11 @@
-"""m numbers in place of a function; sums of them; one pass."""
+"""Explicit features of kernels (Nyström, Fourier), and mergeable sums of them over one pass of the rows."""
 
 from muhat.features.base import BaseFeatures
 from muhat.features.feature_sums import FeatureMean, feature_mean
 from muhat.features.fourier import Fourier
 from muhat.features.nystroem import Nystroem, pivoted_cholesky
 from muhat.features.sketch import MeanSketch
+from muhat.features.sketch_state import SketchState
 
 __all__ = [
     "BaseFeatures",
@@ -12,6 +13,7 @@ __all__ = [
     "Fourier",
     "MeanSketch",
     "Nystroem",
+    "SketchState",
     "feature_mean",
     "pivoted_cholesky",
 ]

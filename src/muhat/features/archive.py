@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 from uuid import uuid4
@@ -56,22 +57,32 @@ def write_archive(path: str | Path, kind: str, header: Header, arrays: Arrays) -
         What JSON can hold.
     arrays : dict of arrays
     """
+    with whole_file(Path(path)) as file:
+        _write(file, kind, header, arrays)
+
+
+def archive_bytes(kind: str, header: Header, arrays: Arrays) -> bytes:
+    """The content of the file that :func:`write_archive` would write."""
+    file = BytesIO()
+    _write(file, kind, header, arrays)
+    return file.getvalue()
+
+
+def _write(file: BinaryIO, kind: str, header: Header, arrays: Arrays) -> None:
     header = {"format": kind} | header
     header["checksum"] = _checksum(header, arrays)
-    with whole_file(Path(path)) as file:
-        np.savez(file, header=np.array(json.dumps(header)), **arrays)
+    np.savez(file, header=np.array(json.dumps(header)), **arrays)
 
 
-def npz_arrays(path: Path, largest: float) -> Arrays:
+def npz_arrays(file: BinaryIO, largest: float) -> Arrays:
     """The arrays of an ``.npz`` file; a ValueError, before anything is unpacked, where they have more bytes."""
-    with path.open("rb") as file:
-        with ZipFile(file) as packed:
-            unpacked = sum(part.file_size for part in packed.infolist())
-        if unpacked > largest:
-            raise ValueError(f"it unpacks to {unpacked:,} bytes, and {largest:,.0f} are the most that it may")
-        file.seek(0)
-        with np.load(file, allow_pickle=False) as archive:
-            return {name: np.asarray(archive[name], order="C") for name in archive.files}
+    with ZipFile(file) as packed:
+        unpacked = sum(part.file_size for part in packed.infolist())
+    if unpacked > largest:
+        raise ValueError(f"it unpacks to {unpacked:,} bytes, and {largest:,.0f} are the most that it may")
+    file.seek(0)
+    with np.load(file, allow_pickle=False) as archive:
+        return {name: np.asarray(archive[name], order="C") for name in archive.files}
 
 
 def read_archive(path: str | Path, kind: str, what: str, restore: Callable[[Header, Arrays], Restored]) -> Restored:
@@ -86,10 +97,23 @@ def read_archive(path: str | Path, kind: str, what: str, restore: Callable[[Head
         For the message: "a sketch that MeanSketch.save wrote".
     restore : function of the header and the arrays
     """
-    size = Path(path).stat().st_size  # of all that it can hold, since write_archive does not compress
-    check_memory(2.0 * size, None, f"reading {path}", "read it where there is more memory")
+    with Path(path).open("rb") as file:
+        return _read(file, Path(path).stat().st_size, str(path), kind, what, restore)
+
+
+def archive_from_bytes(content: Any, kind: str, what: str, restore: Callable[[Header, Arrays], Restored]) -> Restored:
+    """What :func:`read_archive` gives, for the content of a file."""
+    if not isinstance(content, bytes | bytearray | memoryview):
+        raise ValueError(f"content of type {type(content).__name__} must be bytes; load(path) reads a file")
+    return _read(BytesIO(content), memoryview(content).nbytes, "content", kind, what, restore)
+
+
+def _read(
+    file: BinaryIO, size: int, name: str, kind: str, what: str, restore: Callable[[Header, Arrays], Restored]
+) -> Restored:
+    check_memory(2.0 * size, None, f"reading {name}", "read it where there is more memory")
     try:
-        arrays = npz_arrays(Path(path), size)
+        arrays = npz_arrays(file, size)  # no more bytes than the file has, since nothing in it is compressed
         header = json.loads(str(arrays.pop("header")))
         if header["format"] != kind:
             raise ValueError(f"its format is {header['format']!r}, and this version reads {kind!r}")
@@ -97,10 +121,8 @@ def read_archive(path: str | Path, kind: str, what: str, restore: Callable[[Head
             raise ValueError("its contents do not match their checksum")
         return restore(header, arrays)
     except Exception as error:  # a damaged file can fail in any way, and all of them mean the same
-        if isinstance(error, OSError) and error.filename is not None:
-            raise  # not there, or not readable: the error names the file
         reason = str(error) or type(error).__name__
-        raise ValueError(f"{path} is not {what}, or it is damaged ({reason}); make it again, and save it") from error
+        raise ValueError(f"{name} is not {what}, or it is damaged ({reason}); make it again, and save it") from error
 
 
 def finite_array(arrays: Arrays, name: str, *shape: int | None, dtype: str = "f8") -> Any:

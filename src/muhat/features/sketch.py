@@ -11,14 +11,15 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from muhat.elements import Element
-from muhat.features.archive import finite_array, read_archive, write_archive
+from muhat.features.archive import Arrays, Header, archive_bytes, archive_from_bytes, read_archive, write_archive
 from muhat.features.base import BaseFeatures
-from muhat.features.feature_sums import FeatureSums, MeanChoice, check_sums
-from muhat.features.fourier import Fourier
+from muhat.features.feature_archive import decode_features, encode_features
+from muhat.features.feature_sums import FeatureSums, MeanChoice
 from muhat.features.nystroem import Nystroem
-from muhat.features.reservoir import Reservoir, row_keys
+from muhat.features.row_bins import RowBins
+from muhat.features.sketch_archive import FORMAT, decode_settings, decode_state, encode_state
+from muhat.features.sketch_state import SketchSettings, SketchState
 from muhat.kernels.base import Kernel
-from muhat.kernels.encoding import decode_kernel, encode_kernel
 from muhat.linalg.blocks import blocks
 from muhat.linalg.resources import LockedMixin
 from muhat.measures import Atoms
@@ -26,13 +27,12 @@ from muhat.shrinkage.scores import Lam, Scale
 from muhat.types import Array
 from muhat.validation import check_count, check_flag, check_rows, in_column_order
 
+FEWEST_BINS = 20
+"""A sketch with room for fewer bins would give tests in which many rows are in no bin."""
+
 _ROWS, _CELLS = 4096, 2**20  # rows, and numbers, that are read at a time
 
-
-_FORMAT = "muhat.MeanSketch.2"
-
-
-_KEPT = ("rows", "keys", "counts", "limit")
+_WHAT = "a sketch that MeanSketch.save of this version wrote"
 
 
 class MeanSketch(LockedMixin):
@@ -40,8 +40,9 @@ class MeanSketch(LockedMixin):
 
     Kept are n, :math:`Z^\top 1` and :math:`\operatorname{tr} Z^\top Z`, enough for the plain average and for simple
     shrinkage; with ``second_moment`` also :math:`Z^\top Z`, for λ by Theorem 4; with ``reservoir_size`` rows too, for λ
-    by deletion. All of them add up: sketches of parts merge into the sketch of the whole, in any order.
-    ``a.merge(b)`` adds b to a in place and returns a; ``a + b`` is a new sketch.
+    by deletion; with ``bins`` also sums over bins of rows, for :func:`mmd_test`. All of them add up: sketches of parts
+    merge into the sketch of the whole. ``a + b`` is a new sketch, ``sum(sketches)`` that of all, and ``a.merge(b)``
+    adds b to a in place and returns a.
 
     Parameters
     ----------
@@ -53,11 +54,24 @@ class MeanSketch(LockedMixin):
         Different rows to keep: those with the smallest keys, a hash of row and seed, and how often they were seen.
     random_state : int, default 0
         Seed of the keys; the same for all sketches that are to merge.
+    bins : int, default 0
+        Most bins of rows to keep, 0 for none, else 20 or more; ``mmd_test(a, b)`` of two sketches permutes them. They
+        cost ``bins`` times m numbers. A bin holds 2^L neighbouring rows, with the smallest L for which the bins
+        suffice.
 
     Attributes
     ----------
     n_ : int
         Rows seen.
+    state_ : SketchState
+        All that is known of the rows, without the features: states merge with ``+`` as sketches do, and are what
+        machines should send where the features are large.
+
+    Notes
+    -----
+    Sums and rows of the reservoir do not depend on how the rows were cut into parts, up to rounding, nor on the order
+    of the parts. The number and size of bins depend on n alone, whereas the rows that share a bin are neighbours in
+    the order in which rows and parts come.
 
     Examples
     --------
@@ -73,30 +87,44 @@ class MeanSketch(LockedMixin):
     """
 
     def __init__(
-        self, features: BaseFeatures, second_moment: bool = False, reservoir_size: int = 0, random_state: int = 0
+        self,
+        features: BaseFeatures,
+        second_moment: bool = False,
+        reservoir_size: int = 0,
+        random_state: int = 0,
+        bins: int = 0,
     ) -> None:
         if not isinstance(features, BaseFeatures):
             raise ValueError(f"features={features!r} must be fitted features, such as Nystroem().fit(X)")
         check_is_fitted(features, "fingerprint_")
-        self.features, self._fingerprint = features, features.fingerprint_
+        self.features = features
         self.second_moment = check_flag("second_moment", second_moment)
         self.reservoir_size = check_count("reservoir_size", reservoir_size, low=0)
         self.random_state = check_count("random_state", random_state, low=0)
-        m, none = features._n_features_out, np.empty((0, features.n_features_in_))
-        self._sums = FeatureSums(0, np.zeros(m), 0.0, np.zeros((m, m)) if second_moment else None)
-        self._kept = Reservoir(self.reservoir_size, none, np.empty(0, np.uint64), np.empty(0, np.int64))
+        self.bins = check_count("bins", bins, low=0)
+        if 0 < self.bins < FEWEST_BINS:
+            raise ValueError(f"bins={self.bins} must be 0, for no bins, or a whole number of at least {FEWEST_BINS}")
+        settings = SketchSettings(self.second_moment, self.reservoir_size, self.random_state, self.bins)
+        self._state = SketchState.empty(
+            features.fingerprint_, settings, features.n_features_in_, features._n_features_out
+        )
 
     @property
     def n_(self) -> int:
         """Rows seen."""
-        return self._sums.n
+        return self._state.sums.n
+
+    @property
+    def state_(self) -> SketchState:
+        """All that is known of the rows, without the features."""
+        return self._state
 
     @property
     def moment_(self) -> Array:
         """ZᵀZ, of shape (m, m); only with ``second_moment``."""
-        if self._sums.moment is None:
+        if self._state.sums.moment is None:
             raise AttributeError("the sketch has no second moment; make it with second_moment=True")
-        return self._sums.moment
+        return self._state.sums.moment
 
     def update(self, X: Any) -> Self:
         """Add rows; X is anything with a shape that can be sliced (an array, ``np.memmap``, an HDF5 data set).
@@ -107,31 +135,39 @@ class MeanSketch(LockedMixin):
 
     def downdate(self, X: Any) -> Self:
         """Take away rows of earlier updates; that they were, only rows of the reservoir can tell."""
-        part = self._read(X)
-        if part.n_ > self.n_:
+        if self.bins:
             raise ValueError(
-                f"X has {part.n_} rows to remove and the sketch holds only {self.n_}; pass rows that were added before"
+                f"bins={self.bins} keeps sums, out of which no row can be taken; make the sketch with bins=0"
+            )
+        part = self._read(X)
+        if part.sums.n > self.n_:
+            raise ValueError(
+                f"X has {part.sums.n} rows to remove and the sketch holds only {self.n_}; pass rows that were added "
+                f"before"
             )
         return self._take(part, -1)
 
-    def merge(self, other: MeanSketch) -> Self:
-        """Add another sketch to this one, in place."""
-        self._check_mergeable(other)
-        return self._take(other, 1)
+    def merge(self, other: MeanSketch | SketchState) -> Self:
+        """Add another sketch, or its state, to this one, in place."""
+        state = _state_of(other)
+        self._state.check_mergeable(state)
+        return self._take(state, 1)
 
-    def __add__(self, other: MeanSketch) -> MeanSketch:
-        return self._empty().merge(self).merge(other) if isinstance(other, MeanSketch) else NotImplemented
+    def __add__(self, other: Any) -> MeanSketch:
+        return self._with(self._state + _state_of(other)) if _has_state(other) else NotImplemented
 
     def __radd__(self, other: Any) -> MeanSketch:
-        return self._empty().merge(self) if other == 0 else NotImplemented  # sum() starts at 0
+        if isinstance(other, SketchState):
+            return self._with(other + self._state)
+        return self._with(self._state) if isinstance(other, int) and other == 0 else NotImplemented  # of sum()
 
     def choose(self, lam: Lam = "theorem4", scale: Scale = 1.0) -> MeanChoice:
         """λ, scale and score of a shrunken mean; parameters as in :func:`feature_mean`."""
         self._check_filled()
-        kept = self._kept if len(self._kept.rows) else None
-        if kept is None or lam == "theorem4" or lam == 0:
-            return self._sums.choose(lam, scale)
-        return self._sums.choose(lam, scale, self.features._features(kept.rows), kept.counts.astype(float))
+        sums, kept = self._state.sums, self._state.kept
+        if not len(kept.rows) or lam == "theorem4" or lam == 0:
+            return sums.choose(lam, scale)
+        return sums.choose(lam, scale, self.features._features(kept.rows), kept.counts.astype(float))
 
     def shrinkage(self) -> float:
         """The amount α of simple shrinkage (S-KMSE); ``mean_features(scale="loo")`` is shrunk by it."""
@@ -139,7 +175,7 @@ class MeanSketch(LockedMixin):
 
     def mean_features(self, lam: Lam = 0.0, scale: Scale = 1.0) -> Array:
         """The mean in features, shape (m,); parameters as in :func:`feature_mean`, by default the plain average."""
-        return self._sums.coefficients(self.choose(lam, scale))
+        return self._state.sums.coefficients(self.choose(lam, scale))
 
     def mean_element(self, lam: Lam = 0.0, scale: Scale = 1.0) -> Element:
         """The mean as an element of the space, on the landmarks; only with Nyström features."""
@@ -157,40 +193,45 @@ class MeanSketch(LockedMixin):
         w = self.mean_features(lam, scale)
         return np.concatenate([np.empty(0), *(self.features._features(rows) @ w for rows in self._blocks(X))])
 
-    def distance(self, other: MeanSketch) -> float:
+    def distance(self, other: MeanSketch | SketchState) -> float:
         """Distance of the plain averages in features: the MMD, up to the error of the features."""
-        self._check_same_features(other)
-        return float(np.linalg.norm(self.mean_features() - other.mean_features()))
+        state = _state_of(other)
+        self._state.check_same_features(state)
+        return float(np.linalg.norm(self.mean_features() - self._with(state).mean_features()))
 
-    def _empty(self) -> MeanSketch:
-        return MeanSketch(self.features, self.second_moment, self.reservoir_size, self.random_state)
+    def _with(self, state: SketchState) -> MeanSketch:
+        """A sketch of the same features with another state."""
+        sketch = MeanSketch(self.features, *state.settings)
+        sketch._state = state
+        return sketch
 
-    def _take(self, part: MeanSketch, sign: int) -> Self:
-        with part._lock:  # not inside of the other lock: two sketches may be added to each other at once
-            sums, kept = part._sums, part._kept
+    def _take(self, part: SketchState, sign: int) -> Self:
         with self._lock:
-            kept = self._kept.plus(kept, sign)  # may refuse: first
-            self._sums, self._kept = check_sums(self._sums.plus(sums, sign)), kept
+            self._state = self._state.plus(part, sign)
         return self
 
-    def _read(self, X: Any) -> MeanSketch:
-        """A sketch of X alone, so that bad rows leave this one as it was."""
-        if self.features.fingerprint_ != self._fingerprint:
+    def _read(self, X: Any) -> SketchState:
+        """The state of X alone, so that bad rows leave this sketch as it was."""
+        f, held = self.features, self._state
+        if f.fingerprint_ != held.fingerprint:
             raise ValueError("the features were fitted again since the sketch was made; make a new one")
-        part = self._empty()
-        part._kept = replace(part._kept, limit=self._kept.limit)
+        state = SketchState.empty(held.fingerprint, held.settings, f.n_features_in_, f._n_features_out)
+        state = replace(state, kept=replace(state.kept, limit=held.kept.limit))
         for rows in self._blocks(X):
-            with np.errstate(over="ignore", invalid="ignore"):  # infinite sums are refused below
-                sums = check_sums(self._sums_of(rows))
-            kept = part._kept.seen(rows, self.random_state) if self.reservoir_size else part._kept
-            part._sums, part._kept = part._sums.plus(sums), part._kept.plus(kept)
-        return part
+            with np.errstate(over="ignore", invalid="ignore"):  # infinite sums are refused
+                state = state.plus(self._block_state(rows, state))
+        return state
 
-    def _sums_of(self, rows: Array) -> FeatureSums:
-        if not self.second_moment:
-            return FeatureSums(len(rows), *self.features._totals(rows))
+    def _block_state(self, rows: Array, before: SketchState) -> SketchState:
+        """The state of a block of rows, of which those with too large keys are not kept."""
+        kept = before.kept.seen(rows, self.random_state) if self.reservoir_size else before.kept
+        if not self.second_moment and not self.bins:
+            return replace(before, sums=FeatureSums(len(rows), *self.features._totals(rows)), kept=kept)
         Z = self.features._features(rows)
-        return FeatureSums(len(rows), Z.sum(axis=0), float(np.vdot(Z, Z)), Z.T @ Z)
+        moment = Z.T @ Z if self.second_moment else None
+        sums = FeatureSums(len(rows), Z.sum(axis=0), float(np.vdot(Z, Z)), moment)
+        bins = RowBins.of_rows(self.bins, Z, self.features.kernel_.diagonal(rows)) if self.bins else None
+        return replace(before, sums=sums, kept=kept, bins=bins)
 
     def _blocks(self, X: Any) -> Iterator[Array]:
         X = in_column_order(
@@ -207,24 +248,6 @@ class MeanSketch(LockedMixin):
         if self.n_ == 0:
             raise ValueError("the sketch is empty; call update(X) first")
 
-    def _check_same_features(self, other: Any) -> None:
-        if not isinstance(other, MeanSketch):
-            raise ValueError(f"{other!r} is not a MeanSketch; make one with the same features, and update it")
-        if other._fingerprint != self._fingerprint:
-            raise ValueError(
-                f"the two sketches have different features (fingerprints {self._fingerprint} and "
-                f"{other._fingerprint}); fit the features once, and use them for both"
-            )
-
-    def _check_mergeable(self, other: Any) -> None:
-        self._check_same_features(other)
-        for name in ("second_moment", "reservoir_size", "random_state"):
-            mine, theirs = getattr(self, name), getattr(other, name)
-            if mine != theirs:
-                raise ValueError(
-                    f"{name}={theirs!r} of the other sketch must be {mine!r}; make both sketches with the same settings"
-                )
-
     def save(self, path: str | Path) -> None:
         """Write the sketch and its features to one file (``.npz``), which holds numbers and text alone.
 
@@ -233,23 +256,11 @@ class MeanSketch(LockedMixin):
         path : str or Path
             The file, an ``.npz`` archive.
         """
-        f = self.features
-        with self._lock:
-            sums, kept = self._sums, self._kept
-        kernel = encode_kernel(f.kernel_)
-        if kernel is None:
-            raise ValueError(f"{f.kernel_!r} holds more than numbers and cannot be saved; pickle the sketch instead")
-        settings = {name: getattr(self, name) for name in ("second_moment", "reservoir_size", "random_state")}
-        header: dict[str, Any] = {"features": type(f).__name__, "kernel": kernel, "settings": settings}
-        header |= {"n": sums.n, "fingerprint": self._fingerprint, "orthogonal": bool(getattr(f, "orthogonal", False))}
-        arrays = {f"features{name}": getattr(f, name) for name in f._arrays}
-        arrays |= {"squares": sums.squares, "total": sums.total, "error": f.approximation_error_}
-        arrays |= {name: getattr(kept, name) for name in _KEPT}
-        if sums.moment is not None:
-            arrays["moment"] = sums.moment
-        if hasattr(f, "feature_names_in_"):
-            arrays["names"] = np.array(f.feature_names_in_, dtype=str)
-        write_archive(path, _FORMAT, header, arrays)
+        write_archive(path, FORMAT, *self._encoded())
+
+    def to_bytes(self) -> bytes:
+        """The content of the file that ``save`` writes, for messages, databases and object stores."""
+        return archive_bytes(FORMAT, *self._encoded())
 
     @classmethod
     def load(cls, path: str | Path, kernels: Iterable[type[Kernel]] = ()) -> MeanSketch:
@@ -263,59 +274,42 @@ class MeanSketch(LockedMixin):
             The file names the class of its kernel. If you wrote that class yourself, pass it: ``kernels=[MyKernel]``.
         """
         known = tuple(kernels)
-        what = "a sketch that MeanSketch.save of this version wrote"
-        return read_archive(path, _FORMAT, what, lambda header, arrays: cls._restored(header, arrays, known))
+        return read_archive(path, FORMAT, _WHAT, lambda header, arrays: cls._decoded(header, arrays, known))
 
     @classmethod
-    def _restored(cls, header: dict[str, Any], arrays: dict[str, Any], kernels: Iterable[type[Kernel]]) -> MeanSketch:
-        kernel = decode_kernel(header["kernel"], kernels)
-        features: Any
-        if header["features"] == "Nystroem":
-            landmarks = finite_array(arrays, "featureslandmarks_", None, None)
-            features = Nystroem(kernel, len(landmarks), landmarks)
-            wide = finite_array(arrays, "features_map", len(landmarks), None).shape[1]
-            features.n_features_in_, features._n_features_out = landmarks.shape[1], wide
-        else:
-            d, f = finite_array(arrays, "featuresfrequencies_", None, None).shape
-            finite_array(arrays, "features_centre", d)
-            features = Fourier(kernel, 2 * f, check_flag("orthogonal", header["orthogonal"]))
-            features.n_features_in_, features._n_features_out = d, 2 * f
-        features.kernel_ = kernel
-        for name in features._arrays:
-            setattr(features, name, arrays[f"features{name}"])
-        features.approximation_error_ = float(finite_array(arrays, "error"))
-        d, m = features.n_features_in_, features._n_features_out
-        if "names" in arrays:
-            if arrays["names"].shape != (d,) or arrays["names"].dtype.kind != "U":
-                raise ValueError("its names do not fit the columns")
-            features.feature_names_in_ = arrays["names"].astype(object)
-        features.fingerprint_ = features._fingerprint()
-        if features.fingerprint_ != header["fingerprint"]:
-            raise ValueError("its features are damaged: their fingerprint has changed")
-        with np.errstate(over="ignore", invalid="ignore"):  # a projection is not longer than what it projects
-            rows = getattr(features, "landmarks_", np.zeros((1, d)))
-            lengths, most = (features._features(rows) ** 2).sum(axis=1), kernel.diagonal(rows)
-            if not (lengths <= 1.001 * most).all():
-                raise ValueError("its features do not belong to its kernel")
-        sketch = cls(features, **header["settings"])
-        n, squares = check_count("n", header["n"], low=0), float(finite_array(arrays, "squares"))
-        if n > np.iinfo(np.int64).max:
-            raise ValueError(f"n={n} is more than can be counted")
-        if ("moment" in arrays) != sketch.second_moment:
-            raise ValueError(f"second_moment={sketch.second_moment}, and its sums say otherwise")
-        moment = finite_array(arrays, "moment", m, m) if sketch.second_moment else None
-        sums = check_sums(FeatureSums(n, finite_array(arrays, "total", m), squares, moment))
-        rows = finite_array(arrays, "rows", None, d)
-        keys = finite_array(arrays, "keys", len(rows), dtype="u8")
-        counts = finite_array(arrays, "counts", len(rows), dtype="i8")
-        kept = Reservoir(sketch.reservoir_size, rows, keys, counts, finite_array(arrays, "limit", dtype="u8")[()])
-        if not np.array_equal(keys, row_keys(rows, sketch.random_state)) or (keys >= kept.limit).any():
-            raise ValueError("its rows are damaged: they do not fit their keys")
-        if len(rows) > kept.capacity or (counts < 1).any():
-            raise ValueError("its rows are damaged: they do not fit their number")
-        sketch._sums, sketch._kept = sums, kept
+    def from_bytes(cls, content: bytes, kernels: Iterable[type[Kernel]] = ()) -> MeanSketch:
+        """Read what ``to_bytes`` gave; nothing in it is executed.
+
+        Parameters
+        ----------
+        content : bytes
+        kernels : classes of kernels, optional
+            See ``load``.
+        """
+        known = tuple(kernels)
+        return archive_from_bytes(content, FORMAT, _WHAT, lambda header, arrays: cls._decoded(header, arrays, known))
+
+    def _encoded(self) -> tuple[Header, Arrays]:
+        (header, arrays), (of_state, sums) = encode_features(self.features), encode_state(self._state)
+        return header | of_state, arrays | sums
+
+    @classmethod
+    def _decoded(cls, header: Header, arrays: Arrays, kernels: Iterable[type[Kernel]]) -> MeanSketch:
+        sketch = cls(decode_features(header, arrays, kernels), *decode_settings(header))
+        sketch._state = decode_state(header, arrays, sketch._state)
         return sketch
 
     def __repr__(self) -> str:
         f = self.features
         return f"MeanSketch({type(f).__name__}, {f._n_features_out:,} features of {f.kernel_!r}, n={self.n_:,})"
+
+
+def _has_state(thing: Any) -> bool:
+    return isinstance(thing, MeanSketch | SketchState)
+
+
+def _state_of(thing: Any) -> SketchState:
+    """The state of a sketch, or the state itself; a ValueError for anything else."""
+    if not _has_state(thing):
+        raise ValueError(f"{thing!r} is not a MeanSketch; make one with the same features, and update it")
+    return thing._state if isinstance(thing, MeanSketch) else thing

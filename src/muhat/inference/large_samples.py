@@ -1,7 +1,8 @@
-"""The default test beyond what matrices can hold: features of rows, summed in bins, and bins that are permuted.
+"""Two-sample tests beyond what matrices can hold: features of rows, summed in bins, and bins that are permuted.
 
-A bin holds rows of one sample (and stratum), drawn at random. Under the null hypothesis bins of equal size are
-exchangeable as rows are, so the level stays exact. Kernels are replaced by features; the number of rows costs one pass.
+A bin holds rows of one sample (and stratum): drawn at random in the default test, neighbours in a sketch. Under the
+null hypothesis bins of equal size are exchangeable as independent rows are, so the level stays exact. Kernels are
+replaced by features; the number of rows costs one pass.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from muhat.features.nystroem import Nystroem
+from muhat.features.sketch import MeanSketch
 from muhat.inference.combine import Component
 from muhat.inference.difference_statistics import (
     WIDE_WEIGHT,
@@ -43,6 +45,9 @@ MOST_UNEQUAL = 40
 """The smaller sample has at least the 40th part of BINS, or as many bins as rows; the other has at most 40 times as
 many. Then what is left of the larger one adds a fortieth to the variance of a difference."""
 
+FEWEST_BINS = 10
+"""Each of two sketches has at least this many bins of several rows, so that at most a tenth of its rows is in none."""
+
 FEATURES = 300
 """Features of each Gaussian kernel."""
 
@@ -52,15 +57,70 @@ MAX_COLUMNS_FOR_MOMENTS = 20
 _BLOCK = 8192
 
 
-def feature_components(means: Array, of_first: Array, n_resamples: int, rng: np.random.Generator) -> list[Component]:
-    """The unbiased MMD² and the difference of spreads of features whose means in bins of equal size are given."""
+def feature_components(
+    means: Array, diagonal: Array, of_first: Array, n_resamples: int, rng: np.random.Generator
+) -> list[Component]:
+    """The unbiased MMD² and the difference in dispersion, from means of z(x) and of k(x, x) in bins of equal size.
+
+    The dispersion of a sample is E‖k(x, ·) − μ‖² = E k(x, x) − ‖μ‖², where ‖μ‖² is the mean inner product of two
+    different bins. Both terms are taken about the pooled mean c, on which their difference does not depend.
+    """
     splits = centred_splits(of_first, list(other_splits(of_first, n_resamples, rng)), None)
-    found = contrast(linear_sums(means - means.mean(axis=0), splits), splits)
-    wider = "Y" if found.within[0] > 0 else "X"
+    c = means.mean(axis=0)
+    found = contrast(linear_sums(means - c, splits), splits)
+    about_c = diagonal - 2.0 * means @ c  # E‖k(x, ·) − c‖² of each bin, up to the constant ‖c‖²
+    dispersion = (about_c - about_c.mean()) @ splits.weights.astype(np.float64) - found.within
+    dispersion -= dispersion.mean()  # over all splits, so that both signs are as likely
+    wider = "X" if dispersion[0] > 0 else "Y"
     return [
         Component("features", "features", found.mmd, found.rounding),
-        Component("spread", "spread", np.abs(found.within), found.rounding, value=wider),
+        Component("spread", "spread", np.abs(dispersion), found.rounding, value=wider),
     ]
+
+
+class SketchBins(NamedTuple):
+    """Means of z(x) and k(x, x) in bins of ``size`` rows of two sketches; sample of each bin; rows in no bin."""
+
+    means: Array
+    diagonal: Array
+    of_first: Array
+    size: int
+    unused: int
+
+    @property
+    def method(self) -> str:
+        """Words that say what was done."""
+        return f"sketches of {len(self.of_first):,} bins of {self.size:,} rows; {self.unused:,} rows are in no bin"
+
+
+def bins_of_sketches(X: Any, Y: Any) -> SketchBins:
+    """Bins of equal size of two sketches of the same features, or a ValueError."""
+    states = _binned_state("X", X), _binned_state("Y", Y)
+    states[0].check_same_features(states[1])
+    size = max(state.bins.size for state in states)
+    first, second = (state.bins.means(size) for state in states)
+    for name, state, means in (("X", states[0], first), ("Y", states[1], second)):
+        if len(means) < (FEWEST_BINS if size > 1 else 2):
+            raise ValueError(
+                f"{name} is a sketch of {state.sums.n:,} rows, which fill {len(means)} bins of the {size:,} rows that "
+                f"bins of the larger sample have; make both sketches with more bins=, sketch fewer rows of the larger "
+                f"sample, or pass rows"
+            )
+    of_first = np.repeat([1.0, 0.0], [len(first), len(second)])
+    rows = sum(state.sums.n for state in states)
+    means = np.concatenate([first, second])
+    return SketchBins(means[:, :-1], means[:, -1], of_first, size, rows - size * len(of_first))
+
+
+def _binned_state(name: str, sketch: Any) -> Any:
+    if not isinstance(sketch, MeanSketch):
+        raise ValueError(
+            f"{name} is of type {type(sketch).__name__} and the other sample is a MeanSketch; pass two sketches of the "
+            f"same features, or the rows of both samples"
+        )
+    if sketch.state_.bins is None:
+        raise ValueError(f"{name} is a sketch without bins of rows to permute; make it with MeanSketch(bins=1000)")
+    return sketch.state_
 
 
 class Bins(NamedTuple):
@@ -112,12 +172,6 @@ def bin_size(first: Any, second: Any) -> int:
         if all((sample // size).sum() >= max(fewest, 0.9 * sample.sum() / size) for sample in (first, second)):
             return size
     return 1
-
-
-def at_most(bins: Any, most: int) -> Any:
-    """As many of the bins in each part of a sample, up to rounding, as make at most so many in all."""
-    share = min(1.0, most / max(int(bins.sum()), 1))
-    return np.diff(np.floor(share * np.cumsum(bins) + 1e-9).astype(np.intp), prepend=0)
 
 
 def binned_components(rows: Array, bins: Any, splits: Splits, rng: np.random.Generator) -> list[Component]:

@@ -8,10 +8,18 @@ from typing import Any, Literal
 
 import numpy as np
 
+from muhat.features.nystroem import Nystroem
+from muhat.features.sketch import MeanSketch
 from muhat.inference import difference_statistics
 from muhat.inference.combine import Component, combine_statistics
 from muhat.inference.fisher import spectral_components, spectral_weights
-from muhat.inference.large_samples import MAX_EXACT_ROWS, binned_components, draw_bins
+from muhat.inference.large_samples import (
+    MAX_EXACT_ROWS,
+    binned_components,
+    bins_of_sketches,
+    draw_bins,
+    feature_components,
+)
 from muhat.inference.mmd import unbiased_squared_mmd
 from muhat.inference.resampling import EPS, other_splits, permutation_pvalue, pooled_gram, smallest_pvalue, ticking
 from muhat.inference.results import CombinedResult, ComponentResult, observed_and_null, percent, ranked
@@ -54,8 +62,9 @@ class MMDResult(CombinedResult):
 
     ``kernel`` is the Kernel of the test with its bandwidth, and ``witness`` the Element f − g, the difference of the
     two means: large where X has more mass. It takes the tables that the test took. In the default test they belong to
-    the strongest component that is a kernel. Both are None for a precomputed Gram matrix. ``sizes`` are the numbers of
-    rows. ``muhat.plotting.ComponentsDisplay`` draws the components, ``ResultWitnessDisplay`` the witness.
+    the strongest component that is a kernel. Both are None for a precomputed Gram matrix, and ``witness`` is None for
+    sketches of Fourier features. ``sizes`` are the numbers of rows. ``muhat.plotting.ComponentsDisplay`` draws the
+    components, ``ResultWitnessDisplay`` the witness.
     """
 
     kernel: Any = None
@@ -111,9 +120,9 @@ def mmd_test(
 
     Parameters
     ----------
-    X : array of shape (n, d) or (n,), n >= 2
+    X : array of shape (n, d) or (n,), n >= 2, or MeanSketch
         The rows, one observation each; a vector is one column. With kernel="precomputed" the Gram matrix of all n + m
-        rows.
+        rows. A sketch (made with ``bins=1000``) needs another one as Y: see the notes.
     Y : array of shape (m, d) or (m,), m >= 2
         The rows of the second sample. The columns of data frames are matched by name. Their texts and categories are
         compared too, each category a coordinate, and dates count as days. A gap among categories is a category; one
@@ -156,6 +165,11 @@ def mmd_test(
     Beyond 12,000 rows the default test works with features, and permutes bins of rows: see ``method`` of the result.
     Bins are as small as the smaller sample and the strata need, and of a much larger sample a random part is used.
 
+    Two sketches of the same features are compared by their bins of 2^L neighbouring rows, with L that of the larger
+    sample: the unbiased MMD² and the difference in dispersion of the features, combined. The level is exact where rows
+    are independent and the features are not fitted to one of the samples alone. Dependence over distances much shorter
+    than a bin hardly matters, and rows that are sorted cost power, not level.
+
     References
     ----------
     Gretton, Borgwardt, Rasch, Schölkopf, Smola (2012). A kernel two-sample test. JMLR 13.
@@ -177,6 +191,9 @@ def mmd_test(
     True
     """
     n_resamples, rng = check_count("n_resamples", n_resamples), check_rng(random_state)
+    if isinstance(X, MeanSketch) or isinstance(Y, MeanSketch):
+        _check_options_of_sketches(kernel, mean, unbiased, statistic, strata, scale)
+        return _test_of_sketches(X, Y, n_resamples, rng, memory_limit)
     check_mean("mean", mean)
     if statistic not in ("mmd", "spectral"):
         raise ValueError(f'statistic={statistic!r} must be "mmd" or "spectral"')
@@ -210,6 +227,41 @@ def mmd_test(
             question.spectral(resolved, K) if statistic == "spectral" else question.single(resolved, K, mean, unbiased)
         )
     return question.several([each.resolve(question.rows) for each in kernels])
+
+
+def _check_options_of_sketches(kernel: Any, mean: Any, unbiased: Any, statistic: Any, strata: Any, scale: Any) -> None:
+    given = {
+        "kernel": (kernel, None),
+        "mean": (mean, None),
+        "unbiased": (unbiased, False),
+        "statistic": (statistic, "mmd"),
+        "strata": (strata, None),
+        "scale": (scale, "auto"),
+    }
+    for name, (value, default) in given.items():
+        if value is not default and not (isinstance(value, str) and value == default):
+            raise ValueError(
+                f"{name}={value!r} needs rows, and X or Y is a sketch, which holds sums of their features; leave "
+                f"{name} out, or pass the rows of both samples"
+            )
+
+
+def _test_of_sketches(
+    X: Any, Y: Any, n_resamples: int, rng: np.random.Generator, memory_limit: float | None
+) -> MMDResult:
+    """Permute the bins of two sketches."""
+    bins = bins_of_sketches(X, Y)
+    needed = 24.0 * (bins.means.size + len(bins.of_first) * (n_resamples + 1))
+    name = f"{n_resamples:,} splits of {len(bins.of_first):,} bins"
+    check_memory(needed, memory_limit, name, "use fewer resamples or bins, or a larger memory_limit")
+    components = feature_components(bins.means, bins.diagonal, bins.of_first, n_resamples, rng)
+    combined, kernel = combine_statistics(components), X.features.kernel_
+    words = {"features": "X and Y differ", "spread": f"{components[1].value} is more spread out"}
+    found = ranked(components, combined, lambda part: (kernel, None, words[part.name]))
+    witness = X.mean_element() - Y.mean_element() if isinstance(X.features, Nystroem) else None
+    smallest = smallest_pvalue(bins.of_first, n_resamples)
+    results = observed_and_null(combined)
+    return MMDResult(*results, found, bins.method, kernel, witness, (X.n_, Y.n_), smallest_pvalue=smallest)
 
 
 def _kernels(kernel: Any, one_statistic: bool) -> list[Kernel] | None:

@@ -252,16 +252,17 @@ class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
         if isinstance(X, MeanSketch):
             if self.scale:
                 raise ValueError("scale=True cannot change the units of a sketch; pass rows, or sketch scaled rows")
-            if len(X._kept.rows) < FEWEST_ROWS:
+            kept = X.state_.kept.rows
+            if len(kept) < FEWEST_ROWS:
                 raise ValueError(
-                    f"the sketch keeps {len(X._kept.rows)} rows, and simulations need {FEWEST_ROWS} or more; make it "
+                    f"the sketch keeps {len(kept)} rows, and simulations need {FEWEST_ROWS} or more; make it "
                     f"with reservoir_size=1000"
                 )
             if hasattr(self, "feature_names_in_"):
                 del self.feature_names_in_
             if hasattr(X.features, "feature_names_in_"):
                 self.feature_names_in_ = X.features.feature_names_in_
-            return FeatureReference(X, X._kept.rows)
+            return FeatureReference(X, kept)
         rows = check_rows(X, estimator=self, min_rows=2)
         if len(rows) < FEWEST_ROWS:
             raise ValueError(

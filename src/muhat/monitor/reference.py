@@ -157,7 +157,7 @@ class FeatureReference:
 
     def constants(self) -> Array:
         """Mean of z_iᵀz_j over the pairs i ≠ j: shape (1,)."""
-        n, squares = self.n, self.sketch._sums.squares
+        n, squares = self.n, self.sketch.state_.sums.squares
         return np.array([(n * n * float(self._mean @ self._mean) - squares) / (n * (n - 1.0))])
 
     def features(self, rows: Array) -> Array:

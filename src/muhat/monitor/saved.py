@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import fields
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -97,9 +96,7 @@ def _arrays(monitor: DriftMonitor) -> dict[str, Any]:
     if monitor._alarm_rows is not None:
         arrays["alarm_rows"] = monitor._alarm_rows
     if isinstance(monitor._reference, FeatureReference):
-        with TemporaryDirectory() as folder:
-            monitor._reference.sketch.save(Path(folder) / "sketch.npz")
-            arrays["sketch"] = np.frombuffer((Path(folder) / "sketch.npz").read_bytes(), np.uint8)
+        arrays["sketch"] = np.frombuffer(monitor._reference.sketch.to_bytes(), np.uint8)
     return arrays
 
 
@@ -113,9 +110,8 @@ def _reference(header: dict[str, Any], arrays: dict[str, Any], kernels: tuple[ty
     found = tuple(decode_kernel(kernel, kernels) for kernel in header["kernels"])
     if "sketch" not in arrays:
         return RowReference(rows, found, units)
-    with TemporaryDirectory() as folder:
-        (Path(folder) / "sketch.npz").write_bytes(finite_array(arrays, "sketch", None, dtype="u1").tobytes())
-        reference = FeatureReference(MeanSketch.load(Path(folder) / "sketch.npz", kernels), rows, units)
+    sketch = MeanSketch.from_bytes(finite_array(arrays, "sketch", None, dtype="u1").tobytes(), kernels)
+    reference = FeatureReference(sketch, rows, units)
     if reference.kernels != found or reference.width != rows.shape[1] or reference.n < FEWEST_ROWS:
         raise ValueError("its sketch does not fit its reference")
     return reference

@@ -1,0 +1,197 @@
+"""Bags in features, summed up for a prior: means, covariance within bags, and sizes, which merge over machines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from muhat.bags.data import Bags, check_bags
+from muhat.bags.outside_span import OutsideSums
+from muhat.bags.whitening import BagMoments, plain_moments
+from muhat.features.archive import (
+    Arrays,
+    Header,
+    archive_bytes,
+    archive_from_bytes,
+    finite_array,
+    read_archive,
+    write_archive,
+)
+from muhat.features.base import BaseFeatures
+from muhat.features.feature_archive import decode_features, encode_features
+from muhat.features.nystroem import Nystroem
+from muhat.kernels.base import Kernel
+from muhat.linalg.resources import LockedMixin, one_blas_thread
+
+_FORMAT, _WHAT = "muhat.BagSketch.1", "a sketch that BagSketch.save of this version wrote"
+
+
+class BagState(NamedTuple):
+    """Sizes of bags, their moments in features, and sums over what the features miss; None for Fourier features."""
+
+    sizes: NDArray[np.intp]
+    moments: BagMoments
+    outside: OutsideSums | None
+
+    def plus(self, other: BagState) -> BagState:
+        """The state of the bags of both, these first."""
+        if not len(self.sizes):
+            return other
+        both = self.outside is not None and other.outside is not None
+        outside = self.outside.plus(other.outside) if both else None  # type: ignore[union-attr, arg-type]
+        return BagState(np.concatenate([self.sizes, other.sizes]), self.moments.plus(other.moments), outside)
+
+
+class BagSketch(LockedMixin):
+    """What :class:`BagPrior` needs of bags that lie in many places: a few numbers per bag, which add up.
+
+    Kept are the size of each bag and the mean of its features, m numbers per bag, and one covariance within bags, m²
+    numbers. ``a + b`` is the sketch of the bags of both, ``sum(sketches)`` that of all, and
+    ``BagPrior().fit(sketch)`` is the prior that a fit to all bags in one place would give with these features, up to
+    rounding. All rows of a bag have to be in one part.
+
+    Parameters
+    ----------
+    features : Nystroem or Fourier
+        Fitted to a sample of rows of many bags, and the same for all sketches that are to merge.
+
+    Attributes
+    ----------
+    n_bags_ : int
+        Bags seen.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import muhat as mh
+    >>> rng = np.random.default_rng(0)
+    >>> bags = [rng.normal(rng.normal(size=2), size=(n, 2)) for n in rng.integers(3, 100, size=60)]
+    >>> features = mh.Nystroem(n_components=50, random_state=0).fit(np.vstack(bags[::4]))
+    >>> parts = [mh.BagSketch(features).update(part) for part in (bags[:20], bags[20:50], bags[50:])]
+    >>> sum(parts)
+    BagSketch(Nystroem, 49 features of Gaussian(bandwidth=2.23...), bags=60)
+    >>> prior, here = (mh.BagPrior().fit(sketch) for sketch in (sum(parts), mh.BagSketch(features).update(bags)))
+    >>> bool(np.allclose(prior.log_odds(bags), here.log_odds(bags)))
+    True
+    """
+
+    def __init__(self, features: BaseFeatures) -> None:
+        if not isinstance(features, BaseFeatures):
+            raise ValueError(f"features={features!r} must be fitted features, such as Nystroem().fit(rows)")
+        check_is_fitted(features, "fingerprint_")
+        self.features, self._fingerprint = features, features.fingerprint_
+        m = features._n_features_out
+        nothing = BagMoments(np.empty((0, m)), np.zeros((m, m)), 0)
+        self._state = BagState(np.empty(0, np.intp), nothing, OutsideSums() if isinstance(features, Nystroem) else None)
+
+    @property
+    def n_bags_(self) -> int:
+        """Bags seen."""
+        return len(self._state.sizes)
+
+    @property
+    def state_(self) -> BagState:
+        """Sizes, moments and sums of the bags."""
+        return self._state
+
+    def update(self, bags: Any) -> Self:
+        """Add bags, a sequence of arrays of shape (n_i, d)."""
+        if self.features.fingerprint_ != self._fingerprint:
+            raise ValueError("the features were fitted again since the sketch was made; make a new one")
+        return self.add(check_bags(bags, self.features, reset=False))
+
+    @one_blas_thread()
+    def add(self, bags: Bags) -> Self:
+        """Add bags that have been checked."""
+        outside = OutsideSums.of(self.features, bags) if isinstance(self.features, Nystroem) else None
+        return self._take(BagState(bags.sizes, plain_moments(self.features, bags), outside))
+
+    def merge(self, other: BagSketch) -> Self:
+        """Add another sketch to this one, in place."""
+        if not isinstance(other, BagSketch):
+            raise ValueError(f"{other!r} is not a BagSketch; make one with the same features, and update it")
+        if other._fingerprint != self._fingerprint:
+            raise ValueError(
+                f"the two sketches have different features (fingerprints {self._fingerprint} and "
+                f"{other._fingerprint}); fit the features once, and use them for both"
+            )
+        return self._take(other._state)
+
+    def __add__(self, other: Any) -> BagSketch:
+        return (0 + self).merge(other) if isinstance(other, BagSketch) else NotImplemented
+
+    def __radd__(self, other: Any) -> BagSketch:
+        if not (isinstance(other, int) and other == 0):  # where sum() starts
+            return NotImplemented
+        return BagSketch(self.features)._take(self._state)
+
+    def _take(self, part: BagState) -> Self:
+        with self._lock:
+            self._state = self._state.plus(part)
+        return self
+
+    def save(self, path: str | Path) -> None:
+        """Write the sketch and its features to one file (``.npz``), which holds numbers and text alone.
+
+        Parameters
+        ----------
+        path : str or Path
+        """
+        write_archive(path, _FORMAT, *self._encoded())
+
+    def to_bytes(self) -> bytes:
+        """The content of the file that ``save`` writes."""
+        return archive_bytes(_FORMAT, *self._encoded())
+
+    @classmethod
+    def load(cls, path: str | Path, kernels: Iterable[type[Kernel]] = ()) -> BagSketch:
+        """Read what ``save`` wrote; nothing in the file is executed.
+
+        Parameters
+        ----------
+        path : str or Path
+        kernels : classes of kernels, optional
+            See :meth:`MeanSketch.load`.
+        """
+        known = tuple(kernels)
+        return read_archive(path, _FORMAT, _WHAT, lambda header, arrays: cls._decoded(header, arrays, known))
+
+    @classmethod
+    def from_bytes(cls, content: bytes, kernels: Iterable[type[Kernel]] = ()) -> BagSketch:
+        """Read what ``to_bytes`` gave; nothing in it is executed.
+
+        Parameters
+        ----------
+        content : bytes
+        kernels : classes of kernels, optional
+            See :meth:`MeanSketch.load`.
+        """
+        known = tuple(kernels)
+        return archive_from_bytes(content, _FORMAT, _WHAT, lambda header, arrays: cls._decoded(header, arrays, known))
+
+    def _encoded(self) -> tuple[Header, Arrays]:
+        (header, arrays), (sizes, moments, outside) = encode_features(self.features), self._state
+        arrays |= {"sizes": sizes.astype(np.int64), "means": moments.means, "within": moments.within}
+        return header, arrays | {"outside": np.array(OutsideSums() if outside is None else outside, dtype=float)}
+
+    @classmethod
+    def _decoded(cls, header: Header, arrays: Arrays, kernels: Iterable[type[Kernel]]) -> BagSketch:
+        sketch = cls(decode_features(header, arrays, kernels))
+        sizes = finite_array(arrays, "sizes", None, dtype="i8")
+        if len(sizes) and sizes.min() < 1:
+            raise ValueError("it has a bag without rows")
+        m = sketch._state.moments.means.shape[1]
+        means, within = finite_array(arrays, "means", len(sizes), m), finite_array(arrays, "within", m, m)
+        pairs, squares, n_pairs, n_rows = finite_array(arrays, "outside", 4).tolist()
+        outside = None if sketch._state.outside is None else OutsideSums(pairs, squares, int(n_pairs), int(n_rows))
+        sketch._state = BagState(sizes, BagMoments(means, within, int(sizes.sum()) - len(sizes)), outside)
+        return sketch
+
+    def __repr__(self) -> str:
+        f = self.features
+        return f"BagSketch({type(f).__name__}, {f._n_features_out:,} features of {f.kernel_!r}, bags={self.n_bags_:,})"
