@@ -34,7 +34,7 @@ class OutsideSums(NamedTuple):
             free = chosen[[row not in landmarks for row in _as_bytes(chosen)]]
             if not len(free):
                 continue
-            Z, n = features._features(free), len(free)  # rows have been checked
+            Z, n = features.evaluate(free), len(free)  # rows have been checked
             total = float(features.kernel_.evaluate(free, free).sum() - np.square(Z.sum(axis=0)).sum())
             squares = float(features.kernel_.diagonal(free).sum() - np.square(Z).sum())
             sums = sums.plus(cls(total - squares, squares, n * (n - 1), n))

@@ -213,7 +213,7 @@ class BagPrior(ValueParametersMixin, TakesBagsMixin, ClassNamePrefixFeaturesOutM
         plain = self._outside.better_plain(features, data, noise_sizes, gains)
         return [
             Element(self.kernel_, average if keep else Atoms.trusted(features.landmarks_, row))
-            for average, keep, row in zip(averages(data), plain, pooled @ features._map.T, strict=True)
+            for average, keep, row in zip(averages(data), plain, pooled @ features.projection_.T, strict=True)
         ]
 
     @one_blas_thread()

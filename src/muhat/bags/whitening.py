@@ -110,7 +110,7 @@ def bag_moments(
     scatter, degrees = np.zeros((m, m) if within else (0, 0)), len(rows) - len(sizes)
     pieces: list[tuple[NDArray[Any], ...]] = []
     for block in blocks(len(rows), _ROWS):
-        Z = features._features(rows[block])
+        Z = features.evaluate(rows[block])
         bags, firsts, counts = np.unique(owners[block], return_index=True, return_counts=True)
         means[bags] += np.add.reduceat(weights[block, None] * Z, firsts)
         if not within:
@@ -146,7 +146,7 @@ def light_moments(features: BaseFeatures, bags: Bags, *, within: bool = True) ->
         for block in blocks(len(bags.rows), _ROWS):
             met, firsts = np.unique(owners[block], return_index=True)
             means[met] += np.add.reduceat(kernel.evaluate(bags.rows[block], landmarks), firsts)
-        moments = BagMoments(means / bags.sizes[:, None] @ features._map, np.zeros((0, 0)), 0)
+        moments = BagMoments(means / bags.sizes[:, None] @ features.projection_, np.zeros((0, 0)), 0)
     else:
         moments = plain_moments(features, bags, within=False)
     checked_moments(features.kernel_, moments)

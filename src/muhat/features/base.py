@@ -60,16 +60,17 @@ class BaseFeatures(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, Transf
             The rows, one observation each.
         """
         check_is_fitted(self, "fingerprint_")
-        return self._features(check_rows(X, estimator=self, reset=False))
+        return self.evaluate(check_rows(X, estimator=self, reset=False))
 
-    def _features(self, rows: Array) -> Array:
-        raise TypeError(f"{type(self).__name__} must define _features(rows)")
+    def evaluate(self, rows: Array) -> Array:
+        """Features of rows that were checked before."""
+        raise TypeError(f"{type(self).__name__} must define evaluate(rows)")
 
     def _totals(self, rows: Array) -> tuple[Array, float]:
         """Sums of z and of ‖z‖² over the rows."""
         total, squares = np.zeros(self._n_features_out), 0.0
         for block in blocks(len(rows), ROWS):
-            Z = self._features(rows[block])
+            Z = self.evaluate(rows[block])
             total, squares = total + Z.sum(axis=0), squares + float(np.vdot(Z, Z))
         return total, squares
 

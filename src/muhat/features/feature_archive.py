@@ -69,6 +69,6 @@ def _check_lengths(features: Any) -> None:
     """Features belong to their kernel: a projection is not longer than what it projects, z(x)ᵀz(x) ≤ k(x, x)."""
     rows = getattr(features, "landmarks_", np.zeros((1, features.n_features_in_)))
     with np.errstate(over="ignore", invalid="ignore"):
-        lengths, most = (features._features(rows) ** 2).sum(axis=1), features.kernel_.diagonal(rows)
+        lengths, most = (features.evaluate(rows) ** 2).sum(axis=1), features.kernel_.diagonal(rows)
         if not (lengths <= 1.001 * most).all():
             raise ValueError("its features do not belong to its kernel")

@@ -92,11 +92,11 @@ class Fourier(BaseFeatures):
         self._centre = (rows / len(rows)).sum(axis=0)  # phases of rows far from zero would lose their digits
         self._n_features_out = 2 * pairs
         seen = rows[rng.choice(len(rows), min(len(rows), 64), replace=False)]
-        Z = self._features(seen)
+        Z = self.evaluate(seen)
         errors = (self.kernel_.evaluate(seen, seen) - Z @ Z.T)[np.triu_indices(len(seen), 1)]
         self.approximation_error_ = float(np.sqrt(np.mean(errors**2))) if len(errors) else 0.0
 
-    def _features(self, rows: Array) -> Array:
+    def evaluate(self, rows: Array) -> Array:
         f = self.frequencies_.shape[1]
         Z = np.empty((len(rows), 2 * f))
         for block, double_sine, cosine in self._circles(rows):

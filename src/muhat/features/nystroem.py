@@ -7,6 +7,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
+from sklearn.utils.validation import check_is_fitted
 
 from muhat.features.base import ROWS, BaseFeatures
 from muhat.kernels.base import Kernel
@@ -157,7 +158,13 @@ class Nystroem(BaseFeatures):
             return rows[pivots if len(pivots) else [0]]
         raise ValueError(f'landmarks={self.landmarks!r} must be "uniform", "k-means++", "pivoted" or an array')
 
-    def _features(self, rows: Array) -> Array:
+    @property
+    def projection_(self) -> Array:
+        """Map from kernel values at the landmarks to features; features w are an element of weights projection_ @ w."""
+        check_is_fitted(self, "landmarks_")
+        return self._map
+
+    def evaluate(self, rows: Array) -> Array:
         Z = np.empty((len(rows), self._n_features_out))
         for block in blocks(len(rows), ROWS):
             np.matmul(self.kernel_.evaluate(rows[block], self.landmarks_), self._map, out=Z[block])

@@ -167,7 +167,7 @@ class MeanSketch(LockedMixin):
         sums, kept = self._state.sums, self._state.kept
         if not len(kept.rows) or lam == "theorem4" or lam == 0:
             return sums.choose(lam, scale)
-        return sums.choose(lam, scale, self.features._features(kept.rows), kept.counts.astype(float))
+        return sums.choose(lam, scale, self.features.evaluate(kept.rows), kept.counts.astype(float))
 
     def shrinkage(self) -> float:
         """The amount α of simple shrinkage (S-KMSE); ``mean_features(scale="loo")`` is shrunk by it."""
@@ -191,7 +191,7 @@ class MeanSketch(LockedMixin):
     def __call__(self, X: Any, lam: Lam = 0.0, scale: Scale = 1.0) -> Array:
         """Values of the mean, as a function, at the rows of X: an array of shape (n,)."""
         w = self.mean_features(lam, scale)
-        return np.concatenate([np.empty(0), *(self.features._features(rows) @ w for rows in self._blocks(X))])
+        return np.concatenate([np.empty(0), *(self.features.evaluate(rows) @ w for rows in self._blocks(X))])
 
     def distance(self, other: MeanSketch | SketchState) -> float:
         """Distance of the plain averages in features: the MMD, up to the error of the features."""
@@ -227,7 +227,7 @@ class MeanSketch(LockedMixin):
         kept = before.kept.seen(rows, self.random_state) if self.reservoir_size else before.kept
         if not self.second_moment and not self.bins:
             return replace(before, sums=FeatureSums(len(rows), *self.features._totals(rows)), kept=kept)
-        Z = self.features._features(rows)
+        Z = self.features.evaluate(rows)
         moment = Z.T @ Z if self.second_moment else None
         sums = FeatureSums(len(rows), Z.sum(axis=0), float(np.vdot(Z, Z)), moment)
         bins = RowBins.of_rows(self.bins, Z, self.features.kernel_.diagonal(rows)) if self.bins else None

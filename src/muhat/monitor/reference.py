@@ -164,7 +164,7 @@ class FeatureReference:
         """z(y), each row by itself."""
         rows = rows if self.units is None else rows / self.units
         with one_blas_thread():
-            return np.concatenate([self.sketch.features._features(y[None]) for y in rows])
+            return np.concatenate([self.sketch.features.evaluate(y[None]) for y in rows])
 
     def cross(self, rows: Array) -> Array:
         """z(y)ᵀz̄ for each row y: shape (T, 1)."""

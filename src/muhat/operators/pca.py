@@ -216,8 +216,10 @@ class KernelPCA(
         check_unweighted(sample_weights)
         plan = SketchPlan() if self.mean is None else self.mean.sketch_plan()
         features, n = fitted_features(self.features, self.kernel, rows), len(rows)
-        if n_components is not None and n_components > features._map.shape[1]:
-            raise ValueError(f"n_components={n_components} must not exceed the {features._map.shape[1]} features")
+        if n_components is not None and n_components > features.projection_.shape[1]:
+            raise ValueError(
+                f"n_components={n_components} must not exceed the {features.projection_.shape[1]} features"
+            )
         sketch = plan.empty(features, second_moment=True).update(rows)
         mean, average = sketch.mean_features(*plan), sketch.mean_features()
         C = sketch.moment_ - n * (np.outer(average, mean) + np.outer(mean, average) - np.outer(mean, mean))
@@ -225,7 +227,7 @@ class KernelPCA(
         directions = components.coefficients * np.sqrt(components.eigenvalues)
         self.kernel_, self._points = features.kernel_, features.landmarks_
         self.eigenvalues_ = components.eigenvalues
-        self.coefficients_, self.mean_weights_ = features._map @ directions, features._map @ mean
+        self.coefficients_, self.mean_weights_ = features.projection_ @ directions, features.projection_ @ mean
         self.covariance_weights_ = np.full(n, 1.0 / n)
         self.mean_fit_ = self.covariance_fit_ = None
         self._squared_norm, self._shift = float(mean @ mean), mean @ directions
