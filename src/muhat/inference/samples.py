@@ -14,6 +14,7 @@ import numpy as np
 
 from muhat.elements import Element
 from muhat.kernels.base import Kernel, Measure
+from muhat.kernels.bounds import upper_bound
 from muhat.linalg.columns import dominant_column
 from muhat.measures import Atoms
 from muhat.types import Array
@@ -358,9 +359,10 @@ class InUnits(Kernel):
     def diagonal(self, X: Array) -> Array:
         return self.kernel.diagonal(X / self.units)
 
-    @property
-    def upper_bound(self) -> float:
-        return self.kernel.upper_bound
+
+@upper_bound.register(InUnits)
+def _bound_in_units(kernel: InUnits) -> float:
+    return upper_bound(kernel.kernel)
 
 
 def in_units(kernel: Kernel, units: Array | None) -> Kernel:

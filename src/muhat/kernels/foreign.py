@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from muhat.kernels.base import Kernel, check_values, some_rows
+from muhat.kernels.base import Composed, Kernel
+from muhat.kernels.checks import check_values, some_rows
 from muhat.types import Array
 from muhat.validation import check_rows
 
@@ -22,10 +23,6 @@ class Precomputed(Kernel):
     """
 
     matrix: Array
-
-    @property
-    def evaluates_new_rows(self) -> bool:
-        return False
 
     def training_points(self) -> Any:
         """The training rows, by number: integers where other kernels have coordinates."""
@@ -60,9 +57,6 @@ class Precomputed(Kernel):
             raise ValueError("kernel='precomputed' knows no k(x, x) for a row outside of the training rows")
         return np.diag(self.matrix)[X[:, 0]]
 
-    def _no_closed_form(self) -> str:
-        return "kernel='precomputed' has no expectation under a Gaussian; pass a kernel and the data instead"
-
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Precomputed) and (
             self.matrix is other.matrix or np.array_equal(self.matrix, other.matrix)
@@ -73,6 +67,13 @@ class Precomputed(Kernel):
 
     def __repr__(self) -> str:
         return f"Precomputed(n={len(self.matrix)})"
+
+
+def evaluates_new_rows(kernel: Kernel) -> bool:
+    """Whether the kernel is known at every row, and not only between the rows of a Gram matrix."""
+    if isinstance(kernel, Composed):
+        return all(map(evaluates_new_rows, kernel.parts))
+    return not isinstance(kernel, Precomputed)
 
 
 def _positions(X: Array) -> Any:

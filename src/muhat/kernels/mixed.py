@@ -36,10 +36,6 @@ class Categorical(Kernel):
     def diagonal(self, X: Array) -> Array:
         return np.ones(len(X))
 
-    @property
-    def upper_bound(self) -> float:
-        return 1.0
-
 
 @dataclass(frozen=True)
 class OnColumns(Kernel):
@@ -77,22 +73,16 @@ class OnColumns(Kernel):
             )
 
     def resolve(self, X: Any, sample_weight: Array | None = None) -> OnColumns:
-        return OnColumns(self.kernel.resolve(self._seen(check_rows(X)), sample_weight), self.columns)
+        return OnColumns(self.kernel.resolve(self.chosen(check_rows(X)), sample_weight), self.columns)
 
     def evaluate(self, X: Array, Y: Array) -> Array:
-        return self.kernel.evaluate(self._seen(X), self._seen(Y))
-
-    def evaluate_fast(self, X: Array, Y: Array) -> Array:
-        return self.kernel.evaluate_fast(self._seen(X), self._seen(Y))
+        return self.kernel.evaluate(self.chosen(X), self.chosen(Y))
 
     def diagonal(self, X: Array) -> Array:
-        return self.kernel.diagonal(self._seen(X))
+        return self.kernel.diagonal(self.chosen(X))
 
-    @property
-    def upper_bound(self) -> float:
-        return self.kernel.upper_bound
-
-    def _seen(self, X: Array) -> Array:
+    def chosen(self, X: Array) -> Array:
+        """The columns of X that the kernel sees."""
         if max(self.columns) >= X.shape[1]:
             raise ValueError(f"columns={self.columns!r} has a number that X, with {X.shape[1]} columns, does not have")
         return X[:, list(self.columns)]

@@ -17,6 +17,7 @@ from muhat.inference.samples import in_units
 from muhat.kernels.base import Kernel
 from muhat.linalg import gram
 from muhat.linalg.compiled import row_values
+from muhat.linalg.gram import gaussian_bandwidth
 from muhat.linalg.resources import check_memory, one_blas_thread
 from muhat.types import Array
 from muhat.validation import check_overflow
@@ -43,7 +44,7 @@ class RowReference:
         self.rows, self.kernels, self.n, self.units = rows, tuple(kernels), len(rows), units
         self.width = rows.shape[1]
         self._kernels = tuple(in_units(kernel, units) for kernel in self.kernels)
-        widths = [kernel.gaussian_bandwidth for kernel in self.kernels]
+        widths = [gaussian_bandwidth(kernel) for kernel in self.kernels]
         compiled = row_values() if all(width is not None for width in widths) else None
         self._compiled = (
             None if compiled is None else _CompiledRows(compiled, rows, np.array(widths, dtype=float), units)
