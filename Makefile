@@ -26,7 +26,7 @@ coverage: $(VENV)/.test
 
 # A random sample of small changes of the code, and whether the tests notice them. Takes long: name rooms by ROOMS=...
 mutants: $(VENV)/.test
-	$(BIN)/python tests/mutants.py $(if $(ROOMS),--room $(ROOMS))
+	$(BIN)/python tools/mutants.py $(if $(ROOMS),--room $(ROOMS))
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .
@@ -36,7 +36,7 @@ lint: $(VENV)/.lint
 # The oldest versions that pyproject.toml allows, in an environment of their own.
 oldest:
 	$(PYTHON) -m venv --without-pip $(VENV)-oldest
-	$(PYTHON) tests/oldest_versions.py > $(VENV)-oldest/constraints.txt
+	$(PYTHON) tools/oldest_versions.py > $(VENV)-oldest/constraints.txt
 	$(PYTHON) -m pip --python $(VENV)-oldest/bin/python install -q pip -c $(VENV)-oldest/constraints.txt -e '.[test]'
 	OPENBLAS_NUM_THREADS=1 $(VENV)-oldest/bin/python -m pytest -n auto --dist worksteal -m "not slow" tests
 

@@ -26,7 +26,7 @@ from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
 import muhat as mh
-from muhat.bags.kernel import DistributionKernel
+from muhat.bags.distribution_kernel import DistributionKernel
 from muhat.bags.prior import pooled_means
 from muhat.bags.whitening import RIDGE, BagMoments, Whitening, bag_moments, fit_features
 

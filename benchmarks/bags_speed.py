@@ -11,7 +11,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from threadpoolctl import threadpool_limits
 
 from muhat import Gaussian
-from muhat.bags.kernel import DistributionKernel
+from muhat.bags.distribution_kernel import DistributionKernel
 
 N_BAGS, SIZE, WIDTH, ROUNDS = 300, 50, 32, 5
 BANDWIDTH = 8.0

@@ -28,8 +28,8 @@ from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.ensemble import RandomForestClassifier
 
 import muhat as mh
-from muhat.inference import differences
-from muhat.inference.joining import Component, log_pvalues
+from muhat.inference import difference_statistics
+from muhat.inference.combine import Component, log_pvalues
 from muhat.inference.resampling import other_splits
 
 LEVEL, RESAMPLES = 0.05, 199
@@ -178,13 +178,13 @@ TWO_SAMPLES = {
 # ---------------------------------------------------------------- the other two-sample tests
 
 
-def permuted(n: int, m: int, rng: np.random.Generator) -> tuple[np.ndarray, differences.Splits]:
+def permuted(n: int, m: int, rng: np.random.Generator) -> tuple[np.ndarray, difference_statistics.Splits]:
     observed = np.repeat([1.0, 0.0], [n, m])
     drawn = list(other_splits(observed, RESAMPLES, rng))
-    return np.column_stack([observed, *drawn]), differences.centred_splits(observed, drawn, None)
+    return np.column_stack([observed, *drawn]), difference_statistics.centred_splits(observed, drawn, None)
 
 
-class GivenMatrix(differences.Family):
+class GivenMatrix(difference_statistics.Family):
     """A Gram matrix as it is."""
 
     def __init__(self, K: NDArray) -> None:
@@ -194,9 +194,11 @@ class GivenMatrix(differences.Family):
         yield self.K[rows, rest].copy()
 
 
-def contrasts(matrices: list[np.ndarray], splits: differences.Splits) -> list[differences.Contrast]:
-    families: list[differences.Family] = [GivenMatrix(K) for K in matrices]
-    return [differences.contrast(sums, splits) for sums in differences.quadratic_forms(families, splits)]
+def contrasts(matrices: list[np.ndarray], splits: difference_statistics.Splits) -> list[difference_statistics.Contrast]:
+    families: list[difference_statistics.Family] = [GivenMatrix(K) for K in matrices]
+    return [
+        difference_statistics.contrast(sums, splits) for sums in difference_statistics.quadratic_forms(families, splits)
+    ]
 
 
 def bandwidths(distances: np.ndarray) -> np.ndarray:
@@ -229,7 +231,7 @@ class Rivals:
         return [*(np.exp(-((euclid / s) ** 2) / 2) for s in h), *(np.exp(-city / s) for s in g)]
 
     @cached_property
-    def twenty(self) -> list[differences.Contrast]:
+    def twenty(self) -> list[difference_statistics.Contrast]:
         return contrasts(self.kernels, self.splits)
 
     def median_kernel(self) -> float:
@@ -251,16 +253,18 @@ class Rivals:
 
     def v2(self) -> float:
         """The prototype: six groups of equal weight."""
-        q = differences.normal_scores(self.rows)
+        q = difference_statistics.normal_scores(self.rows)
         d = self.rows.shape[1]
         gaps = np.abs(self.rows[:, None] - self.rows[None])
         gaps /= [np.median(gaps[..., j][np.triu_indices(len(gaps), 1)]) or 1.0 for j in range(d)]
         additive, moments = contrasts([np.exp(-gaps).sum(axis=2), (q @ q.T / d) ** 2], self.splits)
-        linear = differences.contrast(
-            differences.linear_sums(differences.standardised(self.rows), self.splits), self.splits
+        linear = difference_statistics.contrast(
+            difference_statistics.linear_sums(difference_statistics.standardised(self.rows), self.splits), self.splits
         )
         T, D = [found.mmd for found in self.twenty], [np.abs(found.within) for found in self.twenty]
-        column = differences.largest_column(q, differences.standardised(q**2), self.splits).statistics
+        column = difference_statistics.largest_column(
+            q, difference_statistics.standardised(q**2), self.splits
+        ).statistics
         groups = [
             [T[7], linear.mmd],
             [T[0], T[2], T[4]],
@@ -393,7 +397,7 @@ class PairRivals:
 
     def largest_product(self, A: np.ndarray, C: np.ndarray) -> np.ndarray:
         """The largest squared correlation of two columns, for each pairing."""
-        A, C = differences.standardised(A), differences.standardised(C)
+        A, C = difference_statistics.standardised(A), difference_statistics.standardised(C)
         return np.array([((A.T @ C[order]) ** 2).max() for order in self.orders])
 
     def i2(self) -> float:
@@ -401,9 +405,11 @@ class PairRivals:
         far = [np.diag(side[3]) - np.diag(side[3]).mean() for side in (self.left, self.right)]
         spread = np.abs([far[0] @ far[1][order] for order in self.orders])
         ranks = self.largest_product(*(stats.rankdata(rows, axis=0) for rows in (self.X, self.Y)))
-        squares = self.largest_product(*(differences.normal_scores(rows) ** 2 for rows in (self.X, self.Y)))
+        squares = self.largest_product(*(difference_statistics.normal_scores(rows) ** 2 for rows in (self.X, self.Y)))
         columns = [
-            np.array([self._centred(-cdist(x[:, None], x[:, None])) for x in differences.standardised(rows).T])
+            np.array(
+                [self._centred(-cdist(x[:, None], x[:, None])) for x in difference_statistics.standardised(rows).T]
+            )
             for rows in (self.X, self.Y)
         ]
         pairs = self.sums(*columns).reshape(-1, len(self.orders)).max(axis=0)

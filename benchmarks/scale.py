@@ -31,7 +31,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from timing import best_times, report
 
 import muhat as mh
-from muhat.bags.kernel import DistributionKernel
+from muhat.bags.distribution_kernel import DistributionKernel
 from muhat.features.fourier import Fourier
 from muhat.features.sketch import MeanSketch
 from muhat.linalg import compiled, gram

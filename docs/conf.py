@@ -9,8 +9,6 @@ import shutil
 from importlib.metadata import version as installed_version
 from pathlib import Path
 
-from sphinx.util.inspect import stringify_signature
-
 HERE = Path(__file__).parent
 EXAMPLES = HERE.parent / "examples"
 REPORT = HERE / "reproduction"
@@ -209,6 +207,8 @@ def copy_report(app, error):
 
 def constructor_signature(app, what, name, obj, options, signature, return_annotation):
     """The signature that Python has: Sphinx would take that of ``__new__``, which only checks names of parameters."""
+    from sphinx.util.inspect import stringify_signature
+
     if what == "class" and dataclasses.is_dataclass(obj):
         parameters = inspect.signature(obj).replace(return_annotation=inspect.Signature.empty)
         return stringify_signature(parameters), None

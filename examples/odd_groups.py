@@ -3,7 +3,7 @@
 
 Scanners send batches of digits, from three to three hundred a day. In a broken one, a third of the digits are eights.
 No single digit is odd. A one-class machine finds small batches odd because they are small;
-:class:`~muhat.GroupAnomalyDetector` has the same rate of false alarms in all sizes.
+:class:`~muhat.GroupAnomalyDetector` allows for the size of a batch.
 """
 
 import warnings

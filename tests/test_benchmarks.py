@@ -12,6 +12,7 @@ BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 SMALLEST = {
     "accuracy.py": "--groups other --kernels RBF --sizes 10 --repetitions 2",
     "adaptive_rules.py": "--groups clusters --repetitions 1",
+    "few_groups.py": "--draws 2",
     "groups.py": "--quick --names wine wdbc --part toy regression anomalies likeness error_bars --draws 1",
     "guide/adaptive.py": "--samples 2 --part points",
     "guide/error_bars.py": "--draws 3 --resamples 20",

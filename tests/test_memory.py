@@ -66,9 +66,9 @@ def test_what_is_asked_for_is_what_is_taken(name, free):
 
 
 def test_splits_and_factors_are_counted_too(free):
-    """99 and one splits, three numbers each; and four factors of the rank that is tried first."""
+    """99 and one splits, three numbers each, with their columns; and four factors of the rank that is tried first."""
     free(0.0)
-    with pytest.raises(MemoryError, match=r"99 splits of 640 rows would need 1.54 MB"):
+    with pytest.raises(MemoryError, match=r"99 splits of 640 rows with 2 columns would need 1.62 MB"):
         mh.mmd_test(X[: N // 2], X[N // 2 :], n_resamples=99, random_state=0)
     with pytest.raises(MemoryError, match=r"640 rows at rank 256 would need 8.31 MB"):
         mh.SpectralKernelMean(GAUSSIAN, solver="low-rank").fit(X)

@@ -19,7 +19,7 @@ from sklearn.utils.fixes import parse_version
 import muhat as mh
 from muhat.plotting.bags import WhitenedBagsDisplay
 from muhat.plotting.components import KernelPCADisplay
-from muhat.plotting.elements import KernelMeanDisplay
+from muhat.plotting.element_displays import KernelMeanDisplay
 from muhat.plotting.means import BandsDisplay, LooPathDisplay
 
 LISTS_NO_ATTRIBUTES = parse_version(sklearn.__version__) < parse_version("1.8")
@@ -77,7 +77,7 @@ MISTAKES = [
     ("no fit before score", lambda: mh.KernelMean().score(X), NotFittedError, "Call 'fit'"),
     ("no fit before transform", lambda: mh.KernelPCA().transform(X), NotFittedError, "Call 'fit'"),
     ("no fit before predict", lambda: mh.SupportMeasureClassifier().predict([X]), NotFittedError, "Call 'fit'"),
-    ("data in place of the kernel", lambda: mh.KernelMean(X).mean_, NotFittedError, "call fit first"),
+    ("data in place of the kernel", lambda: mh.KernelMean(X).mean_, NotFittedError, "Call 'fit'"),
     ("bandwidth unknown", lambda: mh.Gaussian()(X), ValueError, r"call kernel\.resolve\(X\)"),
     (
         "bandwidth of sklearn's",
@@ -157,17 +157,11 @@ def fitted(estimator, **parameters):
 
 
 @every_estimator
-def test_every_fitted_name_leads_on_to_fit(estimator):
+def test_fitted_names_are_there_after_fit_and_not_before(estimator):
     fresh, names = estimator(), [name for name in dir(fitted(estimator)) if re.fullmatch(r"[a-z]\w*_", name)]
     assert len(names) > 1
     for name in names:
-        with pytest.raises(
-            NotFittedError, match=f"{estimator.__name__} is not fitted yet, so {name} .*: call fit first"
-        ):
-            getattr(fresh, name)
         assert not hasattr(fresh, name)
-    with pytest.raises(AttributeError, match="has no attribute 'predicts'"):
-        _ = fresh.predicts
 
 
 @every_estimator

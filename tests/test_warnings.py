@@ -15,7 +15,6 @@ BAGS = [rng.normal(size=(n, 2)) for n in (2, 3, 40)]
 OUTLIERS = np.concatenate([X, X[:20] + 9.0])
 
 CALLS = {
-    "scores of kernels": lambda: mh.KernelMean().set_params(kernel__bandwidth=2.0).fit(X).score(X),
     "no convergence of weights": lambda: mh.RobustKernelMean(max_iter=1, threshold=0.9).fit(OUTLIERS),
     "median of copies": lambda: mh.KernelMean().fit(COPIES),
     "median of copies, without an estimator": lambda: mh.Gaussian().resolve(COPIES),

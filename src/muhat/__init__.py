@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from muhat.bags.anomaly import GroupAnomalyDetector
 from muhat.bags.data import bags_from_groups
-from muhat.bags.kernel import DistributionKernel
+from muhat.bags.distribution_kernel import DistributionKernel
 from muhat.bags.machines import OneClassSupportMeasureMachine, SupportMeasureClassifier, SupportMeasureRegressor
 from muhat.bags.prior import BagPrior, pooled_means
 from muhat.bags.ridge import DistributionRidge, DistributionRidgeClassifier

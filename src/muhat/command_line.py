@@ -4,52 +4,136 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from io import TextIOWrapper
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
     from muhat.files.command import Output
     from muhat.files.tables import Reading
 
-FAILED = 1
-MISUSED = 2
+FAILED = 2  # no answer: a wrong call, a file that cannot be used, or anything unexpected
+LEAST_SPACE = 10**9  # bytes of address space that a command must have left when it begins
 INTERRUPTED = 130  # what shells expect of a program that SIGINT ended
-UNREAD = 141  # and of one whose output nobody reads any more, by SIGPIPE
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code.
 
     0 is success, for ``compare`` "no difference found". 1 is the other answer: ``compare`` found a difference,
-    ``watch`` an alarm, ``reproduce`` or ``claims`` failed. 2 is a wrong call, or a file that cannot be used.
+    ``watch`` an alarm. 2 is no answer, with a line on standard error: a wrong call, a file that cannot be used, or
+    anything unexpected. ``MUHAT_DEBUG=1`` in the environment also shows the traceback.
     """
-    if isinstance(sys.stdout, TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # not every terminal has our symbols
-    parser = _parser()
-    options, unknown = parser.parse_known_args(arguments)
-    if options.command is None and not unknown:
-        parser.print_help()
-        return 0
-    if unknown:
-        getattr(options, "parser", parser).error(f"unrecognized arguments: {' '.join(unknown)}")
+    name = "muhat"
     try:
-        code = int(options.run(options))
-        sys.stdout.flush()
-        return code
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes it once more when it ends
-        return UNREAD
-    except ImportError as error:
-        extra = _EXTRAS.get(options.command, "files")
-        print(f'muhat {options.command} needs {error.name}; pip install "muhat[{extra}]"', file=sys.stderr)
-    except (ValueError, OSError) as error:
-        print(_printable(f"muhat {options.command}: {error}"), file=sys.stderr)
+        with _ended_by_signals(), _flushed():
+            _check_streams()
+            parser = _parser()
+            options, unknown = parser.parse_known_args(arguments)
+            if unknown:
+                getattr(options, "parser", parser).error(f"unrecognized arguments: {' '.join(unknown)}")
+            if options.command is None:
+                parser.print_help()
+                return 0
+            name = f"muhat {options.command}"
+            _check_memory()
+            return int(options.run(options))
     except KeyboardInterrupt:
         return INTERRUPTED
-    return int(options.failed)
+    except Exception as error:
+        return _failed(name, error)
+
+
+@contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """Let SIGTERM and SIGHUP end the command as an exception does, so that temporary files are removed."""
+
+    def end(number: int, frame: object) -> NoReturn:
+        signal.signal(number, signal.SIG_IGN)  # a second one does not stop the tidying
+        raise SystemExit(128 + number)
+
+    numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+    in_main = threading.current_thread() is threading.main_thread()  # others may not set handlers
+    ours = [number for number in numbers if in_main and signal.getsignal(number) is signal.SIG_DFL]
+    for number in ours:
+        signal.signal(number, end)
+    try:
+        yield
+    finally:
+        for number in ours:
+            signal.signal(number, signal.SIG_DFL)
+
+
+@contextmanager
+def _flushed() -> Iterator[None]:
+    """Write all output before the block ends, so that what cannot be written is an error of the command."""
+    try:
+        yield
+    finally:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+
+
+def _check_streams() -> None:
+    """Refuse a closed standard output, and keep the numbers of closed streams from files that are opened later."""
+    while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(number)
+    if sys.stderr is None:  # print would take the standard output instead
+        sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
+    if sys.stdout is None:
+        raise ValueError("the standard output is closed; send it to /dev/null where the exit code is enough")
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # not every terminal has our symbols
+
+
+def _check_memory() -> None:
+    """Refuse an address space so small that compiled libraries crash, or never return, when they are denied memory."""
+    try:
+        import resource
+
+        used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    except (ImportError, OSError):  # not a system that counts it
+        return
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if limit != resource.RLIM_INFINITY and limit - used < LEAST_SPACE:
+        raise ValueError(
+            f"the limit on address space leaves {max(limit - used, 0) / 1e6:.0f} MB, and {LEAST_SPACE / 1e6:.0f} MB "
+            f"are needed; raise it, as by ulimit -v {(used + 2 * LEAST_SPACE) // 1024}"
+        )
+
+
+def _failed(name: str, error: Exception) -> int:
+    """Say in one line what went wrong, and return the exit code."""
+    if os.environ.get("MUHAT_DEBUG"):
+        traceback.print_exception(error)
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError:  # Python would flush it once more when it ends, and fail with a code of its own
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    with suppress(OSError):  # nobody reads the standard error
+        print(_printable(f"{name}{_reason(name, error)}"), file=sys.stderr, flush=True)
+    return FAILED
+
+
+def _reason(name: str, error: Exception) -> str:
+    if isinstance(error, ImportError):
+        extra = _EXTRAS.get(name.removeprefix("muhat "), "files")
+        return f' needs {error.name}; pip install "muhat[{extra}]"'
+    if isinstance(error, ValueError | OSError):
+        return f": {error}"
+    if isinstance(error, MemoryError):
+        return f": not enough memory {error}".rstrip()
+    first = (str(error).splitlines() or [""])[0]  # others may quote what they were doing over many lines
+    return f": unexpected {type(error).__name__}: {first}; set MUHAT_DEBUG=1 in the environment for the traceback"
 
 
 _EXTRAS = {"prepare": "prepare", "reproduce": "reproduce", "claims": "reproduce"}
@@ -102,7 +186,7 @@ def _add_compare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
         "--strict", action="store_true", help="exit code 2 where a column could not be compared, as in one file only"
     )
     _add_file_options(compare)
-    compare.set_defaults(run=_compare, failed=MISUSED)
+    compare.set_defaults(run=_compare)
 
 
 def _add_describe(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -114,7 +198,7 @@ def _add_describe(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     )
     describe.add_argument("file", metavar="FILE")
     _add_file_options(describe)
-    describe.set_defaults(run=_describe, failed=MISUSED)
+    describe.set_defaults(run=_describe)
 
 
 def _add_watch(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -148,7 +232,7 @@ def _add_watch(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     watch.add_argument("--seed", type=_natural, default=0, metavar="S", help="seed of the calibration; default 0")
     watch.add_argument("--json", action="store_true", help="print a line of JSON for each event in place of text")
     watch.add_argument("--html", metavar="FILE", help="at the end or at the alarm, write a page with pictures to FILE")
-    watch.set_defaults(run=_watch, failed=MISUSED)
+    watch.set_defaults(run=_watch)
 
 
 def _add_file_options(parser: argparse.ArgumentParser) -> None:
@@ -196,13 +280,13 @@ def _add_reproduce(commands: argparse._SubParsersAction[argparse.ArgumentParser]
         "--repetitions", type=_positive, metavar="R", help="repetitions of each experiment; default: its own"
     )
     reproduce.add_argument("--dask", metavar="ADDRESS", help="run on the Dask cluster of this scheduler")
-    reproduce.set_defaults(run=_reproduce, failed=FAILED)
+    reproduce.set_defaults(run=_reproduce)
 
 
 def _add_claims(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     claims = commands.add_parser("claims", help="the claims of the paper and the verdicts of a finished run")
     _add_out(claims)
-    claims.set_defaults(run=_claims, failed=FAILED)
+    claims.set_defaults(run=_claims)
 
 
 def _add_prepare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -216,7 +300,7 @@ def _add_prepare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
     prepare.add_argument("--from", dest="source", required=True, metavar="PATH", help="folder of images, or CSV file")
     prepare.add_argument("--out", default="data", metavar="DIR", help="data folder, for --data; default data")
     prepare.add_argument("--seed", type=_natural, default=0, metavar="S", help="draws the patches; default 0")
-    prepare.set_defaults(run=_prepare, failed=FAILED)
+    prepare.set_defaults(run=_prepare)
 
 
 def _add_out(parser: argparse.ArgumentParser) -> None:
@@ -281,7 +365,7 @@ def _claims(options: argparse.Namespace) -> int:
 def _printable(message: str) -> str:
     from muhat.progress import printable
 
-    return "\n".join(map(printable, message.splitlines()))
+    return printable(" ".join(message.split()))
 
 
 def _delimiter(text: str) -> str:

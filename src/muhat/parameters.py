@@ -14,8 +14,6 @@ from typing import Any, ClassVar, Self
 
 from sklearn.base import BaseEstimator, clone
 
-from muhat.validation import FittedNamesMixin
-
 
 def _split_nested(params: dict[str, Any]) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
     own: dict[str, Any] = {}
@@ -86,8 +84,8 @@ def _with_params(value: Any, params: dict[str, Any]) -> Any:
     return clone(value).set_params(**params)
 
 
-class ValueParametersMixin(FittedNamesMixin):
-    """``set_params`` for estimators whose parameters may be frozen values; fitted names that lead on to ``fit``."""
+class ValueParametersMixin:
+    """``set_params`` for estimators whose parameters may be frozen values."""
 
     def set_params(self: Any, **params: Any) -> Any:
         """Set parameters; ``kernel__bandwidth`` replaces the kernel by a changed copy.

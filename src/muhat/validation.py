@@ -12,11 +12,10 @@ from functools import wraps
 from os import PathLike
 from pathlib import Path
 from textwrap import shorten
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky
-from sklearn.exceptions import NotFittedError
 from sklearn.utils import gen_batches
 from sklearn.utils.validation import check_array, validate_data
 
@@ -158,9 +157,17 @@ def check_columns(found: list[Any], names: list[Any], table: str, remedy: str) -
 
 
 def check_not_path(name: str, X: Any) -> None:
-    """Raise a ValueError where the name of a file stands for its rows."""
+    """Raise a ValueError where the name of a file, or a query that has not run, stands for its rows."""
     if isinstance(X, str | PathLike):
         raise ValueError(f"{name}={X!r} is not a matrix; read the file first, for example by pandas.read_csv")
+    if type(X).__name__ in _QUERIES:
+        raise ValueError(
+            f"{name} is a {type(X).__name__}, which holds no rows yet; pass {name}{_QUERIES[type(X).__name__]}"
+        )
+
+
+_QUERIES = {"LazyFrame": ".collect()", "DuckDBPyRelation": ".df()"}
+"""Types of queries, of polars and DuckDB, and what runs them."""
 
 
 def _check_kind(name: str, X: Any) -> None:
@@ -342,19 +349,3 @@ def unchanged_on_error(method: _Method) -> _Method:
             raise
 
     return cast(_Method, wrapped)
-
-
-class FittedNamesMixin:
-    """For estimators: a fitted name, one that ends in ``_``, leads on to ``fit`` where there was none yet."""
-
-    if not TYPE_CHECKING:  # or every name would count as known
-
-        def __getattr__(self, name: str) -> Any:
-            """Reached for names that are not there: fitted ones, which end in ``_``, lead on to ``fit``."""
-            if _is_fitted_name(name) and not any(map(_is_fitted_name, vars(self))):
-                raise NotFittedError(f"{type(self).__name__} is not fitted yet, so {name} is unknown: call fit first")
-            return super().__getattribute__(name)  # raises what led here, such as the word of a property
-
-
-def _is_fitted_name(name: str) -> bool:
-    return name.endswith("_") and not name.startswith("_")

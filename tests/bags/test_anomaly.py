@@ -7,7 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.metrics import roc_auc_score
 
 import muhat as mh
-from muhat.bags.anomaly import Form, Surprise, cut_means, size_grid
+from muhat.bags.anomaly import SIZE_LEVEL, Form, Surprise, calibrating, cut_means, size_dependence, size_grid
 from muhat.bags.data import Bags, check_bags
 from muhat.bags.pooling import fit_pool
 from muhat.bags.whitening import plain_moments
@@ -128,3 +128,51 @@ def test_the_odd_groups_at_hand_are_found():
     assert_array_equal(np.sort(p) * len(bags), np.arange(1, len(bags) + 1))
     assert p[-3:].mean() < 0.15
     assert p[-3:].mean() < fitted.p_values(odd).mean()  # which have shaped the prior
+
+
+@pytest.mark.parametrize("size", [1, 5, 20, 50])
+def test_bags_of_the_calibration_do_not_depend_on_their_order(size):
+    sizes = np.random.default_rng(0).permutation(np.repeat([3, 20, 100], [50, 190, 10]))
+    chosen = np.sort(sizes[calibrating(sizes, size)])
+    assert_array_equal(chosen, np.sort(np.sort(sizes)[calibrating(np.sort(sizes), size)]))
+    assert (sizes[calibrating(sizes, size)] >= min(size, 20)).sum() == (sizes >= min(size, 20)).sum()
+
+
+def growing_bags(n, seed, slope=0.5):
+    """Bags whose location grows with their size."""
+    bags = normal_bags(n, seed, high=60)
+    return [bag + slope * np.log(len(bag)) for bag in bags]
+
+
+def test_content_that_depends_on_size_gets_a_word():
+    with pytest.warns(
+        UserWarning, match="what a bag contains depends on its size .* Fit one detector per range"
+    ) as seen:
+        detector = mh.GroupAnomalyDetector().fit(growing_bags(60, 0))
+    sizes = np.array([len(bag) for bag in growing_bags(60, 0)])
+    low, high = np.quantile(sizes, [0.25, 0.75])
+    small, large = (np.mean(detector.p_values_[which] <= 0.1) for which in (sizes <= low, sizes >= high))
+    assert f"{100 * small:.0f} % of those with at most {low:g} rows and {100 * large:.0f} %" in str(seen[0].message)
+
+
+@pytest.mark.parametrize("n", [15, 40])
+def test_content_that_does_not_depend_on_size_seldom_gets_a_word(n):
+    """At the level 1 %, although means of small bags vary more."""
+    rng = np.random.default_rng(0)
+    found = []
+    for _ in range(300):
+        sizes = rng.integers(1, 50, size=n)
+        found.append(size_dependence(rng.normal(size=(n, 3)) / np.sqrt(sizes)[:, None], sizes, rng))
+    assert np.mean(np.array(found) <= SIZE_LEVEL) <= 0.03
+    assert size_dependence(rng.normal(size=(n, 3)), np.full(n, 7), rng) == 1.0
+
+
+@pytest.mark.parametrize("alpha", [0.1, 0.008])
+def test_bags_of_every_size_can_raise_an_alarm(alpha):
+    """Also where few training bags are as large."""
+    sizes = np.repeat([3, 50], [140, 10])
+    rng = np.random.default_rng(0)
+    bags = [rng.normal(size=(n, 2)) for n in rng.permutation(sizes)]
+    detector = mh.GroupAnomalyDetector(alpha=alpha).fit(bags)
+    assert_array_equal(detector.predict([np.full((n, 2), 30.0) for n in (3, 10, 50, 80)]), -1)
+    assert detector.fit_predict([*bags, np.full((50, 2), 30.0)])[-1] == -1

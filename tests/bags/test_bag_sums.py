@@ -11,8 +11,8 @@ from numpy.testing import assert_array_equal
 
 import muhat as mh
 from muhat.bags import data as bags_module
+from muhat.bags.bag_sums import bag_sums
 from muhat.bags.data import Bags
-from muhat.bags.sums import bag_sums
 from muhat.linalg import gram
 
 SIZES = (1, 30, 2, 2, 17, 40, 1, 8)
@@ -81,7 +81,7 @@ def test_large_sums_are_compiled(monkeypatch):
     values, a = [], weights_of(A)
     evaluate = mh.Gaussian.evaluate
     monkeypatch.setattr(
-        "muhat.bags.sums.evaluate_fast", lambda kernel, X, Y: values.append(X) or evaluate(kernel, X, Y)
+        "muhat.bags.bag_sums.evaluate_fast", lambda kernel, X, Y: values.append(X) or evaluate(kernel, X, Y)
     )
     bag_sums(kernel, A, a, A, a)
     assert values

@@ -19,7 +19,7 @@ from tables import MEANS as CASES
 import muhat as mh
 from muhat.bags import data as bags_module
 from muhat.bags.data import bags_from_groups
-from muhat.bags.kernel import DistributionKernel
+from muhat.bags.distribution_kernel import DistributionKernel
 
 NAMES = ("shrunk", "shrunk_fixed", "spectral_fixed", "spectral", "spectral_nested")
 MEANS = {name: CASES[name].estimator for name in NAMES}

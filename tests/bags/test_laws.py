@@ -11,7 +11,7 @@ from sklearn.base import clone, is_classifier, is_outlier_detector, is_regressor
 from sklearn.exceptions import DataConversionWarning, NotFittedError
 
 import muhat as mh
-from muhat.bags.kernel import DistributionKernel
+from muhat.bags.distribution_kernel import DistributionKernel
 from muhat.bags.machines import OneClassSupportMeasureMachine, SupportMeasureClassifier, SupportMeasureRegressor
 
 pytestmark = pytest.mark.filterwarnings("ignore:bags have .* rows, and small bags")

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import muhat as mh
 from muhat.bags import data as bags_module
-from muhat.bags.kernel import DistributionKernel
+from muhat.bags.distribution_kernel import DistributionKernel
 
 LEVEL2 = {
     "linear": "linear",

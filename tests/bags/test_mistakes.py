@@ -2,6 +2,8 @@
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from bag_samples import SIZES, labelled_bags, random_bags
 from mistakes import refused
@@ -18,6 +20,13 @@ CLASSIFIER, REGRESSOR, ONE = mh.SupportMeasureClassifier, mh.SupportMeasureRegre
 FITTED = KERNEL(mh.Gaussian(1.0)).fit(EIGHT)
 WITH_FOURIER = PRIOR(features=mh.Fourier(n_components=20, random_state=0)).fit(EIGHT)
 ORDER = np.arange(8)
+TABLE_OF_GROUPS = pd.DataFrame({"a": ORDER + 0.5, "g": ORDER % 2})
+LAZY, ARROW = pl.from_pandas(TABLE_OF_GROUPS).lazy(), pa.Table.from_pandas(TABLE_OF_GROUPS)
+
+
+class DuckDBPyRelation:
+    """Stands for a query of DuckDB, which is known by the name of its type."""
+
 
 UNREADABLE = {
     "one matrix": (np.zeros((5, 2)), r"list of matrices.*not one matrix of shape \(5, 2\)"),
@@ -130,6 +139,14 @@ TABLE = [
     ("by size without pool", fit(CLASSIFIER, BAGS, Y, weight_by_size=True), "weight_by_size=True needs pool=True"),
     ("by size", fit(CLASSIFIER, BAGS, Y, weight_by_size="yes"), "weight_by_size='yes' must be True or False"),
     ("weights < 0", fit(CLASSIFIER, BAGS, Y, -np.ones(24)), "sample_weight must not be negative"),
+    # tables that are not data frames
+    ("query of polars", lambda: bags_from_groups(LAZY, "g"), r"X is a LazyFrame, .* pass X\.collect\(\)"),
+    ("query of polars as bags", fit(PRIOR, LAZY), r"bags is a LazyFrame, .* pass bags\.collect\(\)"),
+    ("query of polars as a bag", fit(PRIOR, [FRAMES[1], LAZY]), r"bags\[1\] is a LazyFrame, .*\.collect\(\)"),
+    ("query of DuckDB", lambda: bags_from_groups(DuckDBPyRelation(), "g"), r"pass X\.df\(\)"),
+    ("table of pyarrow", lambda: bags_from_groups(ARROW, "g"), r"X is a Table of pyarrow, .* pass X\.to_pandas\(\)"),
+    ("query for a mean", lambda: mh.KernelMean().fit(LAZY), r"X is a LazyFrame, .* pass X\.collect\(\)"),
+    ("query for a test", lambda: mh.mmd_test(TABLE_OF_GROUPS, LAZY), r"Y is a LazyFrame, .* pass Y\.collect\(\)"),
     # prior
     ("prior: one bag", fit(PRIOR, EIGHT[:1]), "needs two or more"),
     ("prior: single rows", fit(PRIOR, SINGLE), "all bags have one row"),
@@ -145,6 +162,8 @@ TABLE = [
     ("prior: population nan", pooled(population=np.nan), r"population=nan must be larger than"),
     ("prior: populations", pooled(population=[40, 50]), r"population=\[40, 50\] must be .*, or one for each of 8 bags"),
     # ridge
+    ("ridge: classes", fit(RIDGE, y=list("abababab")), "y holds labels .* use DistributionRidgeClassifier for classes"),
+    ("smm: classes", fit(REGRESSOR, y=list("abababab")), "y holds labels .* use SupportMeasureClassifier for classes"),
     ("ridge: length of y", fit(RIDGE, y=np.ones(3)), "y has 3 entries for 8 bags"),
     ("ridge: constant y", fit(RIDGE, y=np.ones(8)), "y is 1 for every bag .* pass targets that differ"),
     ("ridge: no y", fit(RIDGE), "requires y"),
@@ -170,6 +189,11 @@ TABLE = [
     ),
     # detector
     ("detector: few bags", fit(DETECTOR), "8 bags are too few to calibrate with; pass 10 or more, and 20 or more"),
+    (
+        "detector: no alarm",
+        fit(DETECTOR, BAGS, alpha=0.001),
+        r"alpha=0.001 is below every p-value of 24 bags, .*; pass 1,000 bags or more, or alpha=0.0417 or more",
+    ),
     ("detector: alpha 0", fit(DETECTOR, alpha=0), "alpha=0 must lie between 0 and 1"),
     ("detector: alpha 1", fit(DETECTOR, alpha=1.0), "alpha=1.0 must lie between 0 and 1"),
     ("detector: alpha 5", fit(DETECTOR, alpha=5), r"alpha=5 must be a number in \[0, 1\]"),

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from bag_samples import random_bags
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 
 import muhat as mh
 from muhat.bags import pooling
@@ -239,8 +239,9 @@ def test_fewer_landmarks_on_request():
     assert len(pooled[0].measures[0]) == 10
 
 
-def test_a_bag_has_no_part_in_the_prior_that_shrinks_it():
-    """So that its shrunken mean is an affine function of its mean, however far that is from others."""
+def test_a_bag_has_no_part_in_the_prior_that_shrinks_it(monkeypatch):
+    """So that its shrunken mean is an affine function of its mean, however far that is from others in given folds."""
+    monkeypatch.setattr(pooling, "random_folds", lambda keys, count: np.arange(len(keys)) % count)
     rng = np.random.default_rng(0)
     means, sizes = rng.normal(size=(12, 3)), rng.integers(2, 30, size=12)
     within = np.diag([1.0, 2.0, 3.0])
@@ -252,3 +253,30 @@ def test_a_bag_has_no_part_in_the_prior_that_shrinks_it():
         paths.append(pooling.left_out_means(pool, BagMoments(moved, within, 50), sizes, 0.05)[4])
     assert_allclose(paths[0] + paths[2], 2 * paths[1], atol=1e-10)
     assert np.abs(paths[2] - paths[0]).max() > 1
+
+
+@pytest.mark.parametrize("n", [2, 4, 5, 23, 100])
+def test_folds_follow_the_bags_in_every_order_and_basis(n):
+    rng = np.random.default_rng(0)
+    means, sizes, within = rng.normal(size=(n, 3)), rng.integers(2, 30, size=n), np.diag([1.0, 2.0, 3.0])
+    folds = [out for out, _ in pooling.fold_pools(BagMoments(means, within, 50), sizes, 0.05)]
+    assert_array_equal(np.sum(folds, axis=0), 1)  # every bag is left out once
+    counts = [out.sum() for out in folds]
+    assert len(folds) == min(n, pooling.FOLDS)
+    assert max(counts) - min(counts) <= 1
+    order, turned = rng.permutation(n), np.linalg.qr(rng.normal(size=(3, 3)))[0]
+    moved = BagMoments(means[order] @ turned, turned.T @ within @ turned, 50)
+    again = [out for out, _ in pooling.fold_pools(moved, sizes[order], 0.05)]
+    assert_array_equal(again, [out[order] for out in folds])
+
+
+@pytest.mark.parametrize("period", [2, 5, 7, 10])
+def test_no_fold_holds_all_bags_of_a_kind(period):
+    """Else the prior of the others would know nothing of that kind."""
+    rng = np.random.default_rng(0)
+    kinds = np.arange(20 * period) % period
+    means = 10.0 * kinds[:, None] + rng.normal(size=(len(kinds), 2))
+    for order in (np.arange(len(kinds)), np.argsort(kinds, kind="stable")):
+        moments, sizes = BagMoments(means[order], np.eye(2), 50), np.full(len(kinds), 5)
+        for out, _ in pooling.fold_pools(moments, sizes, 0.05):
+            assert np.bincount(kinds[order][out], minlength=period).max() <= 10  # of 20

@@ -9,6 +9,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 import muhat as mh
+from muhat.bags import prior as prior_module
 from muhat.bags.data import Bags
 from muhat.bags.prior import OutsidePart, OutsideSums
 
@@ -144,3 +145,14 @@ def test_what_landmarks_miss_against_loops():
     assert np.mean(shared) > 0
     assert_allclose(missed, np.mean(shared), rtol=1e-10)
     assert_allclose(noise, np.mean(own) - np.mean(shared), rtol=1e-10)
+
+
+def test_a_period_in_the_rows_does_not_hide_what_landmarks_miss(monkeypatch):
+    """Every tenth row is alike, as readings at one hour of the day are."""
+    rng = np.random.default_rng(0)
+    bags = [np.tile(np.arange(10.0), 300)[:, None] + 0.1 * rng.normal(size=(3000, 1)) for _ in range(4)]
+    data = Bags(np.concatenate(bags), np.cumsum([0, *map(len, bags)]))
+    features = mh.Nystroem(mh.Gaussian(1.0), landmarks=np.array([[0.0], [5.0]])).fit(data.rows)
+    some = OutsidePart.of(OutsideSums.of(features, data))
+    monkeypatch.setattr(prior_module, "MAX_ROWS_FOR_OUTSIDE_PART", 3000)
+    assert_allclose(some, OutsidePart.of(OutsideSums.of(features, data)), rtol=0.15)

@@ -14,7 +14,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.svm import SVC, SVR, OneClassSVM
 
 import muhat as mh
-from muhat.bags.kernel import DistributionKernel
+from muhat.bags.distribution_kernel import DistributionKernel
 from muhat.bags.machines import OneClassSupportMeasureMachine, SupportMeasureClassifier, SupportMeasureRegressor
 from muhat.datasets import draw_bags
 
@@ -103,6 +103,21 @@ def test_probabilities_by_calibration():
     probabilities = calibrated.predict_proba(bags)
     assert_allclose(probabilities.sum(axis=1), 1)
     assert (probabilities.argmax(axis=1) == y).mean() > 0.8
+
+
+def test_probabilities_do_not_depend_on_the_order_of_bags():
+    """Two classes in turn around a circle, in five places each; consecutive folds would leave out a place at a time."""
+    rng = np.random.default_rng(0)
+    kinds = np.repeat([0, 2, 4, 6, 8, 1, 3, 5, 7, 9], 6)
+    places = 5.0 * np.column_stack([np.cos(0.2 * np.pi * kinds), np.sin(0.2 * np.pi * kinds)])
+    bags, y = [rng.normal(size=(6, 2)) + place for place in places], kinds % 2
+
+    def probabilities(order):
+        machine = SupportMeasureClassifier(C=10.0, probability=True)
+        return machine.fit([bags[i] for i in order], y[order]).predict_proba(bags)[np.arange(60), y]
+
+    in_turn, mixed = probabilities(np.arange(60)), probabilities(rng.permutation(60))
+    assert np.log(in_turn).mean() > 1.1 * np.log(mixed).mean()  # both are negative
 
 
 # ---------------------------------------------------------------- searches
@@ -275,6 +290,13 @@ def test_bags_of_one_size_have_one_weight():
     plain = SupportMeasureClassifier(pool=True).fit(train, y)
     by_size = SupportMeasureClassifier(pool=True, weight_by_size=True).fit(train, y)
     assert_allclose(by_size.decision_function(test), plain.decision_function(test), rtol=1e-9)
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-200, 1e200, 1e307])
+def test_scaled_bags_of_any_unit(scale):
+    bags = random_bags()
+    got = mh.BagScaler().fit_transform([scale * bag for bag in bags])
+    assert_allclose(np.concatenate(got), np.concatenate(mh.BagScaler().fit_transform(bags)), rtol=1e-9, atol=1e-12)
 
 
 def test_scaled_bags():

@@ -9,7 +9,7 @@ from sklearn.model_selection import GridSearchCV
 
 import muhat as mh
 from muhat.bags import whitening
-from muhat.bags.kernel import DistributionKernel
+from muhat.bags.distribution_kernel import DistributionKernel
 from muhat.bags.machines import OneClassSupportMeasureMachine, SupportMeasureClassifier, SupportMeasureRegressor
 
 pytestmark = pytest.mark.filterwarnings("ignore:bags have .* rows, and small bags")

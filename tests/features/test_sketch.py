@@ -11,11 +11,11 @@ from sketches import FEATURES, FULL, X, assert_equal_sketches
 from tables import data_sets, sample
 
 import muhat as mh
+from muhat.features.feature_sums import feature_mean
 from muhat.features.fourier import Fourier
 from muhat.features.nystroem import Nystroem
 from muhat.features.reservoir import row_keys
 from muhat.features.sketch import MeanSketch
-from muhat.features.sums import feature_mean
 
 ESTIMATES = {
     "simple": ({"lam": 0.0, "scale": "loo"}, mh.ShrunkKernelMean("precomputed")),

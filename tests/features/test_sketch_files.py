@@ -16,10 +16,10 @@ from sklearn.gaussian_process.kernels import RBF
 
 import muhat as mh
 from muhat.features.archive import whole_file, write_archive
+from muhat.features.feature_sums import feature_mean
 from muhat.features.fourier import Fourier
 from muhat.features.nystroem import Nystroem, pivoted_cholesky
 from muhat.features.sketch import MeanSketch
-from muhat.features.sums import feature_mean
 
 
 @pytest.mark.parametrize("name", FEATURES)

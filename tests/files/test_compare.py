@@ -18,8 +18,8 @@ from table_files import opened, run, write
 
 import muhat as mh
 from muhat.command_line import main
-from muhat.files import differences, summaries
-from muhat.files.compare import relative_size
+from muhat.files import column_differences, summaries
+from muhat.files.compare import normalised_squared_mmd
 from muhat.files.encoding import MOST_CATEGORIES, encoded
 from muhat.files.histograms import histogram
 from muhat.files.pairs import LEAST_ROWS, pair_changes
@@ -60,7 +60,7 @@ def test_a_difference_is_found_and_named_first(files, capsys):
     code, out, err = run(capsys, "compare", *files[:2])
     assert (code, err) == (1, "")
     assert out.startswith("a.csv and b.csv differ (p = ")
-    assert re.search(r"1 of 3 columns differs by itself: weight \(\d", out)
+    assert re.search(r"1 of 3 columns differs significantly: weight \(KS distance 0\.\d\d\)", out)
     assert out.index("* weight") < out.index("  age")
     assert "All 80 and 60 rows were used." in out
 
@@ -80,7 +80,7 @@ def test_json_holds_the_numbers_of_the_libraries(files, capsys):
     together = found["all_columns_together"]
     assert (together["pvalue"], together["kernel"]) == (test.pvalue, repr(test.kernel))
     assert together["statistic"] == pytest.approx(test.statistic, rel=1e-12)
-    assert together["size"] == relative_size(test.kernel, X, Y)
+    assert together["normalised_squared_mmd"] == normalised_squared_mmd(test.kernel, X, Y)
     assert [file["rows_in_file"] for file in found["files"]] == [80, 60]
     assert [file["rows_used"] for file in found["files"]] == [80, 60]
     for which, values in enumerate((test.witness(X), -test.witness(Y))):
@@ -113,6 +113,81 @@ def test_reasons_name_rare_values():
     assert [(reason.column, reason.side, reason.share) for reason in low] == [("x", "low", 4 / 99)]
 
 
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_identical_tables_are_said_to_be_identical(files, tmp_path, capsys, shuffled):
+    """Also where other rows of either file are drawn for columns together; a moved row is another table."""
+    head, *lines = Path(files[0]).read_text().splitlines()
+    same = tmp_path / "same.csv"
+    same.write_text("\n".join([head, *(lines[1:] + lines[:1] if shuffled else lines)]) + "\n\n")
+    page = tmp_path / "page.html"
+    for options in ([], ["--rows", "20", "--level", "0.99"]):
+        code, out, _ = run(capsys, "compare", files[0], str(same), *options, "--html", str(page), "--resamples", "19")
+        assert (
+            out.startswith("a.csv and same.csv are identical: 80 rows hold the same values in every column") != shuffled
+        )
+        assert ("a.csv and same.csv are identical" in page.read_text(encoding="utf-8")) != shuffled
+        assert shuffled or code == 0
+        assert found_in(capsys, files[0], str(same), *options)["identical"] != shuffled
+
+
+DIFFERENCES = {
+    "location": ("age", lambda row, rng: [row[0] + 3, *row[1:]], "'age' is higher in b.csv"),
+    "spread": ("age", lambda row, rng: [9 * row[0], *row[1:]], "'age' is more spread out in b.csv"),
+    "category": ("colour", lambda row, rng: [*row[:2], "red"], "'colour' is more often 'red' in b.csv"),
+    "gaps": (
+        "size",
+        lambda row, rng: [row[0], None if rng.random() < 0.8 else row[1], row[2]],
+        "'size' is missing more",
+    ),
+}
+
+
+@pytest.mark.parametrize("how", DIFFERENCES)
+def test_all_columns_together_speak_of_the_columns_and_files(how, tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    _, change, expected = DIFFERENCES[how]
+    rows = [[[*rng.normal(size=2).round(3), rng.choice(["red", "white", "blue"])] for _ in range(150)] for _ in "ab"]
+    rows[1] = [change(row, rng) for row in rows[1]]
+    paths = [write(tmp_path / f"{n}.csv", X, ("age", "size", "colour")) for n, X in zip("ab", rows, strict=True)]
+    words = found_in(capsys, *paths)["all_columns_together"]["in_words"]
+    assert words.startswith("the rows of a.csv and b.csv differ; most clearly, ")
+    assert expected in words
+    assert " Y" not in words
+
+
+def test_each_size_says_what_it_is(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    rows = [[[rng.normal() + shift, rng.choice(list("ab"[: 2 - shift]))] for _ in range(90)] for shift in (0, 1)]
+    paths = [write(tmp_path / f"{n}.csv", X, ("x", "c")) for n, X in zip("ab", rows, strict=True)]
+    measures = {column["name"]: column["measure"] for column in found_in(capsys, *paths)["columns"]}
+    assert measures == {"x": "KS distance", "c": "total variation"}
+    out = " ".join(run(capsys, "compare", *paths)[1].split())
+    assert re.search(r"x \(KS distance 0\.\d\d\)", out)
+    assert re.search(r"c\s+TV 0\.\d\d", out)
+    assert "size is" not in out
+
+
+def test_a_difference_of_gaps_has_its_own_pvalue(tmp_path, capsys):
+    """The name is bold for the gaps, and the p-value beside it that is 1 is said to be of the values."""
+    rng = np.random.default_rng(0)
+    tables = [[[x if rng.random() > gaps else None, y] for x, y in rng.normal(size=(150, 2))] for gaps in (0, 0.5)]
+    paths = [write(tmp_path / f"{n}.csv", X, "xy") for n, X in zip("ab", tables, strict=True)]
+    page = tmp_path / "p.html"
+    _, out, _ = run(capsys, "compare", *paths, "--html", str(page), "--resamples", "99")
+    for text in (out, page.read_text(encoding="utf-8")):
+        assert "p of values" in text
+        assert "p of missing" in text
+    assert re.search(r"\* x +KS 0\.\d\d +1 +0 % → \d+ % +\d.\d+e-\d\d", out)
+    assert "No column differs significantly in its values." in out
+
+
+def test_tiny_pvalues_are_bounds(tmp_path, capsys):
+    paths = [write(tmp_path / f"{n}.csv", [[i + 9999 * n] for i in range(3000)], "x") for n in (0, 1)]
+    out = run(capsys, "compare", *paths, "--columns", "x", "--resamples", "19", "--rows", "50")[1]
+    assert "(p < 1e-300, level 0.05)" in out
+    assert "= <" not in out
+
+
 def test_json_has_both_files(files, capsys):
     """Each with its own rows; those that are typical of a file are more like it than like the other."""
     found = json.loads(run(capsys, "compare", *files[:2], "--json", "--raw")[1])["files"]
@@ -129,20 +204,22 @@ def test_units_do_not_matter_unless_asked(files, tmp_path, capsys):
     X, Y = (np.loadtxt(path, delimiter=",", skiprows=1) * [1000.0, 1.0, 1e-3] for path in files[:2])
     other = [write(tmp_path / f"{name}.csv", rounded(Z), NAMES) for name, Z in (("a", X), ("b", Y))]
     found = [found_in(capsys, *paths) for paths in (files[:2], other)]
-    sizes = [one["all_columns_together"]["size"] for one in found]
+    sizes = [one["all_columns_together"]["normalised_squared_mmd"] for one in found]
     assert found[0]["pvalue"] == found[1]["pvalue"]
     assert sizes[0] == pytest.approx(sizes[1], rel=1e-4)  # six digits in the files
-    assert found_in(capsys, *other, "--raw")["all_columns_together"]["size"] != pytest.approx(sizes[0], rel=0.1)
+    assert found_in(capsys, *other, "--raw")["all_columns_together"]["normalised_squared_mmd"] != pytest.approx(
+        sizes[0], rel=0.1
+    )
 
 
-def test_relative_size_is_the_share_of_the_squared_distance():
+def test_the_normalised_mmd_is_the_share_of_the_squared_distance():
     rng = np.random.default_rng(1)
     X, Y = rng.normal(size=(12, 2)), rng.normal(size=(9, 2)) + 1
     test = mh.mmd_test(X, Y, mh.Gaussian(), n_resamples=1, unbiased=True)
     k = test.kernel
     between = np.mean([k([x], [x])[0, 0] + k([y], [y])[0, 0] - 2 * k([x], [y])[0, 0] for x in X for y in Y])
-    assert relative_size(k, X, Y) == pytest.approx(test.statistic / between, rel=1e-12)
-    assert relative_size(k, X, X) == 0.0
+    assert normalised_squared_mmd(k, X, Y) == pytest.approx(test.statistic / between, rel=1e-12)
+    assert normalised_squared_mmd(k, X, X) == 0.0
 
 
 def mixed_rows(rng, n):
@@ -171,8 +248,8 @@ def altered(rng, rows, how):
 
 
 MIXED = {
-    "category": r"1 of 3 columns differs by itself: colour \(",
-    "missing": r"y is missing in [\d.]+ % and [\d.]+ % of the rows\..* missing ",
+    "category": r"1 of 3 columns differs significantly: colour \(total variation 0\.\d\d\)",
+    "missing": r"y is missing in [\d.]+ % and [\d.]+ % of the rows \(p = .*\)\..* missing ",
     "dependence": r"The dependence of 2 pairs of columns changed: .* Pairs of columns whose dependence changed ",
     "nothing": "No difference found between ",
 }
@@ -196,19 +273,20 @@ def test_mixed_tables(how, tmp_path, capsys):
 
 def test_columns_that_cannot_differ():
     empty = summarised("x", "number", [np.full(3, np.nan), np.arange(3.0)])
-    assert (differences.column_pvalue(empty), differences.column_size(empty)) == (1.0, 0.0)
+    assert (column_differences.column_pvalue(empty), column_differences.column_size(empty)) == (1.0, 0.0)
     for counts in (
         [[5], [7]],
         [[3, 0], [2, 0]],
         [[1, 1, 1], [1, 1, 1]],
     ):  # one category; one and an absent one; rare ones
-        assert differences.categories_pvalue(np.array(counts)) == 1.0
+        assert column_differences.categories_pvalue(np.array(counts)) == 1.0
 
 
 def test_histograms_of_many_categories_and_of_few_numbers():
     letters = np.array(list("aaabcdefghijk"), dtype=object)
     shown = histogram(summarised("x", "category", [letters, letters]))
     assert [len(heights) for heights in shown.heights] == [9, 9], "eight categories, and the others as one"
+    assert shown.ends == ("a", "(others)"), "the last bar is named as what it shows"
     assert len(histogram(summarised("x", "number", [np.arange(5.0), np.arange(3.0)])).heights[0]) == 5
 
 
@@ -223,7 +301,7 @@ def test_the_level_is_kept():
             [rng.integers(3, size=n).astype(str).astype(object) for n in (25, 60)],
         )
         pvalues = [
-            differences.column_pvalue(summarised("x", kind, values))
+            column_differences.column_pvalue(summarised("x", kind, values))
             for kind, values in zip(("number", "category"), columns, strict=True)
         ]
         return np.array(pvalues) <= 0.1
@@ -357,12 +435,16 @@ def test_column_tests_against_their_oracles():
     rng = np.random.default_rng(0)
     x, y = rng.integers(9, size=70) * 1.0, rng.integers(9, size=45) ** 1.1
     counts = summarised("x", "number", [x, y]).counts
-    assert differences.smirnov_pvalue(counts) == pytest.approx(stats.ks_2samp(x, y, method="exact").pvalue, rel=1e-10)
+    assert column_differences.smirnov_pvalue(counts) == pytest.approx(
+        stats.ks_2samp(x, y, method="exact").pvalue, rel=1e-10
+    )
     large = [np.repeat(x, 40), np.repeat(y, 40)]
-    assert differences.smirnov_pvalue(counts * 40) == pytest.approx(stats.ks_2samp(*large, method="asymp").pvalue)
+    assert column_differences.smirnov_pvalue(counts * 40) == pytest.approx(
+        stats.ks_2samp(*large, method="asymp").pvalue
+    )
     draws = stats.permutation_test((x, y), mood_statistic, n_resamples=4000, rng=1, permutation_type="independent")
-    assert differences.mood_pvalue(counts) == pytest.approx(draws.pvalue, abs=4 * np.sqrt(0.25 / 4000))
-    pvalue = differences.categories_pvalue(np.array([[50, 30, 20], [40, 45, 15]]))
+    assert column_differences.mood_pvalue(counts) == pytest.approx(draws.pvalue, abs=4 * np.sqrt(0.25 / 4000))
+    pvalue = column_differences.categories_pvalue(np.array([[50, 30, 20], [40, 45, 15]]))
     assert pvalue == pytest.approx(stats.chi2_contingency([[50, 30, 20], [40, 45, 15]]).pvalue)
 
 
@@ -376,7 +458,7 @@ def test_holm_against_its_definition():
     pvalues = np.random.default_rng(0).uniform(size=9) ** 3
     order = np.argsort(pvalues)
     expected = [min(1.0, max((9 - j) * pvalues[order[j]] for j in range(rank + 1))) for rank in range(9)]
-    np.testing.assert_allclose(differences.holm(pvalues)[order], expected, rtol=1e-14)
+    np.testing.assert_allclose(column_differences.holm(pvalues)[order], expected, rtol=1e-14)
 
 
 def test_the_engine_counts_as_numpy_does(tmp_path, monkeypatch):
@@ -585,7 +667,7 @@ def test_all_formats_give_one_answer(files, tmp_path, capsys):
         )
         write(paths["csv"][i], Z)
     found = {suffix: found_in(capsys, *map(str, both)) for suffix, both in paths.items()}
-    assert len({one["all_columns_together"]["size"] for one in found.values()}) == 1
+    assert len({one["all_columns_together"]["normalised_squared_mmd"] for one in found.values()}) == 1
     assert len({one["pvalue"] for one in found.values()}) == 1
     assert found["csv"]["columns"][0]["name"] == "column 3"
     assert found["parquet"]["not_compared"][0]["reason"].startswith("it holds values of type DOUBLE[]")
@@ -649,7 +731,28 @@ def test_nobody_reads_on(files):
     command = [sys.executable, "-m", "muhat.command_line", "compare", *files[:2], "--resamples", "9"]
     done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
     os.close(writer)
-    assert (done.returncode, done.stderr) == (141, "")
+    assert (done.returncode, done.stderr) == (2, "muhat compare: [Errno 32] Broken pipe\n")
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError, MemoryError, RuntimeError, AssertionError, KeyError])
+def test_anything_unexpected_ends_with_two_and_one_line(error, files, capsys, monkeypatch):
+    """1 would say that the files differ."""
+
+    def fail(*_, **__):
+        raise error("a\nSELECT b")
+
+    monkeypatch.setattr("muhat.files.compare.mmd_test", fail)
+    code, out, err = run(capsys, "compare", *files[:2])
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith("muhat compare: ")
+    monkeypatch.setenv("MUHAT_DEBUG", "1")
+    assert "Traceback" in run(capsys, "compare", *files[:2])[2]
+
+
+def test_what_is_being_done_is_repeated_where_there_is_no_terminal(files, capsys, monkeypatch):
+    monkeypatch.setattr("muhat.progress.SECONDS", 0.01)
+    assert "all columns together: 80 and 60 rows\n" in run(capsys, "compare", *files[:2])[2]
+    assert "all columns together" not in capsys.readouterr().err, "a library call is silent"
 
 
 # ----------------------------------------------------------------------------------------------------------------- page

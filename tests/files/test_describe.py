@@ -30,7 +30,9 @@ def path(tmp_path_factory):
 def test_the_answer_comes_first(path, capsys):
     code, out, err = run(capsys, "describe", path)
     assert (code, err) == (0, "")
-    assert out.startswith("table.csv: 41 rows of 3 columns; 1 repeats another.\nUse SpectralKernelMean: it saves")
+    assert out.startswith("table.csv: 41 rows of 3 columns; 1 repeats another.\n1 row lies far from the others.\n")
+    assert "\n\nUse SpectralKernelMean: it saves" in out
+    assert out.index("Least typical rows") < out.index("What shrinkage would save") < out.index("Use Spectral")
     assert "an estimate" in out
     assert re.search(r"line +typicality.*\n +9 ", out), "the far row stands in line 9"
     assert "RobustKernelMean" in out
@@ -95,6 +97,19 @@ def test_advice_follows_gains_and_rows(n, draw, word, tmp_path, capsys):
     out = run(capsys, "describe", write(tmp_path / "t.csv", rows, "xy"), "--rows", "300")[1]
     assert f"Use {word}" in " ".join(out.split())
     assert ("kernel means are of 300 of 3,000 rows, drawn at random; --rows N" in " ".join(out.split())) == (n > 300)
+
+
+def test_odd_rows_are_shown_by_the_columns_that_make_them_odd(tmp_path, capsys):
+    """The tenth column stands out by far, and the third holds the largest value by a hair."""
+    rows = np.random.default_rng(0).normal(size=(60, 12))
+    rows[30, 9], rows[30, 2] = 40.0, rows[:, 2].max() + 1e-3
+    path = write(tmp_path / "t.csv", rows, [f"v{j}" for j in range(12)])
+    out = run(capsys, "describe", path)[1]
+    line = next(line for line in out.splitlines() if line.startswith("  32 "))
+    assert line.split()[2:5] == ["v9", "=", "40"]
+    assert line.index("v9") < line.index("v2")
+    because = json.loads(run(capsys, "describe", path, "--json")[1])["least_typical_rows"][0]["because"]
+    assert because[0] == {"column": "v9", "value": 40.0, "side": "high", "share_of_file": 1 / 60}
 
 
 def test_the_seed_alone_decides(tmp_path, capsys):

@@ -5,6 +5,8 @@ import io
 import os
 import re
 import sys
+from datetime import datetime
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -13,7 +15,7 @@ from table_files import contents, opened, run, write
 from muhat.files.pictures import _plain
 from muhat.files.rows import shown_date
 from muhat.files.tables import MISSING, shortened
-from muhat.files.text_format import is_header
+from muhat.files.text_format import _guess, is_header
 
 X = np.random.default_rng(0).normal(size=(40, 3)).round(6) * [1.0, 20.0, 300.0]
 
@@ -142,6 +144,100 @@ def test_dates_of_parquet_are_those_of_csv(tmp_path):
         contents(tmp_path / "t.parquet")
 
 
+def test_types_of_parquet(tmp_path):
+    """What pandas, polars and pyarrow write: as numbers, dates or categories, or left out by the name of their type."""
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    noon = datetime(2024, 1, 1, 12)
+    columns = {
+        "date32": pa.array([noon.date(), None], pa.date32()),
+        "date64": pa.array([noon.date(), None], pa.date64()),
+    }
+    for unit in ("s", "ms", "us", "ns"):
+        columns[unit] = pa.array([noon, None], pa.timestamp(unit))
+        columns[f"{unit}_zone"] = pa.array([noon, None], pa.timestamp(unit, tz="Asia/Tokyo"))
+    for name in ("int8", "uint64", "float16", "float32"):
+        columns[name] = pa.array([3, None], getattr(pa, name)())
+    columns |= {
+        "decimal": pa.array([Decimal("3.00"), None], pa.decimal128(9, 2)),
+        "large_decimal": pa.array([Decimal("3.00"), None], pa.decimal256(50, 2)),
+        "coded_numbers": pa.array([3, None]).dictionary_encode(),
+        "coded": pa.array(["a", None]).dictionary_encode(),
+        "bool": pa.array([True, None]),
+        "large": pa.array(["a", None], pa.large_string()),
+        "time": pa.array([noon.time(), None], pa.time64("us")),
+        "bytes": pa.array([b"a", None]),
+        "list": pa.array([[1], None]),
+        "struct": pa.array([{"a": 1}, None]),
+        "map": pa.array([[("a", 1)], None], pa.map_(pa.string(), pa.int64())),
+    }
+    parquet.write_table(pa.table(columns), tmp_path / "t.parquet")
+    with opened(tmp_path / "t.parquet") as table:
+        assert list(table.unusable) == ["large_decimal", "time", "bytes", "list", "struct", "map"]
+        assert table.unusable["large_decimal"] == "values of type DECIMAL with 50 digits"
+        kinds = {column.name: column.kind for column in table.columns}
+        found = {name: values.tolist() for name, values in table.values(table.columns).items()}
+    day, moment = 1704067200.0, 1704067200.0 + 43200
+    for name, values in found.items():
+        expected = (
+            {"bool": "true"}.get(name, "a")
+            if kinds[name] == "category"
+            else 3.0
+            if kinds[name] == "number"
+            else day
+            if name.startswith("date")
+            else moment
+        )
+        assert values[0] == expected, name
+        assert values[1] is None or np.isnan(values[1])
+    assert [name for name, kind in kinds.items() if kind == "category"] == ["coded", "bool", "large"]
+
+
+def test_the_first_rows_do_not_decide_that_a_column_is_text(tmp_path, monkeypatch):
+    """Numbers and decimal commas may begin further down."""
+    rows = [["n.d.", "1"]] * 40 + [[f"{i}", f"{i},5"] for i in range(60)]
+    path = write(tmp_path / "t.csv", rows, ("x", "y"), ";")
+    for look in (20, 10_000):
+        monkeypatch.setattr("muhat.files.text_format._LOOK_CELLS", look)
+        with opened(path) as table:
+            assert [column.kind for column in table.columns] == ["number", "number"]
+            assert list(table.flaws) == ["x"]
+            assert table.values(table.columns[1:])["y"][-1] == 59.5
+
+
+GUESSES = [
+    (["1", "2"], ("number", True, "")),
+    (["1", "a"], ("number", False, "")),
+    (["1", "a", "b"], ("category", True, "")),
+    (["1", "2", "a", None, "NA", "?"], ("number", False, "")),
+    ([None, "", "-"], ("number", True, "")),
+    (["2024-01-31", "2024-02-01 12:00"], ("date", True, "")),
+    (["2024-01-31", "2024-02-01", "1"], ("category", True, "")),
+    (["2024-01-31", None], ("date", True, "")),
+    (["$1,200", "$3", "x"], ("category", True, "write '$1,200' as 1200")),
+    (["$1,200", "x"], ("category", True, "")),
+    (["$1", "$2", "5", "x"], ("category", True, "write '$1' as 1")),
+    (["x", "31/12/2025", "1/2/25"], ("category", True, "write dates such as '31/12/2025' as 2025-12-31")),
+    (["31/12/2025", "x"], ("category", True, "")),
+    (["a", "b"], ("category", True, "")),
+]
+
+
+@pytest.mark.parametrize(("column", "expected"), GUESSES)
+def test_what_the_first_rows_of_a_column_look_like(column, expected):
+    """Half are enough for numbers, all are needed for dates, and more than half for a hint."""
+    found = _guess(column, False)
+    assert (found.kind, found.sure) == expected[:2]
+    assert found.hint.startswith(expected[2])
+    assert bool(found.hint) == bool(expected[2])
+
+
+@pytest.mark.parametrize("decimal_comma", [True, False])
+def test_commas_are_decimal_only_where_they_are_said_to_be(decimal_comma):
+    assert _guess(["1,5", "2,25"], decimal_comma).kind == ("number" if decimal_comma else "category")
+
+
 def test_lines_are_counted_where_rows_have_one_each(tmp_path):
     (tmp_path / "t.csv").write_text('x,y\n1,"a\nb"\n2,c\n')
     with opened(tmp_path / "t.csv") as table:
@@ -221,7 +317,7 @@ BAD_FILES = {
     "too many columns": (b"1," * 600_000, "has 600,001 columns, and a table may have up to 50,000"),
     "endless line": (b"1" * (2**24 + 1), "line 1: more than 16,777,216 characters"),
     "half an NPY": (b"\x93NUMPY\x01\x00", "does not hold an array of numbers"),
-    "half a Parquet": (b"PAR1xxxx", "damaged Parquet file .* write it again"),
+    "half a Parquet": (b"PAR1xxxx", r"could not be read as Parquet \(.*\); write it again"),
 }
 
 

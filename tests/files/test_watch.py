@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from table_files import opened
 
 from muhat import command_line
 from muhat.files.lines import NumberedLines, batch_size, batches
@@ -103,6 +104,125 @@ def test_rows_with_gaps_are_passed_over(files, capsys):
     captured = capsys.readouterr()
     assert "no drift in 60 rows, 2 rows with gaps passed over" in captured.out
     assert captured.err.count("has rows with gaps") == 1
+
+
+def with_gaps(path, name, gaps, folder):
+    """The table at a path with some cells of a column empty."""
+    head, *lines = (line.split(",") for line in Path(path).read_text().splitlines())
+    place = head.index(name)
+    for i in gaps:
+        lines[i][place] = ""
+    target = folder / "with_gaps.csv"
+    target.write_text("\n".join(",".join(cells) for cells in [head, *lines]) + "\n")
+    return str(target)
+
+
+@pytest.mark.parametrize("gaps", [[0], range(40), [5, 9], [-1]])
+def test_where_a_reference_has_gaps_does_not_decide_which_columns_are_watched(gaps, files, tmp_path, capsys):
+    """A column is watched by all of its cells, and its drift is found."""
+    assert watch(with_gaps(files["reference"], "b", gaps, tmp_path), files["drifting"], "--json") == 1
+    captured = capsys.readouterr()
+    ready, drift = map(json.loads, captured.out.splitlines())
+    assert (ready["columns"], ready["left_out"]) == (["a", "b", "c"], [])
+    assert drift["columns"][0]["name"] == "b"
+    assert f"{len(gaps)} of 200 rows have gaps and are passed over, {len(gaps)} of them in 'b'" in captured.err
+
+
+def test_columns_are_left_out_by_all_of_their_cells(tmp_path):
+    rows = [("1", "", "x", "1", "NA"), ("", "2", "3", "?", ""), ("3", "b", "y", "5", " ")]
+    path = tmp_path / "t.csv"
+    for order in ([0, 1, 2], [1, 2, 0], [2, 0, 1]):
+        path.write_text("\n".join(["a,half,less,d,empty", *(",".join(rows[i]) for i in order)]))
+        with path.open() as file:
+            table = NumberedLines(file, "t")
+            assert table.columns_of_numbers(list(table.cells())) == ["a", "half", "d"]
+
+
+CELLS = [
+    "1_0",
+    "1__0",
+    "+-1",
+    "１",
+    "٣",
+    "0x10",
+    "1e3",
+    "1E-3",
+    "1.",
+    ".5",
+    "+1",
+    " 1 ",
+    "\t1",
+    "1\u2003",
+    "1,5",
+    "1 000",
+]
+CELLS += ["1e400", "inf", "-Infinity", "nan", "NaN", "NA", "?", "true", "1/2", "1e", ".", "e5", "", "1e5_0", "+nan"]
+
+
+@pytest.mark.parametrize("delimiter", [",", ";"])
+@pytest.mark.parametrize("cell", CELLS)
+@pytest.mark.parametrize("rows_before", [3, 300])
+def test_all_commands_read_a_cell_alike(cell, delimiter, rows_before, tmp_path, monkeypatch):
+    """As the same number, as a gap, or as text; the first rows of a file do not decide."""
+    monkeypatch.setattr("muhat.files.text_format._LOOK_CELLS", 100)
+    shown = f'"{cell}"' if delimiter in cell else cell
+    path = tmp_path / "t.csv"
+    path.write_text(f"x{delimiter}y\n" + rows_before * f"7{delimiter}1\n" + f"{shown}{delimiter}1\n")
+    with opened(path) as table:
+        values = table.values(table.columns)["x"]
+        described = "text" if "x" in table.flaws else None if np.isnan(values[-1]) else values[-1]
+    with path.open(encoding="utf-8") as file:
+        try:
+            numbers = list(NumberedLines(file, "t").rows("x"))[-1].numbers
+            watched = None if numbers is None else numbers[0]
+        except ValueError:
+            watched = "text"
+    assert watched == described
+    assert described == "text" or cell.strip().isascii()
+    assert described == "text" or not any(sign in cell for sign in ("_", "+-", "0x"))
+
+
+def test_decimal_commas_and_a_byte_order_mark(files, tmp_path, capsys):
+    """Of the reference, of a file and of standard input: the same as with points, in UTF-8 without a mark."""
+    plain = []
+    for how in ("points", "commas"):
+        paths = [tmp_path / f"{how}_{name}.csv" for name in ("reference", "drifting")]
+        for path in paths:
+            text = Path(files[path.stem.split("_")[1]]).read_text()
+            if how == "commas":
+                text = "\ufeff" + text.replace(",", ";").replace(".", ",")
+            path.write_text(text, encoding="utf-8")
+        assert watch(*map(str, paths)) == 1
+        plain.append(capsys.readouterr().out.split(": ")[1])
+        with paths[1].open(encoding="latin-1") as stream, pytest.MonkeyPatch.context() as patched:
+            patched.setattr(sys, "stdin", stream)
+            assert watch(str(paths[0])) == 1
+        plain.append(capsys.readouterr().out.split(": ")[1])
+    assert len(set(plain)) == 1
+
+
+@pytest.mark.parametrize("rows", [3, 40_000])
+def test_a_quotation_mark_that_is_not_closed(rows, files, tmp_path, capsys):
+    """A few lines end within the quotation marks, many exceed the longest cell: both name where it began."""
+    path = tmp_path / "open.csv"
+    path.write_text('a,b,c\n1,2,3\n"1,2,3\n' + rows * "1,2,3\n")
+    for paths in ([str(path), files["quiet"]], [files["reference"], str(path)]):
+        assert watch(*paths) == 2
+        assert f"{path}, line 3: is a quotation mark not closed" in capsys.readouterr().err
+
+
+def test_escape_sequences_do_not_reach_the_terminal(tmp_path, capsys):
+    rng = np.random.default_rng(0)
+    name = "b\x1b[31m\x9b2J\u202e"
+    paths = [table(tmp_path / f"{n}.csv", rng.normal(size=(n, 3)) + (n == 60), f"a,{name},c") for n in (200, 60)]
+    watch(*paths)
+    captured = capsys.readouterr()
+    assert "b�[31m�2J�" in captured.err
+    watch(*paths, "--json")
+    told = capsys.readouterr()
+    assert json.loads(told.out.splitlines()[0])["columns"] == ["a", name, "c"]
+    for text in (captured.out, captured.err, told.out, told.err):
+        assert all(sign.isprintable() or sign == "\n" for sign in text)
 
 
 WRONG = {

@@ -9,7 +9,7 @@ import pytest
 from tables import sample
 
 import muhat as mh
-from muhat.inference import dependences, resampling
+from muhat.inference import dependence_statistics, resampling
 from muhat.kernels.base import Kernel
 
 X, Y = sample(20, 2, seed=0), sample(20, 2, seed=1) + 1.0
@@ -75,13 +75,15 @@ def test_blocks_of_pairings_change_nothing(monkeypatch):
     A, C = X[:, :2], np.tile(Y, (1, 3))
     pairs = np.argsort(np.random.default_rng(0).random((40, len(X))), axis=1)
     pairs[0] = np.arange(len(X))
-    whole = dependences._largest_products("n", "g", A, C, pairs)
-    single = [dependences._largest_products("n", "g", A, C, pairs[i : i + 1]).statistics[0] for i in range(40)]
-    assert whole.value == dependences._largest_products("n", "g", A, C, pairs[:1]).value
+    whole = dependence_statistics._largest_products("n", "g", A, C, pairs)
+    single = [
+        dependence_statistics._largest_products("n", "g", A, C, pairs[i : i + 1]).statistics[0] for i in range(40)
+    ]
+    assert whole.value == dependence_statistics._largest_products("n", "g", A, C, pairs[:1]).value
     np.testing.assert_allclose(whole.statistics, single, rtol=1e-12)
-    real = dependences.blocks
-    monkeypatch.setattr(dependences, "blocks", lambda n, size: real(n, 7))
-    parts = dependences._largest_products("n", "g", A, C, pairs)
+    real = dependence_statistics.blocks
+    monkeypatch.setattr(dependence_statistics, "blocks", lambda n, size: real(n, 7))
+    parts = dependence_statistics._largest_products("n", "g", A, C, pairs)
     np.testing.assert_array_equal(parts.statistics, whole.statistics)
     assert parts.value == whole.value
 

@@ -13,7 +13,7 @@ from scipy import stats
 from tables import KERNELS, sample
 
 import muhat as mh
-from muhat.inference import dependences, independence, resampling, two_sample
+from muhat.inference import dependence_statistics, independence, resampling, two_sample
 from muhat.inference.independence import hsic_test
 from muhat.inference.two_sample import mmd_test
 from muhat.means.nested import mean_element, mean_weights
@@ -127,7 +127,7 @@ def test_all_pairings_are_those_of_scipy(unbiased):
     # Permutations that begin with 0, followed by their shifts, are all permutations.
     orders = np.array([(0, *rest) for rest in itertools.permutations(range(1, 6))])
     centred = [independence._centred(matrix.copy(), unbiased) for matrix in (K, L)]
-    null = dependences.pairing_sums(*([K] for K in centred), orders)[0, 0] / (6 * 3 if unbiased else 6**2)
+    null = dependence_statistics.pairing_sums(*([K] for K in centred), orders)[0, 0] / (6 * 3 if unbiased else 6**2)
     assert_allclose(np.sort(null.ravel()), np.sort(oracle.null_distribution), rtol=0, atol=1e-14)
     assert_same_test(hsic_test(X, Y, kernel, kernel, 9999, 0, unbiased=unbiased), oracle)
 
@@ -165,7 +165,7 @@ def test_families_of_pairings_are_shifts(n):
     rng = np.random.default_rng(n)
     K, L = (A + A.T for A in rng.normal(size=(2, n, n)))
     orders = rng.permuted(np.tile(np.arange(n), (3, 1)), axis=1)
-    sums = dependences.pairing_sums([K], [L], orders)[0, 0]
+    sums = dependence_statistics.pairing_sums([K], [L], orders)[0, 0]
     for b, t in itertools.product(range(3), {0, 1, n // 2, n - 1}):
         want = (permuted(K, orders[0]) * permuted(L, np.roll(orders[b], -t))).sum()
         assert_allclose(sums[b, t], want, rtol=0, atol=1e-13 * n**2)
@@ -173,7 +173,7 @@ def test_families_of_pairings_are_shifts(n):
 
 @pytest.mark.parametrize("n_resamples", [1, 6, 7, 8, 20, 50])
 def test_the_number_of_resamples_is_kept(n_resamples):
-    """Joined statistics within 1e-8 are ties: with this seed, one resample of HSIC is one, at 6e-9."""
+    """Combined statistics within 1e-8 are ties: with this seed, one resample of HSIC is one, at 6e-9."""
     X, Y = sample(7, 2, seed=0), sample(7, 1, seed=1)
     options = {"n_resamples": n_resamples, "random_state": 295}
     for result in (hsic_test(X, Y, **options), mmd_test(X, X + 1, **options)):

@@ -196,6 +196,6 @@ def test_many_users():
 
 @pytest.mark.slow
 def test_the_number_of_threads_changes_no_bit():
-    script = Path(__file__).parents[1] / "attacks" / "threads.py"
+    script = Path(__file__).parents[2] / "tools" / "attacks" / "threads.py"
     digests_of_a_process = runpy.run_path(str(script))["digests_of_a_process"]
     assert digests_of_a_process(1) == digests_of_a_process(2)

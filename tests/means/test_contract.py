@@ -101,13 +101,13 @@ def test_rows_can_be_added_only_where_there_are_features(name):
     assert hasattr(type(CASES[name]), "partial_fit") == ("features" in CASES[name].get_params())
 
 
-LIMITS = {"KernelPCA(mean=ShrunkKernelMean())": (9, 60), "AdaptiveKernelMean()": (13, 67)}
+LIMITS = {"KernelPCA(mean=ShrunkKernelMean())": (9, 60), "AdaptiveKernelMean()": (13, 65)}
 
 
 @pytest.mark.parametrize("name", LIMITS)
 def test_a_fit_visits_few_places(name):
     """Who follows a fit through the library has to open this many files, and read this many functions."""
-    script = Path(__file__).parents[2] / "benchmarks" / "visits.py"
+    script = Path(__file__).parents[2] / "tools" / "visits.py"
     tool = runpy.run_path(str(script))
     X = mh.paper_mixture(5, random_state=0).sample(20, random_state=0)
     files, functions = tool["visits"](lambda: tool["FITS"][name].fit(X))

@@ -290,3 +290,9 @@ def test_the_number_of_a_column_is_about_one_by_chance(n, m):
     rng = np.random.default_rng(0)
     numbers = [changed_columns(rng.normal(size=(n, 1)), rng.normal(size=(m, 1)), ["a"])[0][1] for _ in range(300)]
     assert np.mean(numbers) == pytest.approx(1.0, abs=0.15)
+
+
+def test_a_period_in_the_reference_does_not_name_columns():
+    """Every tenth row is alike, as readings at one hour of the day are."""
+    hours = np.tile(np.arange(10.0), 1000)[:, None]
+    assert changed_columns(hours, hours[:100], ["hour"])[0][1] < 5

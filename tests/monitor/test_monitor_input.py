@@ -96,7 +96,7 @@ def test_a_long_promise_of_few_rows_is_made_with_a_warning():
         mh.DriftMonitor(1500, n_simulations=100).fit(X[:50])
 
 
-@pytest.mark.parametrize("act", ["update", "reset", "save", "drift_detected", "recent_scores", "result_"])
+@pytest.mark.parametrize("act", ["update", "reset", "save", "drift_detected", "recent_scores"])
 def test_before_fit(act, tmp_path):
     monitor = mh.DriftMonitor()
     with pytest.raises(NotFittedError):

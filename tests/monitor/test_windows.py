@@ -8,7 +8,7 @@ from tables import KERNELS, sample
 import muhat as mh
 from muhat.features.sketch import MeanSketch
 from muhat.linalg import compiled as compiled_tiles
-from muhat.monitor import compiled
+from muhat.monitor import compiled_windows
 from muhat.monitor.reference import FeatureReference, RowReference, population_grams
 from muhat.monitor.windows import WindowSums, simulated_statistics
 
@@ -40,9 +40,9 @@ def statistics(reference, rows, cuts=()):
 @pytest.fixture
 def without_numba(monkeypatch):
     """What runs where numba is not installed."""
-    for module in (compiled_tiles, compiled):
+    for module in (compiled_tiles, compiled_windows):
         monkeypatch.setattr(module, "numba_or_none", lambda: None)
-    cached = (compiled_tiles.row_values, compiled.loops, compiled_tiles.gaussian_sums)
+    cached = (compiled_tiles.row_values, compiled_windows.loops, compiled_tiles.gaussian_sums)
     for function in cached:
         function.cache_clear()
     yield

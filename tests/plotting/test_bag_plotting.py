@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose
 from sklearn.decomposition import KernelPCA
 
 import muhat as mh
-from muhat.bags.kernel import DistributionKernel
+from muhat.bags.distribution_kernel import DistributionKernel
 from muhat.plotting.bags import WhitenedBagsDisplay
 
 

@@ -249,7 +249,7 @@ def test_the_results_have_the_form_that_was_promised(whole):
     ],
 )
 def test_what_cannot_run_is_said(arguments, message, capsys):
-    assert main(["reproduce", *arguments]) == 1
+    assert main(["reproduce", *arguments]) == 2
     assert message in capsys.readouterr().err
 
 
@@ -267,7 +267,7 @@ def test_data_with_a_wrong_checksum_is_refused(data_folder, tmp_path, capsys):
     for path in Path(data_folder, "uci").glob("*.csv"):
         text = path.read_text(encoding="utf-8")
         (tmp_path / "uci" / path.name).write_text(text.replace("1", "2", 40) if path.stem == "glass" else text)
-    assert main(["reproduce", "table1", "--data", str(tmp_path), "--out", str(tmp_path / "out")]) == 1
+    assert main(["reproduce", "table1", "--data", str(tmp_path), "--out", str(tmp_path / "out")]) == 2
     assert "the values of the table 'glass' differ from the published ones" in capsys.readouterr().err
 
 
@@ -278,11 +278,11 @@ def test_version_and_claims(whole, tmp_path, capsys):
     (tmp_path / "results.json").write_bytes(whole[0])
     assert main(["claims", "--out", str(tmp_path)]) == 0
     assert "cannot be checked" in capsys.readouterr().out
-    assert main(["claims", "--out", str(tmp_path / "nothing")]) == 1
+    assert main(["claims", "--out", str(tmp_path / "nothing")]) == 2
     assert "muhat reproduce --out" in capsys.readouterr().err
     for damaged in (whole[0][:100], b"[]", b'{"claims": 3}', b'{"claims": [[]]}', b"\xff"):
         (tmp_path / "results.json").write_bytes(damaged)
-        assert main(["claims", "--out", str(tmp_path)]) == 1
+        assert main(["claims", "--out", str(tmp_path)]) == 2
         assert "is damaged" in capsys.readouterr().err
 
 
@@ -343,7 +343,7 @@ def test_cells_that_no_report_can_be_made_of(tmp_path, capsys):
     contents = [json.loads(line.partition(b" ")[2]) for line in lines]
     texts = [json.dumps({**content, "rows": [{"other": 1}]}).encode() for content in contents]
     (tmp_path / "cells.jsonl").write_bytes(b"".join(b"%08x %s\n" % (crc32(text), text) for text in texts))
-    assert main(command(tmp_path)[3:]) == 1
+    assert main(command(tmp_path)[3:]) == 2
     assert "cells.jsonl holds cells that cannot be read" in capsys.readouterr().err
 
 

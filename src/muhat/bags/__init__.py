@@ -2,7 +2,7 @@
 
 from muhat.bags.anomaly import GroupAnomalyDetector
 from muhat.bags.data import bags_from_groups
-from muhat.bags.kernel import DistributionKernel
+from muhat.bags.distribution_kernel import DistributionKernel
 from muhat.bags.machines import OneClassSupportMeasureMachine, SupportMeasureClassifier, SupportMeasureRegressor
 from muhat.bags.prior import BagPrior, pooled_means
 from muhat.bags.ridge import DistributionRidge, DistributionRidgeClassifier

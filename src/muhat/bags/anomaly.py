@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
+from scipy.stats import rankdata
 from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
@@ -28,7 +29,7 @@ from muhat.kernels.radial import Gaussian
 from muhat.linalg.resources import one_blas_thread
 from muhat.parameters import ValueParametersMixin
 from muhat.types import Array, RandomState
-from muhat.validation import check_number, check_rng, unchanged_on_error
+from muhat.validation import check_number, check_rng, unchanged_on_error, warn_caller
 
 FOLDS = 5
 """Parts of the training bags that are left out in turn, to be scored by the others."""
@@ -38,7 +39,12 @@ FEWEST_BAGS = 10
 
 
 FEWEST_FOR_CALIBRATION = 80
-"""Training bags that a p-value is computed from at least; the largest ones where fewer are as large as the new bag."""
+"""Training bags that a p-value is computed from at least, or 1/alpha; the largest ones where fewer are as large as the
+new bag."""
+
+
+SIZE_LEVEL, SIGN_FLIPS = 0.01, 499
+"""Level of the test that warns where content depends on size, and its number of resamples."""
 
 
 WIDTH = 0.5
@@ -101,7 +107,7 @@ class Surprise:
 
 
 class GroupAnomalyDetector(OutlierMixin, ValueParametersMixin, TakesBagsMixin, BaseEstimator):
-    r"""Finds groups of rows that are odd, with the same rate of false alarms whatever their size.
+    r"""Detector of odd groups of rows, with p-values that take the size of a group into account.
 
     The mean of a small group is noisy, so it lies far from the others even where the group is normal. A prior learned
     from normal groups (see :class:`BagPrior`) says how far the mean :math:`\hat\mu` of n rows may lie from the centre:
@@ -111,6 +117,9 @@ class GroupAnomalyDetector(OutlierMixin, ValueParametersMixin, TakesBagsMixin, B
               \qquad x = \hat\mu - \bar\mu,\quad M = I \text{ and } M = C_n^{-1/2},
 
     and the p-value compares it with normal groups that were left out of the prior and cut to the size of the new one.
+    So normal groups of every size have false alarms at the rate ``alpha``, provided that what a group contains does not
+    depend on its size: else a small group is compared with cuts of large groups that are unlike it. ``fit`` tests this
+    on the training groups at the level 1 %, and warns where it does not hold.
 
     Parameters
     ----------
@@ -118,7 +127,8 @@ class GroupAnomalyDetector(OutlierMixin, ValueParametersMixin, TakesBagsMixin, B
         The kernel between rows. With a bandwidth "median" it is half the median distance of rows, since odd groups
         often differ in detail.
     alpha : float in (0, 1), default 0.1
-        The rate of false alarms of ``predict``.
+        The rate of false alarms of ``predict``. ``fit`` needs 1/alpha bags or more, since no p-value of fewer is so
+        small.
     features : Nystroem or Fourier, optional
         Features of the kernel. Default 200 Nyström landmarks.
     ridge : float > 0, default 0.05
@@ -197,6 +207,12 @@ class GroupAnomalyDetector(OutlierMixin, ValueParametersMixin, TakesBagsMixin, B
                 f"{len(data)} bags are too few to calibrate with; pass {FEWEST_BAGS} or more, and "
                 f"{round(2 / self.alpha)} or more for alpha={self.alpha:g}"
             )
+        fewest = int(np.ceil(1.0 / self.alpha))
+        if len(data) < fewest:
+            raise ValueError(
+                f"alpha={self.alpha:g} is below every p-value of {len(data)} bags, so there would never be an alarm; "
+                f"pass {fewest:,} bags or more, or alpha={np.ceil(1e4 / len(data)) / 1e4:g} or more"
+            )
         rng = check_rng(0 if self.random_state is None else self.random_state)
         rows = light_sample(data, rng)
         features = light_features(self.features, with_widths(self.kernel, rows, (WIDTH,))[0], rows)
@@ -218,13 +234,26 @@ class GroupAnomalyDetector(OutlierMixin, ValueParametersMixin, TakesBagsMixin, B
         surprise = Surprise(pool, sizes, ridge)
         self.kernel_, self.sizes_ = features.kernel_, sizes
         self._features, self._surprise = features, surprise
-        chosen = [calibrating(data.sizes, size) for size in sizes]
+        chosen = [calibrating(data.sizes, size, fewest) for size in sizes]
         self._calibration = [np.sort(calibration[kind, which]) for kind, which in enumerate(chosen)]
         self.p_values_ = np.empty(len(data))
         for i, kind in enumerate(kinds):
             others = chosen[kind][chosen[kind] != i]
             self.p_values_[i] = (1.0 + (calibration[kind, others] >= left_out[i]).sum()) / (1.0 + len(others))
+        self._check_sizes(size_dependence(whole.means, data.sizes, rng), data.sizes)
         return self
+
+    def _check_sizes(self, p: float, sizes: NDArray[np.intp]) -> None:
+        """Warn where what a bag contains depends on its size."""
+        if p > SIZE_LEVEL:
+            return
+        low, high = np.quantile(sizes, [0.25, 0.75])
+        small, large = (np.mean(self.p_values_[which] <= self.alpha) for which in (sizes <= low, sizes >= high))
+        warn_caller(
+            f"what a bag contains depends on its size (p = {p:g}), and so does the rate of false alarms: of the bags "
+            f"of fit, {100 * small:.0f} % of those with at most {low:g} rows and {100 * large:.0f} % of those with at "
+            f"least {high:g} rows have a p-value of at most alpha={self.alpha:g}. Fit one detector per range of sizes.",
+        )
 
     def fit_predict(self, bags: Any, y: Any = None, **options: Any) -> NDArray[np.intp]:
         """Which of the bags at hand are odd: -1 where ``p_values_`` is at most ``alpha``, and 1 elsewhere.
@@ -344,6 +373,21 @@ def together(parts: list[BagMoments], folds: NDArray[np.intp], chosen: Any) -> B
     return BagMoments(means[kept], np.asarray(within), degrees)
 
 
+def size_dependence(means: Array, sizes: NDArray[np.intp], rng: np.random.Generator) -> float:
+    """The p-value of a test whether the expected mean of a bag depends on its size.
+
+    The statistic is the squared length of the covariance between means and ranks of sizes. Where the expectation does
+    not depend on size, the signs of centred means may be flipped, however much more those of small bags vary.
+    """
+    ranks = rankdata(sizes)
+    if not np.ptp(ranks):
+        return 1.0
+    products = (ranks - ranks.mean())[:, None] * (means - means.mean(axis=0))
+    signs = (rng.choice([-1.0, 1.0], size=len(sizes)) for _ in range(SIGN_FLIPS))
+    flipped = np.array([np.square(each @ products).sum() for each in signs])
+    return float((1.0 + (flipped >= np.square(products.sum(axis=0)).sum()).sum()) / (1.0 + SIGN_FLIPS))
+
+
 def cut_means(features: BaseFeatures, data: Bags, sizes: NDArray[np.intp], rng: np.random.Generator) -> Array:
     """Means of all bags cut at random to each size, or whole where they are smaller: shape (sizes, bags, m)."""
     parts = data.parts(data.rows)
@@ -361,7 +405,7 @@ def cut_means(features: BaseFeatures, data: Bags, sizes: NDArray[np.intp], rng: 
     return cuts
 
 
-def calibrating(sizes: NDArray[np.intp], size: int) -> NDArray[np.intp]:
-    """Numbers of the bags of at least a size; of the largest ones where those are few."""
-    count = max(int((sizes >= size).sum()), min(FEWEST_FOR_CALIBRATION, len(sizes)))
-    return np.argsort(-sizes, kind="stable")[:count]
+def calibrating(sizes: NDArray[np.intp], size: int, fewest: int = 1) -> NDArray[np.intp]:
+    """Numbers of the bags of at least a size; where those are few, of the largest ones and all that are as large."""
+    smallest = np.sort(sizes)[-min(max(fewest, FEWEST_FOR_CALIBRATION), len(sizes))]
+    return np.flatnonzero(sizes >= min(size, smallest))

@@ -17,7 +17,7 @@ from sklearn.utils.validation import validate_data
 
 from muhat.linalg.blocks import blocks
 from muhat.types import Array
-from muhat.validation import check_rows, check_weights, first_missing
+from muhat.validation import check_not_path, check_rows, check_weights, first_missing
 
 BLOCK = 512
 """Rows and columns of a tile: 2 MB of float64, so that it is still in the cache when it is summed."""
@@ -100,7 +100,12 @@ def bags_from_groups(X: Any, groups: Any) -> tuple[list[Array], NDArray[Any]]:
 
     Put targets into the order of the labels: ``y = outcome.loc[labels]`` for a Series with the labels as its index.
     """
+    check_not_path("X", X)
     if isinstance(groups, str):
+        if type(X).__module__.startswith("pyarrow"):
+            raise ValueError(
+                f"X is a {type(X).__name__} of pyarrow, whose columns are not found by name; pass X.to_pandas()"
+            )
         if groups not in getattr(X, "columns", ()):
             raise ValueError(
                 f"groups={groups!r} must be the name of a column of a data frame X, or the labels of its rows"
@@ -144,6 +149,19 @@ def check_target(estimator: Any, bags: Any, y: Any) -> NDArray[Any]:
     return target
 
 
+@contextmanager
+def asking_for_numbers(classifier: str) -> Iterator[None]:
+    """Name the classifier in the error where targets of a regression cannot be read as numbers."""
+    try:
+        yield
+    except ValueError as error:
+        if "could not convert" not in str(error):
+            raise
+        raise ValueError(
+            f"y holds labels ({error}), and a regression needs numbers; use {classifier} for classes"
+        ) from error
+
+
 def check_labels(estimator: Any, bags: Any, y: Any) -> NDArray[Any]:
     """The class of each bag, of two classes or more, or a ValueError."""
     labels = check_target(estimator, bags, y)
@@ -158,6 +176,8 @@ def check_labels(estimator: Any, bags: Any, y: Any) -> NDArray[Any]:
 
 def check_matrices(bags: Any, estimator: Any, *, reset: bool) -> list[Array]:
     """Return bags as finite matrices of one width, or raise a ValueError which names the bag."""
+    if not isinstance(bags, str):
+        check_not_path("bags", bags)
     if len(getattr(bags, "shape", ())) == 2:
         raise ValueError(
             f"bags must be a list of matrices, one of shape (n_i, d) for each bag, and not one matrix of shape "

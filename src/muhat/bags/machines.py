@@ -10,8 +10,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin, OutlierMixin, Regressor
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from muhat.bags.data import TakesBagsMixin, check_bag_weights, check_labels, check_target
-from muhat.bags.kernel import DistributionKernel, Level2
+from muhat.bags.data import TakesBagsMixin, asking_for_numbers, check_bag_weights, check_labels, check_target
+from muhat.bags.distribution_kernel import DistributionKernel, Level2
 from muhat.bags.whitening import RIDGE
 from muhat.features.base import BaseFeatures
 from muhat.kernels.base import Kernel
@@ -50,9 +50,10 @@ class _SupportMeasureMachine(ValueParametersMixin, TakesBagsMixin, BaseEstimator
         self._embedding = embedding
         self.kernel_, self.level2_ = embedding.kernel_, embedding.level2_
         self.n_features_in_ = embedding.n_features_in_
-        self.__dict__.pop("feature_names_in_", None)  # of an earlier fit
         if hasattr(embedding, "feature_names_in_"):
             self.feature_names_in_ = embedding.feature_names_in_
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_  # of an earlier fit
         self.support_ = self._machine.support_
         return K, weights
 
@@ -198,8 +199,11 @@ class SupportMeasureClassifier(ClassifierMixin, _SupportMeasureMachine):
         K, weights = self._fit_machine(machine, bags, y, sample_weight)
         if self.probability:
             from sklearn.calibration import CalibratedClassifierCV
+            from sklearn.model_selection import StratifiedKFold
 
-            self._calibrated = CalibratedClassifierCV(machine, ensemble=False).fit(K, y, sample_weight=weights)
+            folds = StratifiedKFold(shuffle=True, random_state=0)  # bags may come sorted by what they are like
+            calibrated = CalibratedClassifierCV(machine, cv=folds, ensemble=False)
+            self._calibrated = calibrated.fit(K, y, sample_weight=weights)
         return self
 
     @available_if(_offers_probabilities)
@@ -312,7 +316,8 @@ class SupportMeasureRegressor(RegressorMixin, _SupportMeasureMachine):
         """
         C = check_number("C", self.C, low=0, open_low=True)
         epsilon = check_number("epsilon", self.epsilon, low=0)
-        y = check_target(self, bags, y).astype(np.float64)
+        with asking_for_numbers("SupportMeasureClassifier"):
+            y = check_target(self, bags, y).astype(np.float64)
         from sklearn.svm import SVR
 
         self._fit_machine(SVR(kernel="precomputed", C=C, epsilon=epsilon), bags, y, sample_weight)
@@ -323,7 +328,7 @@ def _warn_of_uneven_sizes(sizes: list[int]) -> None:
     if max(sizes) > MAX_RATIO_OF_SIZES * min(sizes):
         warn_caller(
             f"bags have {min(sizes)} to {max(sizes)} rows, and small bags look odd to this machine because they are "
-            f"small. Use GroupAnomalyDetector, whose false alarms do not depend on size, or bags of similar sizes.",
+            f"small. Use GroupAnomalyDetector, which allows for the size of a bag, or bags of similar sizes.",
         )
 
 
@@ -334,8 +339,8 @@ class OneClassSupportMeasureMachine(OutlierMixin, _SupportMeasureMachine):
     a bag: bags more concentrated than the normal ones then look normal. A Gaussian level-2 kernel has no such bias.
 
     For bags of similar sizes. The mean of a small bag is noisy and lies far from the others, so small bags are called
-    anomalous; where sizes differ by more than three times, the machine warns. :class:`GroupAnomalyDetector` has false
-    alarms at the same rate in all sizes.
+    anomalous; where sizes differ by more than three times, the machine warns. :class:`GroupAnomalyDetector` allows
+    for the size of a bag.
 
     Parameters
     ----------

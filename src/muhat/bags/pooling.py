@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh
 
 from muhat.bags.whitening import BagMoments, regularised_eigenpairs
+from muhat.linalg.blocks import random_folds
 from muhat.types import Array
 
 BLENDS = (0.0, 0.01, 0.03, 0.1, 0.3, 1.0)
@@ -121,11 +122,12 @@ def fit_pool(moments: BagMoments, sizes: NDArray[np.number], ridge: float) -> Po
 def fold_pools(
     moments: BagMoments, sizes: NDArray[np.number], ridge: float
 ) -> Iterator[tuple[NDArray[np.bool_], Pool]]:
-    """Which bags are left out, and the prior of the others, for each fold; every FOLDS-th bag is in a fold."""
+    """Which bags are left out, and the prior of the others, for each of at most FOLDS random folds."""
     unit = float(np.sqrt(np.trace(moments.within)))
     means, within = moments.means / unit, moments.within / unit**2
     noise = regularised_eigenpairs(within, ridge)
-    folds = np.arange(len(means)) % FOLDS
+    # The distance of a mean from their average orders bags whatever the basis of the features is.
+    folds = random_folds(np.square(means - means.mean(axis=0)).sum(axis=1, keepdims=True), FOLDS)
     for fold in range(min(FOLDS, len(means))):
         out = folds == fold
         yield out, Pool.of(means[~out], sizes[~out], within, noise, unit)

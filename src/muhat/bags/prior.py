@@ -17,6 +17,7 @@ from muhat.features.base import BaseFeatures
 from muhat.features.nystroem import Nystroem
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.radial import Gaussian
+from muhat.linalg.blocks import random_rows
 from muhat.linalg.resources import check_memory, one_blas_thread
 from muhat.measures import Atoms
 from muhat.parameters import ValueParametersMixin
@@ -24,7 +25,7 @@ from muhat.types import Array, RandomState
 from muhat.validation import check_number, unchanged_on_error
 
 MAX_ROWS_FOR_OUTSIDE_PART = 300
-"""Rows of a bag, evenly spaced, that say what the span of the landmarks misses of its mean."""
+"""Rows of a bag, drawn at random, that say what the span of the landmarks misses of its mean."""
 
 
 POOLING_RIDGE = 0.3
@@ -48,7 +49,8 @@ class OutsideSums(NamedTuple):
         """Over some rows of each bag."""
         sums, landmarks = cls(), _as_bytes(features.landmarks_)
         for rows in bags.parts(bags.rows):
-            chosen = rows[:: -(-len(rows) // MAX_ROWS_FOR_OUTSIDE_PART)]
+            # A seed per bag, so that the sums of parts add up to those of all bags.
+            chosen = random_rows(rows, MAX_ROWS_FOR_OUTSIDE_PART, np.random.default_rng(0))
             free = chosen[[row not in landmarks for row in _as_bytes(chosen)]]
             if not len(free):
                 continue

@@ -11,8 +11,8 @@ from scipy.special import log_ndtr, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from muhat.bags.data import Bags, TakesBagsMixin, check_bag_weights, check_bags, check_labels
-from muhat.bags.kernel import Level2, check_level2
+from muhat.bags.data import Bags, TakesBagsMixin, asking_for_numbers, check_bag_weights, check_bags, check_labels
+from muhat.bags.distribution_kernel import Level2, check_level2
 from muhat.bags.pooling import Pool, fit_pool, left_out_means
 from muhat.bags.prior import check_noise
 from muhat.bags.weighted_ridge import SizeNoise, WeightedRidge, fit_by_size
@@ -21,6 +21,7 @@ from muhat.features.base import BaseFeatures
 from muhat.features.nystroem import Nystroem
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.radial import Gaussian
+from muhat.linalg.columns import ColumnUnits
 from muhat.linalg.resources import one_blas_thread
 from muhat.parameters import ValueParametersMixin
 from muhat.types import Array, RandomState
@@ -88,9 +89,9 @@ class _RidgeOnBags(ValueParametersMixin, TakesBagsMixin, BaseEstimator):
         present = np.flatnonzero(weights)
         if len(present) < _FEWEST_BAGS:
             raise ValueError(f"{len(present)} bags are too few to regress on; pass {_FEWEST_BAGS} or more")
-        location, scale = targets[present].mean(axis=0), targets[present].std(axis=0)
-        check_varies(scale, location)
-        standard = (targets[present] - location) / scale
+        units = ColumnUnits.of(targets[present])
+        check_varies(targets[present], units)
+        standard = units.divide(targets[present])
         weights = weights[present] / weights[present].mean()
         best: tuple[float, Vectors, list[WeightedRidge]] | None = None
         for vectors, means in self._candidates(data):
@@ -102,23 +103,23 @@ class _RidgeOnBags(ValueParametersMixin, TakesBagsMixin, BaseEstimator):
                 best = score, vectors, fits
         assert best is not None
         self.loo_score_, self._vectors, self._ridges = -best[0], best[1], best[2]
-        self._location, self._scale = location, scale
+        self._units = units
         self.kernel_, self.level2_ = self._vectors.features.kernel_, self._vectors.level2
         self.lam_ = np.array([each.lam for each in self._ridges])
         self.noise_: list[SizeNoise] = [each.noise for each in self._ridges]
 
     @one_blas_thread()
-    def _predict_targets(self, bags: Any, *, with_variances: bool = True) -> tuple[Array, Array | None]:
-        """Mean and variance of each target of new bags."""
+    def _predict_targets(self, bags: Any, *, with_stds: bool = True) -> tuple[Array, Array | None]:
+        """Mean and standard deviation of each target of new bags."""
         check_is_fitted(self, "kernel_")
         data = check_bags(bags, self, reset=False)
         moments = light_moments(self._vectors.features, data, within=False)
         Z, outside = self._vectors.of(moments.means, data.sizes)
-        means = np.column_stack([ridge.predict(Z) for ridge in self._ridges]) * self._scale + self._location
-        if not with_variances:
+        means = self._units.restore(np.column_stack([ridge.predict(Z) for ridge in self._ridges]))
+        if not with_stds:
             return means, None
         variances = np.column_stack([ridge.variances(Z, data.sizes, outside) for ridge in self._ridges])
-        return means, variances * np.square(self._scale)
+        return means, np.sqrt(variances) * self._units.unit
 
     def _check_parameters(self) -> None:
         check_kernel("kernel", self.kernel)
@@ -268,10 +269,9 @@ class DistributionRidge(RegressorMixin, _RidgeOnBags):
         std : array of the same shape
             With ``return_std``.
         """
-        means, variances = self._predict_targets(bags, with_variances=return_std)
-        if variances is None:
+        means, std = self._predict_targets(bags, with_stds=return_std)
+        if std is None:
             return means[:, 0] if self._one_output else means
-        std = np.sqrt(variances)
         return (means[:, 0], std[:, 0]) if self._one_output else (means, std)
 
     def __sklearn_tags__(self) -> Any:
@@ -307,9 +307,9 @@ class DistributionRidgeClassifier(ClassifierMixin, _RidgeOnBags):
     >>> bags = [rng.normal(scale=1 + label / 2, size=(rng.integers(3, 60), 2)) for label in y]  # they differ in spread
     >>> machine = mh.DistributionRidgeClassifier().fit(bags[:80], y[:80])
     >>> print(f"{machine.score(bags[80:], y[80:]):.2f}")
-    0.97
+    1.00
     >>> machine.predict_proba([bags[1][:4], bags[1]]).round(2)  # four rows tell less
-    array([[0.04, 0.96],
+    array([[0.06, 0.94],
            [0.  , 1.  ]])
     """
 
@@ -355,7 +355,7 @@ class DistributionRidgeClassifier(ClassifierMixin, _RidgeOnBags):
         -------
         array of shape (n, n_classes), or (n,) for two classes: positive for the second
         """
-        means, _ = self._predict_targets(bags, with_variances=False)
+        means, _ = self._predict_targets(bags, with_stds=False)
         return means[:, 0] if len(self.classes_) == 2 else means
 
     def predict(self, bags: Any) -> NDArray[Any]:
@@ -386,9 +386,9 @@ class DistributionRidgeClassifier(ClassifierMixin, _RidgeOnBags):
         -------
         array of shape (n, n_classes)
         """
-        means, variances = self._predict_targets(bags)
-        assert variances is not None
-        scores = means / np.sqrt(variances)
+        means, std = self._predict_targets(bags)
+        assert std is not None
+        scores = means / std
         return softmax(log_ndtr(np.hstack([-scores, scores]) if scores.shape[1] == 1 else scores), axis=1)
 
 
@@ -403,19 +403,20 @@ def check_targets(y: Any, n: int) -> tuple[Array, bool]:
     """Targets as a matrix with a row a bag, and whether they were given as a vector."""
     if y is None:
         raise ValueError("DistributionRidge requires y to be passed, but the target y is None")
-    targets = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+    with asking_for_numbers("DistributionRidgeClassifier"):
+        targets = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
     if len(targets) != n:
         raise ValueError(f"y has {len(targets)} entries for {n} bags; pass one entry a bag")
     return targets.reshape(n, -1), targets.ndim == 1
 
 
-def check_varies(scale: Array, location: Array) -> None:
+def check_varies(targets: Array, units: ColumnUnits) -> None:
     """Raise a ValueError where a target is the same for all bags."""
-    constant = np.flatnonzero(scale <= _ROUNDING * np.abs(location))
+    constant = np.flatnonzero((targets == targets[0]).all(axis=0) | (units.unit <= _ROUNDING * np.abs(units.centre)))
     if len(constant):
         raise ValueError(
-            f"y is {location[constant[0]]:g} for every bag (output {constant[0]}), so there is nothing to learn; pass "
-            f"targets that differ, or leave this output out"
+            f"y is {units.centre[constant[0]]:g} for every bag (output {constant[0]}), so there is nothing to learn; "
+            f"pass targets that differ, or leave this output out"
         )
 
 

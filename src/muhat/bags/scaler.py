@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any, Self
 
-import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from muhat.bags.data import TakesBagsMixin, check_bags
+from muhat.linalg.columns import ColumnUnits
 from muhat.types import Array
-from muhat.validation import FittedNamesMixin, unchanged_on_error
+from muhat.validation import unchanged_on_error
 
 
-class BagScaler(FittedNamesMixin, TakesBagsMixin, TransformerMixin, BaseEstimator):
+class BagScaler(TakesBagsMixin, TransformerMixin, BaseEstimator):
     """Standardise the columns of bags: mean 0 and variance 1 over all rows of the bags of fit.
 
     scikit-learn's ``StandardScaler`` on the pooled rows, for pipelines whose samples are bags.
@@ -51,11 +51,8 @@ class BagScaler(FittedNamesMixin, TakesBagsMixin, TransformerMixin, BaseEstimato
         -------
         self
         """
-        from sklearn.preprocessing import StandardScaler  # takes long to import
-
-        data = check_bags(bags, self, reset=True)
-        scaler = StandardScaler().fit(data.rows)
-        self.mean_, self.scale_ = np.asarray(scaler.mean_), np.asarray(scaler.scale_)
+        units = ColumnUnits.of(check_bags(bags, self, reset=True).rows)
+        self.mean_, self.scale_ = units.centre, units.unit
         return self
 
     def transform(self, bags: Any) -> list[Array]:
@@ -72,4 +69,4 @@ class BagScaler(FittedNamesMixin, TakesBagsMixin, TransformerMixin, BaseEstimato
         """
         check_is_fitted(self, "mean_")
         data = check_bags(bags, self, reset=False)
-        return data.parts((data.rows - self.mean_) / self.scale_)
+        return data.parts(ColumnUnits(self.mean_, self.scale_).divide(data.rows))

@@ -13,7 +13,7 @@ from muhat.bags.data import Bags
 from muhat.features.base import BaseFeatures
 from muhat.features.nystroem import Nystroem
 from muhat.kernels.base import Kernel
-from muhat.linalg.blocks import blocks
+from muhat.linalg.blocks import blocks, random_rows
 from muhat.linalg.distances import power_of_two_near
 from muhat.types import Array, RandomState
 from muhat.validation import warn_caller
@@ -130,7 +130,7 @@ def plain_moments(features: BaseFeatures, bags: Bags, *, within: bool = True) ->
 def light_moments(features: BaseFeatures, bags: Bags, *, within: bool = True) -> BagMoments:
     """The same with less work where rows are many: O(rows · m), and W from some rows of each bag.
 
-    Landmarks see averages of kernel values, which are mapped to features once a bag. W comes from evenly spaced rows,
+    Landmarks see averages of kernel values, which are mapped to features once a bag. W comes from random rows,
     LIGHT_ROWS_WITHIN in all or a few more.
     """
     if isinstance(features, Nystroem):
@@ -151,8 +151,9 @@ def light_moments(features: BaseFeatures, bags: Bags, *, within: bool = True) ->
 
 
 def thin(bags: Bags, most: int) -> Bags:
-    """Evenly spaced rows of each bag, at most the given number."""
-    parts = [rows[:: -(-len(rows) // most)] for rows in bags.parts(bags.rows)]
+    """Random rows of each bag, at most the given number; a fixed seed draws them."""
+    rng = np.random.default_rng(0)
+    parts = [random_rows(rows, most, rng) for rows in bags.parts(bags.rows)]
     return Bags(np.concatenate(parts), np.cumsum([0, *map(len, parts)]))
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from muhat.bags.data import Bags, check_bags
-from muhat.bags.kernel import DistributionKernel, Level2, check_level2, evaluate_level2, resolve_level2
+from muhat.bags.distribution_kernel import DistributionKernel, Level2, check_level2, evaluate_level2, resolve_level2
 from muhat.bags.prior import POOLING_RIDGE, BagPrior, OutsideSums
 from muhat.bags.whitening import BagMoments
 from muhat.distributed.collections import check_client, is_remote, load_module, one_copy, row_blocks
@@ -35,11 +35,11 @@ from muhat.distributed.tasks import (
 )
 from muhat.features.base import BaseFeatures
 from muhat.features.sketch import MeanSketch
-from muhat.inference.findings import observed_and_null, ranked
-from muhat.inference.joining import join
+from muhat.inference.combine import combine_statistics
 from muhat.inference.large_samples import BINS, at_most, bin_size, feature_components
+from muhat.inference.mmd import unbiased_squared_mmd
 from muhat.inference.resampling import smallest_pvalue
-from muhat.inference.squared_mmd import unbiased_squared_mmd
+from muhat.inference.results import observed_and_null, ranked
 from muhat.inference.two_sample import MMDResult
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.radial import Gaussian
@@ -163,7 +163,7 @@ def two_sample_test(
 
     Each worker draws bins of equal size from its blocks, and sends the means of their features: 2,000 in all. Bins are
     exchangeable as rows are, so that the level is exact, as in :func:`muhat.mmd_test` beyond 12,000 rows. The unbiased
-    MMD² and the difference of the spreads are joined.
+    MMD² and the difference of the spreads are combined.
 
     Parameters
     ----------
@@ -214,14 +214,14 @@ def two_sample_test(
     parts = client.gather(client.compute(tasks))
     of_first = np.repeat([1.0, 0.0], [sum(counts[:first]), sum(counts[first:])])
     components = feature_components(np.concatenate(parts), of_first, n_resamples, rng)
-    joined = join(components)
+    combined = combine_statistics(components)
     words = {"features": "X and Y differ", "spread": f"{components[1].value} is more spread out"}
-    found = ranked(components, joined, lambda part: (None, None, words[part.name]))
+    found = ranked(components, combined, lambda part: (None, None, words[part.name]))
     method = f"{len(of_first):,} bins of {size} rows; {sum(rows) - len(of_first) * size} rows are in no bin"
     n = sum(rows[:first])
     smallest = smallest_pvalue(of_first, n_resamples)
     sizes = n, sum(rows) - n
-    return MMDResult(*observed_and_null(joined), found, method, None, None, sizes, smallest_pvalue=smallest)
+    return MMDResult(*observed_and_null(combined), found, method, None, None, sizes, smallest_pvalue=smallest)
 
 
 def bag_gram(

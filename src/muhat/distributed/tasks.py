@@ -11,15 +11,15 @@ import numpy as np
 from joblib import parallel_config
 from numpy.typing import NDArray
 
+from muhat.bags.bag_sums import bag_sums
 from muhat.bags.data import Bags
 from muhat.bags.prior import OutsideSums
-from muhat.bags.sums import bag_sums
 from muhat.bags.whitening import BagMoments, plain_moments
 from muhat.features.base import BaseFeatures
+from muhat.features.feature_sums import FeatureSums, check_sums
 from muhat.features.nystroem import Nystroem
 from muhat.features.reservoir import Reservoir
 from muhat.features.sketch import MeanSketch
-from muhat.features.sums import FeatureSums, check_sums
 from muhat.kernels.base import Kernel
 from muhat.linalg import gram
 from muhat.linalg.resources import one_blas_thread

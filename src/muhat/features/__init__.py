@@ -1,10 +1,10 @@
 """m numbers in place of a function; sums of them; one pass."""
 
 from muhat.features.base import BaseFeatures
+from muhat.features.feature_sums import FeatureMean, feature_mean
 from muhat.features.fourier import Fourier
 from muhat.features.nystroem import Nystroem, pivoted_cholesky
 from muhat.features.sketch import MeanSketch
-from muhat.features.sums import FeatureMean, feature_mean
 
 __all__ = [
     "BaseFeatures",

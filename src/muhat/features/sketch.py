@@ -13,10 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 from muhat.elements import Element
 from muhat.features.archive import finite_array, read_archive, write_archive
 from muhat.features.base import BaseFeatures
+from muhat.features.feature_sums import FeatureSums, MeanChoice, check_sums
 from muhat.features.fourier import Fourier
 from muhat.features.nystroem import Nystroem
 from muhat.features.reservoir import Reservoir, row_keys
-from muhat.features.sums import FeatureSums, MeanChoice, check_sums
 from muhat.kernels.base import Kernel
 from muhat.kernels.encoding import decode_kernel, encode_kernel
 from muhat.linalg.blocks import blocks

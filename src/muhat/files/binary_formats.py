@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from muhat.files.database import Database
+from muhat.files.database import Database, complaint, quoted_file
 from muhat.files.tables import Column, Kind, Table, unique_names
 from muhat.linalg.blocks import blocks
 
+_MOST_DIGITS = 38  # of decimals
 _CELLS = 2**22  # cells of an array that are passed on at once
 
 _SIGNED = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
@@ -58,10 +59,14 @@ def read_parquet(path: str, local: Path, database: Database) -> Table:
 
     relation = f"table_{local.stem}"
     try:
-        described = database.rows(f"DESCRIBE SELECT * FROM read_parquet('{local}')")
+        source = f"read_parquet({quoted_file(local)})"
+        described = database.rows(f"DESCRIBE SELECT * FROM {source}")
         database.make_room(path, len(described))
         names = unique_names([row[0] for row in described])
-        types = [str(row[1]) for row in described]
+        # The engine turns longer decimals into floats, and its version 1.5 into wrong ones.
+        schema = f"SELECT name, 'DECIMAL with ' || precision || ' digits' FROM parquet_schema({quoted_file(local)})"
+        long = dict(database.rows(f"{schema} WHERE precision > {_MOST_DIGITS}"))
+        types = [long.get(row[0], str(row[1])) for row in described]
         columns, expressions, unusable = [], [], {}
         for j, (name, given, kind) in enumerate(zip(names, described, types, strict=True)):
             found = _kind(kind)
@@ -69,19 +74,21 @@ def read_parquet(path: str, local: Path, database: Database) -> Table:
                 unusable[name] = f"values of type {kind}"
                 continue
             columns.append(Column(name, found, f"c{j}"))
-            expressions.append(f"{_cast(given[0], found)} AS c{j}")
+            expressions.append(f"{_cast(given[0], found, kind)} AS c{j}")
         selected = ", ".join(expressions) or "1 AS nothing"
-        database.rows(f"CREATE TABLE {relation} AS SELECT {selected} FROM read_parquet('{local}')")
+        database.rows(f"CREATE TABLE {relation} AS SELECT {selected} FROM {source}")
         total = database.rows(f"SELECT count(*) FROM {relation}")[0][0]
     except duckdb.Error as error:
-        reason = " ".join(str(error).replace(str(local), path).split())[:200]
-        raise ValueError(f"{path} is a damaged Parquet file ({reason}); write it again") from error
+        reason = complaint(error).replace(str(local), path)[:200]
+        raise ValueError(f"{path} could not be read as Parquet ({reason}); write it again or as CSV") from error
     if not total:
         raise ValueError(f"{path} has no rows")
     return Table(path, database, relation, tuple(columns), total, has_names=True, unusable=unusable)
 
 
 def _kind(kind: str) -> Kind | None:
+    if kind.endswith("digits"):
+        return None
     if kind.startswith(_NUMBERS):
         return None if kind.endswith("]") else "number"
     if kind.startswith(_DATES):
@@ -89,8 +96,10 @@ def _kind(kind: str) -> Kind | None:
     return "category" if kind.startswith(_TEXTS) and not kind.endswith("]") else None
 
 
-def _cast(name: str, kind: Kind) -> str:
-    quoted = '"' + name.replace('"', '""') + '"'
+def _cast(name: str, kind: Kind, given: str) -> str:
+    column = '"' + name.replace('"', '""') + '"'
     if kind == "number":
-        return f"{quoted}::DOUBLE"
-    return f"epoch({quoted}::TIMESTAMP)::DOUBLE" if kind == "date" else f"{quoted}::VARCHAR"
+        return f"{column}::DOUBLE"
+    # A moment with a time zone stays the same moment; the engine has no cast from it to a plain TIMESTAMP.
+    exact = "TIMESTAMPTZ" if "TZ" in given or "TIME ZONE" in given else "TIMESTAMP"
+    return f"epoch({column}::{exact})::DOUBLE" if kind == "date" else f"{column}::VARCHAR"

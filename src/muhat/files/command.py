@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from muhat.files.tables import Reading
 from muhat.files.words import comparison_text, description_text
 from muhat.kernels.base import Kernel
 from muhat.kernels.radial import Gaussian, Laplace
-from muhat.progress import progress
+from muhat.progress import printable_json, progress, repeated
 
 KERNELS: dict[str, Kernel | None] = {"auto": None, "gaussian": Gaussian(), "laplace": Laplace()}
 
@@ -37,6 +36,7 @@ class Output:
     html: str | None = None
 
 
+@repeated()
 def compare_files(
     paths: Sequence[str],
     reading: Reading,
@@ -61,13 +61,14 @@ def compare_files(
         from muhat.files.pages import comparison_page
 
         write_page(output.html, comparison_page(comparison))
-    print(_dumped(comparison_json(comparison)) if output.as_json else comparison_text(comparison))
+    print(printable_json(comparison_json(comparison), indent=1) if output.as_json else comparison_text(comparison))
     if strict and comparison.not_compared:
         names = listed([column.name for column in comparison.not_compared])
         raise ValueError(f"--strict: {names} could not be compared; mend the files, or leave columns out by --exclude")
     return DIFFERENT if comparison.differs else SAME
 
 
+@repeated()
 def describe_file(path: str, reading: Reading, output: Output, *, kernel: str = "auto", raw: bool = False) -> int:
     """Describe a file; 0. See ``muhat describe --help``."""
     _check_engine(output.html, [path])
@@ -77,7 +78,7 @@ def describe_file(path: str, reading: Reading, output: Output, *, kernel: str = 
         from muhat.files.pages import description_page
 
         write_page(output.html, description_page(description))
-    print(_dumped(description_json(description)) if output.as_json else description_text(description))
+    print(printable_json(description_json(description), indent=1) if output.as_json else description_text(description))
     return 0
 
 
@@ -95,11 +96,8 @@ def _tables(paths: Sequence[str], reading: Reading) -> Iterator[Matched]:
                     tables.append(read_table(path, database, reading))
             yield matched(tables, reading)
     except MemoryError as error:
-        raise ValueError(f"too many rows for the memory ({error}); take fewer by --rows") from error
-
-
-def _dumped(found: dict[str, Any]) -> str:
-    return json.dumps(found, indent=1, ensure_ascii=False, allow_nan=False)
+        said = f" ({error})" if str(error) else ""
+        raise ValueError(f"too many rows for the memory{said}; take fewer by --rows") from error
 
 
 def _check_engine(html: str | None, paths: Sequence[str]) -> None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.stats import false_discovery_control
 
 from muhat.elements import Element, embed
-from muhat.files.differences import column_pvalue, column_size, holm, missing_pvalue, smallest_pvalue
+from muhat.files.column_differences import MEASURES, column_pvalue, column_size, holm, missing_pvalue, smallest_pvalue
 from muhat.files.matching import Matched, NotCompared
 from muhat.files.pairs import LEAST_ROWS, MOST_COORDINATES, PairChange, pair_changes
 from muhat.files.reasons import Reason, reasons
@@ -23,8 +23,11 @@ from muhat.files.tables import Reading
 from muhat.inference.two_sample import MMDResult, mmd_test
 from muhat.kernels.base import Kernel
 from muhat.kernels.radial import Gaussian
+from muhat.linalg.blocks import blocks
 from muhat.progress import progress
 from muhat.types import Array
+
+_COLUMNS_AT_ONCE = 100
 
 TYPICAL = 5
 """How many rows of each file are shown."""
@@ -51,6 +54,11 @@ class ColumnDifference:
         """The column's name."""
         return self.summary.name
 
+    @property
+    def measure(self) -> str:
+        """What ``size`` is."""
+        return MEASURES[self.summary.kind]
+
 
 @dataclass(frozen=True)
 class PairDifference:
@@ -69,7 +77,8 @@ class Comparison:
     ``pvalue`` is of the whole: a difference was found if it does not exceed ``level``. ``test`` is of all columns
     together in the rows of ``samples``, and ``witness`` the difference of their means with ``kernel``; ``columns``
     come most different first, and so do ``pairs``. ``typical`` holds the numbers of the rows of either sample that
-    are most unlike the other table. Columns in ``not_compared`` played no part.
+    are most unlike the other table. Columns in ``not_compared`` played no part. ``identical`` tables hold the same rows
+    in the same order, and no difference is found between them, whatever rows were drawn.
     """
 
     names: tuple[str, str]
@@ -80,7 +89,7 @@ class Comparison:
     test: MMDResult
     kernel: Kernel
     witness: Element
-    relative_size: float
+    normalised_squared_mmd: float
     columns: tuple[ColumnDifference, ...]
     pairs: tuple[PairDifference, ...]
     typical: tuple[NDArray[np.int64], NDArray[np.int64]]
@@ -88,11 +97,30 @@ class Comparison:
     columns_can_be_told: bool
     notes: tuple[str, ...]
     not_compared: tuple[NotCompared, ...] = ()
+    identical: bool = False
 
     @property
     def differs(self) -> bool:
         """Whether a difference was found at the level."""
-        return self.pvalue <= self.level
+        return self.pvalue <= self.level and not self.identical
+
+    @property
+    def together(self) -> str:
+        """What the test of all columns together saw, in words, with the clearest column where it is beyond doubt."""
+        a, b = self.names
+        if self.test.pvalue > self.level or self.identical:
+            return f"no difference found between the rows of {a} and {b}"
+        of_columns = [finding for finding in self.test.components if finding.column is not None]
+        found = max(of_columns, key=lambda finding: finding.evidence, default=None)
+        if found is None or found.column is None or len(of_columns) * found.pvalue > self.level:
+            return f"the rows of {a} and {b} differ"
+        place = int(found.column)  # of a coordinate: the test knows no names
+        name, part = self.samples[0].coordinates[place]
+        x, y = (sample.points[:, place] for sample in self.samples)
+        what = {"values": "is higher", "missing": "is missing more often"}.get(part, f"is more often {part[1:]!r}")
+        if part == "values" and found.change == "scale":
+            x, y, what = np.abs(x - np.median(x)), np.abs(y - np.median(y)), "is more spread out"
+        return f"the rows of {a} and {b} differ; most clearly, {name!r} {what} in {a if x.mean() > y.mean() else b}"
 
     @property
     def found(self) -> list[ColumnDifference]:
@@ -104,6 +132,10 @@ class Comparison:
         """The columns in which the shares of missing values differ."""
         adjusted = [(column, column.missing_adjusted_pvalue) for column in self.columns]
         return [column for column, pvalue in adjusted if pvalue is not None and pvalue <= self.level]
+
+    def is_found(self, column: ColumnDifference) -> bool:
+        """Whether the values of a column or the shares of missing ones differ."""
+        return column in self.found or column in self.found_missing
 
     @property
     def found_pairs(self) -> list[PairDifference]:
@@ -169,6 +201,7 @@ def compare(
     Comparison
     """
     with progress() as say:
+        identical = _identical(matched)
         used, notes = used_columns(matched, reading, say)
         limit = reading.rows or rows_within(seconds, len(used))
         first, second = samples = drawn_rows(matched, used, limit, reading.seed, raw)
@@ -192,7 +225,7 @@ def compare(
         test,
         resolved,
         witness,
-        relative_size(resolved, first.points, second.points),
+        normalised_squared_mmd(resolved, first.points, second.points),
         columns,
         pairs,
         (_largest(witness(first.points)), _largest(-witness(second.points))),
@@ -200,7 +233,21 @@ def compare(
         2 * len(used) * smallest_pvalue(n, m) <= level,
         (*matched.notes, *notes, *_sampled(matched, samples), *_unpaired(first, second, changes)),
         tuple(matched.not_compared),
+        identical,
     )
+
+
+def _identical(matched: Matched) -> bool:
+    """Whether both tables hold the same values in all columns, row by row."""
+    a, b = matched.tables
+    if a.total != b.total or matched.not_compared:
+        return False
+    for part in blocks(len(matched.columns), _COLUMNS_AT_ONCE):
+        differ = " OR ".join(f"a.{x.key} IS DISTINCT FROM b.{y.key}" for x, y in matched.columns[part])
+        query = f"SELECT 1 FROM {a.relation} AS a POSITIONAL JOIN {b.relation} AS b WHERE {differ} LIMIT 1"
+        if a.database.rows(query):
+            return False
+    return True
 
 
 def _adjusted(
@@ -253,11 +300,11 @@ def _joint_test(X: Array, Y: Array, kernel: Kernel | None, resamples: int, seed:
     return mmd_test(X, Y, kernel, resamples, seed, unbiased=True, scale=None)
 
 
-def relative_size(kernel: Kernel, X: Array, Y: Array) -> float:
+def normalised_squared_mmd(kernel: Kernel, X: Array, Y: Array) -> float:
     """Unbiased MMD² / E‖φ(x) − φ(y)‖², between 0 and 1, for a kernel with k(x, x) = 1.
 
     >>> import muhat as mh
-    >>> relative_size(mh.Gaussian(1.0), np.zeros((2, 1)), np.full((2, 1), 99.0))
+    >>> normalised_squared_mmd(mh.Gaussian(1.0), np.zeros((2, 1)), np.full((2, 1), 99.0))
     1.0
     """
     cross = float(kernel(X, Y).mean())
@@ -292,6 +339,7 @@ def as_json(comparison: Comparison) -> dict[str, Any]:
     level = comparison.level
     return {
         "differs": comparison.differs,
+        "identical": comparison.identical,
         "level": level,
         "pvalue": comparison.pvalue,
         "not_compared": [column._asdict() for column in comparison.not_compared],
@@ -299,9 +347,9 @@ def as_json(comparison: Comparison) -> dict[str, Any]:
             "pvalue": comparison.test.pvalue,
             "resamples": len(comparison.test.null_distribution),
             "statistic": comparison.test.statistic,
-            "size": comparison.relative_size,
+            "normalised_squared_mmd": comparison.normalised_squared_mmd,
             "kernel": repr(comparison.kernel),
-            "in_words": comparison.test.summary,
+            "in_words": comparison.together,
         },
         "files": [_file_json(comparison, which) for which in (0, 1)],
         "columns": [_column_json(column, level) for column in comparison.columns],
@@ -329,6 +377,7 @@ def _column_json(column: ColumnDifference, level: float) -> dict[str, Any]:
         "adjusted_pvalue": column.adjusted_pvalue,
         "false_discovery_rate": column.false_discovery,
         "size": column.size,
+        "measure": column.measure,
         "rows": list(summary.present),
     }
     if summary.moments:

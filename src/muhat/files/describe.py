@@ -13,6 +13,7 @@ from scipy.linalg import eigvalsh
 from scipy.stats import entropy
 
 from muhat.files.matching import Matched
+from muhat.files.reasons import Reason, reasons
 from muhat.files.rows import Sample, drawn_rows
 from muhat.files.selection import used_columns
 from muhat.files.summaries import Summary
@@ -57,7 +58,7 @@ class Description:
     """What :func:`describe` found: ``columns`` of all rows, and the kernel mean of the rows in ``sample``.
 
     ``typicality`` is the mean at each row, relative to its median over the rows, and ``least_typical`` are the numbers
-    of the rows where it is smallest.
+    of the rows where it is smallest. ``far`` rows lie far from the others.
     """
 
     name: str
@@ -71,8 +72,13 @@ class Description:
     estimators: tuple[EstimatorChoice, ...]
     typicality: Array
     least_typical: NDArray[np.int64]
+    far: int
     advice: str
     notes: tuple[str, ...]
+
+    def reasons(self) -> list[list[Reason]]:
+        """For each of the least typical rows, its values that are rare in the table."""
+        return [reasons(self.sample, int(i), 0, self.columns) for i in self.least_typical]
 
 
 def describe(matched: Matched, reading: Reading, kernel: Kernel = Gaussian(), *, raw: bool = False) -> Description:
@@ -122,7 +128,8 @@ def describe(matched: Matched, reading: Reading, kernel: Kernel = Gaussian(), *,
         estimators,
         typicality,
         np.argsort(typicality, kind="stable")[:SHOWN],
-        _advice(table.total, estimators, int((typicality < FAR).sum())),
+        far := int((typicality < FAR).sum()),
+        _advice(table.total, estimators, far),
         (*matched.notes, *notes),
     )
 
@@ -203,9 +210,10 @@ def as_json(description: Description) -> dict[str, Any]:
             {
                 sample.place: int(sample.places[i]),
                 "typicality": float(description.typicality[i]),
+                "because": [reason.as_json("share_of_file") for reason in because],
                 "values": sample.row(int(i)),
             }
-            for i in description.least_typical
+            for i, because in zip(description.least_typical, description.reasons(), strict=True)
         ],
         "advice": description.advice,
         "notes": list(description.notes),

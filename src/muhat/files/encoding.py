@@ -21,10 +21,14 @@ _LEAST_DIFFERING = 0.1
 
 @dataclass(frozen=True, eq=False)
 class Encoded:
-    """``points[i]`` are the rows of table i; coordinate k comes from the column number ``sources[k]``."""
+    """``points[i]`` are the rows of table i; coordinate k comes from the column number ``sources[k]``.
+
+    ``parts[k]`` says what of that column it holds: its "values", where values are "missing", or a category, "=red".
+    """
 
     points: tuple[Array, ...]
     sources: NDArray[np.int64]
+    parts: tuple[str, ...]
 
 
 def encoded(columns: Sequence[tuple[Kind, Sequence[NDArray[Any]]]], raw: bool = False) -> Encoded:
@@ -47,18 +51,20 @@ def encoded(columns: Sequence[tuple[Kind, Sequence[NDArray[Any]]]], raw: bool = 
     Encoded
         A column that holds a single value has no coordinates.
     """
-    parts, sources = [], []
+    blocks, sources, parts = [], [], []
     for j, (kind, values) in enumerate(columns):
         pooled = np.concatenate(list(values))
-        part = _categories(pooled) if kind == "category" else _numbers(pooled, raw)
-        parts.append(part)
-        sources += [j] * part.shape[1]
+        block, names = _categories(pooled) if kind == "category" else _numbers(pooled, raw)
+        blocks.append(block)
+        sources += [j] * len(names)
+        parts += names
     rows = [len(values) for values in columns[0][1]]
-    pooled_points = np.column_stack(parts) if parts else np.empty((sum(rows), 0))
-    return Encoded(tuple(np.split(pooled_points, np.cumsum(rows)[:-1])), np.array(sources, dtype=np.int64))
+    pooled_points = np.column_stack(blocks) if blocks else np.empty((sum(rows), 0))
+    points = tuple(np.split(pooled_points, np.cumsum(rows)[:-1]))
+    return Encoded(points, np.array(sources, dtype=np.int64), tuple(parts))
 
 
-def _numbers(pooled: Array, raw: bool) -> Array:
+def _numbers(pooled: Array, raw: bool) -> tuple[Array, list[str]]:
     gaps = np.isnan(pooled)
     kept = pooled[~gaps]
     values = np.zeros(len(pooled))
@@ -67,10 +73,10 @@ def _numbers(pooled: Array, raw: bool) -> Array:
         values[~gaps] = kept if raw else standardised(kept)
         if raw:
             values[gaps] = kept.mean()
-    found = [values] if varies else []
+    found = {"values": values} if varies else {}
     if gaps.any() and not gaps.all():
-        found.append(_GAP * gaps)
-    return np.column_stack(found) if found else np.empty((len(pooled), 0))
+        found["missing"] = _GAP * gaps
+    return np.column_stack(list(found.values())) if found else np.empty((len(pooled), 0)), list(found)
 
 
 def standardised(values: Array) -> Array:
@@ -84,11 +90,11 @@ def standardised(values: Array) -> Array:
     return values / values.std()
 
 
-def _categories(pooled: NDArray[Any]) -> Array:
+def _categories(pooled: NDArray[Any]) -> tuple[Array, list[str]]:
     texts = np.array(["" if text is None else f"={text}" for text in pooled])
     names, places, counts = np.unique(texts, return_inverse=True, return_counts=True)
     if len(names) < 2:
-        return np.empty((len(pooled), 0))
+        return np.empty((len(pooled), 0)), []
     order = np.argsort(-counts, kind="stable")
     rank = np.empty(len(names), dtype=np.int64)
     rank[order] = np.arange(len(names))
@@ -96,4 +102,7 @@ def _categories(pooled: NDArray[Any]) -> Array:
     indicators = np.eye(codes.max() + 1)[codes]
     shares = indicators.mean(axis=0)
     differing = max(1.0 - float(shares @ shares), _LEAST_DIFFERING)
-    return (indicators - shares) / np.sqrt(differing)
+    found = [str(names[k]) or "missing" for k in order[: indicators.shape[1]]]
+    if len(names) > MOST_CATEGORIES:
+        found[-1] = "=(others)"
+    return (indicators - shares) / np.sqrt(differing), found

@@ -42,11 +42,10 @@ def histogram(summary: Summary) -> Histogram:
     """Of the commonest categories, or of numbers between the first and the last hundredth."""
     shares = summary.counts / np.maximum(summary.counts.sum(axis=1, keepdims=True), 1)
     if summary.kind == "category":
-        shown = shares[:, :MOST_CATEGORIES]
+        shown, names = shares[:, :MOST_CATEGORIES], [str(text) for text in summary.values[:MOST_CATEGORIES]]
         if shares.shape[1] > MOST_CATEGORIES:
-            shown = np.column_stack([shown, shares[:, MOST_CATEGORIES:].sum(axis=1)])
-        first, last = (printable(str(summary.values[k]))[:20] for k in (0, shown.shape[1] - 1))
-        return _scaled(shown, (first, last))
+            shown, names = np.column_stack([shown, shares[:, MOST_CATEGORIES:].sum(axis=1)]), [*names, "(others)"]
+        return _scaled(shown, (printable(names[0])[:20], printable(names[-1])[:20]))
     values = summary.values
     if len(values) <= BINS:
         return _scaled(shares, _ends(summary, values))

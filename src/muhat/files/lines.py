@@ -6,14 +6,11 @@ import csv
 import os
 import stat
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from math import isfinite
 from typing import NamedTuple, TextIO
 
-from muhat.files.tables import DELIMITERS
-
-MISSING = frozenset(["", "na", "n/a", "nan", "null", "none", "?", "-", "inf", "-inf", "+inf", "infinity", "-infinity"])
-"""What stands for a missing value, in small or capital letters."""
+from muhat.files.tables import DELIMITERS, is_missing, number
 
 _LONGEST_LINE = 2**20
 _NAMES_SHOWN = 20
@@ -46,14 +43,27 @@ class NumberedLines:
         if first is None:
             raise ValueError(f"{name} is empty; pass a table with a header and a row of numbers in each line")
         self.delimiter = delimiter or max(DELIMITERS, key=first.count)
-        cells = next(csv.reader([first], delimiter=self.delimiter))
-        self.has_names = any(_is_text(cell) for cell in cells)
+        cells = next(self._split([first]))
+        self.has_names = any(self._is_text(cell) for cell in cells)
         self.names = [cell.strip() for cell in cells] if self.has_names else [f"x{j}" for j in range(len(cells))]
         if len(set(self.names)) < len(self.names):
             twice = Counter(self.names).most_common(1)[0][0]
             raise ValueError(f"{self.name} has the column {twice!r} twice; rename one of them")
         self._pending = None if self.has_names else (self._number, cells)
-        self._reader = csv.reader(self._lines(), delimiter=self.delimiter)
+        self._reader = self._split(self._lines())
+
+    def _split(self, lines: Iterable[str]) -> Iterator[list[str]]:
+        """The cells of each row; a row has several lines where quotation marks enclose their ends."""
+        reader, begun = csv.reader(lines, delimiter=self.delimiter, strict=True), self._number
+        try:
+            for cells in reader:
+                yield cells
+                begun = self._number + 1
+        except csv.Error as error:
+            raise ValueError(
+                f"{self.name}, line {begun}: is a quotation mark not closed ({error})? Close it, or write two for one "
+                "that is part of the text"
+            ) from error
 
     def _lines(self) -> Iterator[str]:
         while line := self._read():
@@ -91,12 +101,13 @@ class NumberedLines:
             raise ValueError(f"{self.name} has a header and no rows; pass a table with rows")
         return self._pending[1]
 
-    def columns_of_numbers(self) -> list[str]:
-        """The columns that hold a number in the first row."""
-        cells = [cell.strip().lower() for cell in self.first_row()]
-        found = [
-            name for name, cell in zip(self.names, cells, strict=True) if not _is_text(cell) and cell not in MISSING
-        ]
+    def columns_of_numbers(self, rows: Sequence[tuple[int, list[str]]]) -> list[str]:
+        """The columns that hold numbers in at least half of the cells of all rows that hold anything."""
+        found = []
+        for name, column in zip(self.names, zip(*(cells for _, cells in rows), strict=True), strict=True):
+            held = [self._number_in(cell) is not None for cell in column if not is_missing(cell)]
+            if held and 2 * sum(held) >= len(held):
+                found.append(name)
         if not found:
             raise ValueError(
                 f"No column of {self.name} holds numbers. Its cells were split at {self.delimiter!r}: pass another "
@@ -111,34 +122,30 @@ class NumberedLines:
             some = ", ".join(map(repr, self.names[:_NAMES_SHOWN])) + (", …" if len(self.names) > _NAMES_SHOWN else "")
             raise ValueError(f"{self.name} lacks the column {missing!r}; it has {some}")
 
-    def rows(self, columns: Sequence[str]) -> Iterator[Row]:
-        """The numbers of some columns, by name."""
+    def rows(self, columns: Sequence[str], given: Iterable[tuple[int, list[str]]] | None = None) -> Iterator[Row]:
+        """The numbers of some columns, by name: of rows that are ``given`` as cells, or of all that are to come."""
         self.check_columns(columns)
         place_of = {name: place for place, name in enumerate(self.names)}
         places = [place_of[column] for column in columns]
-        for line, cells in self.cells():
+        for line, cells in self.cells() if given is None else given:
             chosen = [cells[place].strip() for place in places]
-            wrong = next((column for column, cell in zip(columns, chosen, strict=True) if _is_text(cell)), None)
+            wrong = next((column for column, cell in zip(columns, chosen, strict=True) if self._is_text(cell)), None)
             if wrong is not None:
                 cell = chosen[list(columns).index(wrong)]
                 raise ValueError(
                     f"{self.name}, line {line}: {cell!r} in the column {wrong!r} is not a number; correct it, or leave "
                     f"the column out by --exclude"
                 )
-            gaps = any(cell.lower() in MISSING or not isfinite(float(cell)) for cell in chosen)
-            yield Row(line, None if gaps else [float(cell) for cell in chosen])
+            numbers = [found for cell in chosen if (found := self._number_in(cell)) is not None and isfinite(found)]
+            yield Row(line, numbers if len(numbers) == len(chosen) else None)
 
+    def _number_in(self, cell: str) -> float | None:
+        """As other commands read it: a comma is a decimal one where it does not separate cells."""
+        return number(cell, decimal_comma=self.delimiter != ",")
 
-def _is_text(cell: str) -> bool:
-    """Whether a cell is neither a number nor a gap."""
-    cell = cell.strip()
-    if cell.lower() in MISSING:
-        return False
-    try:
-        float(cell)
-    except ValueError:
-        return True
-    return False
+    def _is_text(self, cell: str) -> bool:
+        """Whether a cell is neither a number nor a gap."""
+        return not is_missing(cell) and self._number_in(cell) is None
 
 
 def batches(rows: Iterator[Row], size: int) -> Iterator[list[Row]]:

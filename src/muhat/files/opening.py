@@ -8,12 +8,15 @@ import shutil
 import sys
 import zlib
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, TextIO, cast
 
 from muhat.files.database import Database
 from muhat.files.tables import Reading, Table
 
 STANDARD_INPUT = "-"
+
+MOST_COPIED = 2**32
+"""Bytes of a pipe or of an unpacked file that are copied, or a quarter of the free space if that is less."""
 
 _OTHERS = {
     b"PK": ("a zip archive, as Excel files and .npz are", "save the table as CSV, or the array by numpy.save"),
@@ -28,7 +31,10 @@ _OTHERS = {
     b"SQLite format": ("a database of SQLite", "export the table as CSV"),
     b"ARROW1": ("an Arrow file", "save the table as Parquet"),
 }
+_GZIP, _NPY, _PARQUET, _UTF_16 = b"\x1f\x8b", b"\x93NUMPY", b"PAR1", (b"\xff\xfe", b"\xfe\xff")
+_KNOWN = (_GZIP, _NPY, _PARQUET, *_UTF_16)
 _START = 64
+_CHUNK = 2**20
 
 
 def read_table(path: str, database: Database, reading: Reading) -> Table:
@@ -59,15 +65,22 @@ def read_table(path: str, database: Database, reading: Reading) -> Table:
         raise ValueError(f"{path} cannot be read: {error.strerror or error}") from error
 
 
+def standard_input() -> TextIO:
+    """The standard input, or a ValueError where the process was started without one."""
+    if sys.stdin is None:
+        raise ValueError("the standard input is closed; name a file")
+    return sys.stdin
+
+
 def _local(path: str, database: Database) -> Path:
     """A file that can be read twice, under a name without signs that the engine would interpret."""
     target = database.new_path(".table")
     if path == STANDARD_INPUT:
-        _copy(sys.stdin.buffer, target)
+        _copy(standard_input().buffer, target, path)
         return target
     with open(path, "rb") as file:  # names what cannot be read
         if not Path(path).is_file():
-            _copy(file, target)
+            _copy(file, target, path)
             return target
     try:
         target.symlink_to(os.path.abspath(path))
@@ -76,29 +89,49 @@ def _local(path: str, database: Database) -> Path:
     return target
 
 
-def _copy(source: IO[bytes], target: Path) -> None:
+def _copy(source: IO[bytes], target: Path, path: str) -> None:
+    most = min(MOST_COPIED, shutil.disk_usage(target.parent).free // 4)
+    copied = 0
     with open(target, "wb") as file:
-        shutil.copyfileobj(source, file)
+        while chunk := source.read(_CHUNK):
+            if not copied:
+                _check_start(path, chunk[:_START])
+            copied += len(chunk)
+            if copied > most:
+                raise ValueError(
+                    f"{path} is longer than {most / 1e9:.2g} GB, the most that is copied to the temporary folder of a "
+                    "pipe or a compressed file; save it as a plain file, and name that"
+                )
+            file.write(chunk)
+
+
+def _check_start(path: str, start: bytes) -> None:
+    """Refuse what the first bytes show to be no table."""
+    if start.startswith(_KNOWN):
+        return
+    for magic, (kind, remedy) in _OTHERS.items():
+        if start.startswith(magic):
+            raise ValueError(f"{path} is {kind}; {remedy}")
+    if b"\0" in start:
+        raise ValueError(f"{path} is not text; save the table as CSV, or the array by numpy.save")
 
 
 def _read(path: str, local: Path, database: Database, reading: Reading) -> Table:
     with open(local, "rb") as file:
         start = file.read(_START)
-    if start.startswith(b"\x1f\x8b"):
+    if start.startswith(_GZIP):
         local = _unpacked(path, local, database)
         with open(local, "rb") as file:
             start = file.read(_START)
-    if start.startswith(b"\x93NUMPY"):
+    if start.startswith(_NPY):
         from muhat.files.binary_formats import read_npy
 
         return read_npy(path, local, database)
-    if start.startswith(b"PAR1"):
+    if start.startswith(_PARQUET):
         from muhat.files.binary_formats import read_parquet
 
         return read_parquet(path, local, database)
-    for magic, (kind, remedy) in _OTHERS.items():
-        if start.startswith(magic):
-            raise ValueError(f"{path} is {kind}; {remedy}")
+    _check_start(path, start)
     from muhat.files.text_format import read_text
 
     return read_text(path, local, database, reading)
@@ -108,7 +141,7 @@ def _unpacked(path: str, local: Path, database: Database) -> Path:
     target = database.new_path(".table")
     try:
         with gzip.open(local, "rb") as file:
-            _copy(cast(IO[bytes], file), target)
+            _copy(cast(IO[bytes], file), target, path)
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise ValueError(f"{path} is a damaged gzip file ({error}); compress the table again") from error
     return target

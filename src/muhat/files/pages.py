@@ -5,27 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from muhat.files.compare import ColumnDifference, Comparison
+from muhat.files.compare import Comparison
 from muhat.files.describe import Description
 from muhat.files.histograms import Histogram, histogram
 from muhat.files.pictures import comparison_pictures, description_pictures
 from muhat.files.words import (
     SUMMARY_HEAD,
+    columns_table,
     comparison_summary,
     correlations,
     description_summary,
-    in_words,
     pvalue_text,
-    reason_text,
-    shown_value,
+    reasons_text,
     summary_cells,
 )
-from muhat.inference.findings import percent
+from muhat.inference.results import percent
 from muhat.progress import printable
 from muhat.report.page import Picture, Table, page_template
 
 MOST_COLUMNS = 60
-_CELLS = 8
 
 
 @dataclass(frozen=True)
@@ -63,30 +61,23 @@ def comparison_page(comparison: Comparison) -> str:
     """The page of ``muhat compare --html``."""
     a, b = comparison.names
     answer, *rest = comparison_summary(comparison)
-    gaps = any(column.missing_pvalue is not None for column in comparison.columns)
-    heads = ["column", "size", "p (adjusted)", *(["missing"] if gaps else []), a, b]
-    columns = [_column(comparison, column, gaps) for column in comparison.columns[:MOST_COLUMNS]]
+    heads, rows = columns_table(comparison)
+    shown = zip(comparison.columns[:MOST_COLUMNS], rows, strict=False)
+    columns = [ColumnRow(row, comparison.is_found(column), histogram(column.summary)) for column, row in shown]
     more = len(comparison.columns) - len(columns)
     tables = []
     if comparison.found_pairs:
         tables.append(_pairs(comparison))
     if comparison.rows_stand_out:
         tables += [_unlike(comparison, which) for which in (0, 1)]
-    title = f"{a} and {b}" + (" differ" if comparison.differs else ": no difference found")
+    answer_in_short = " are identical" if comparison.identical else ": no difference found"
+    title = f"{a} and {b}" + (" differ" if comparison.differs else answer_in_short)
     if comparison.not_compared and not comparison.differs:
         title += " in the columns that could be compared"
     pictures = comparison_pictures(comparison)
     return render(
         Page("compare", title, [answer, *rest], [a, b], heads, columns, more, tables, pictures, comparison.notes)
     )
-
-
-def _column(comparison: Comparison, column: ColumnDifference, gaps: bool) -> ColumnRow:
-    summary = column.summary
-    missing = " → ".join(percent(share) for share in summary.missing_shares) if any(summary.missing) else ""
-    cells = [column.name, percent(column.size), pvalue_text(column.adjusted_pvalue), *([missing] if gaps else [])]
-    found = column in comparison.found or column in comparison.found_missing
-    return ColumnRow([*cells, in_words(summary, 0), in_words(summary, 1)], found, histogram(summary))
 
 
 def _pairs(comparison: Comparison) -> Table:
@@ -98,7 +89,7 @@ def _pairs(comparison: Comparison) -> Table:
 def _unlike(comparison: Comparison, which: int) -> Table:
     sample, other = comparison.samples[which], comparison.names[1 - which]
     rows = [
-        [f"{sample.places[i]}", "; ".join(reason_text(reason, other) for reason in because) or "all columns together"]
+        [f"{sample.places[i]}", reasons_text(because, "there")]
         for i, because in zip(comparison.typical[which], comparison.reasons(which), strict=True)
     ]
     heads = [sample.place, f"values that are rare in {other}"]
@@ -114,12 +105,8 @@ def description_page(description: Description) -> str:
         [choice.name, choice.estimator, percent(choice.gain), choice.choice] for choice in description.estimators
     ]
     typical = [
-        [
-            f"{sample.places[i]}",
-            float(description.typicality[i]),
-            *map(shown_value, list(sample.row(int(i)).values())[:_CELLS]),
-        ]
-        for i in chosen
+        [f"{sample.places[i]}", float(description.typicality[i]), reasons_text(because, "")]
+        for i, because in zip(chosen, description.reasons(), strict=True)
     ]
     saved = ["estimator", "class", "squared error saved", "chosen by leave-one-out"]
     return render(
@@ -132,8 +119,12 @@ def description_page(description: Description) -> str:
             columns,
             len(description.columns) - len(shown),
             [
-                Table("What shrinkage would save: an estimate, by leave-one-out", saved, estimators),
-                Table("Least typical rows", [sample.place, "typicality", *sample.names[:_CELLS]], typical),
+                Table("Least typical rows, and why", [sample.place, "typicality", "rare values"], typical),
+                Table(
+                    f"What shrinkage would save: an estimate, by leave-one-out. Use {description.advice}",
+                    saved,
+                    estimators,
+                ),
             ],
             description_pictures(description),
             description.notes,

@@ -9,7 +9,7 @@ from sklearn.decomposition import PCA
 
 from muhat.files.compare import Comparison
 from muhat.files.describe import Description
-from muhat.inference.findings import percent
+from muhat.inference.results import percent
 from muhat.report.drawing import figure, svg
 from muhat.report.page import Picture
 from muhat.types import Array

@@ -25,20 +25,29 @@ class Reason:
     share: float
     side: str
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self, of: str = "share_of_other_file") -> dict[str, Any]:
         """For programs."""
-        return {"column": self.column, "value": self.value, "side": self.side, "share_of_other_file": self.share}
+        return {"column": self.column, "value": self.value, "side": self.side, of: self.share}
 
 
 def reasons(sample: Sample, i: int, other: int, columns: Sequence[Summary]) -> list[Reason]:
     """The rarest values of row i of a sample, as table ``other`` of the summaries sees them, the rarest first."""
     found = []
+    distance: dict[str, float] = {}
     for kind, values, summary in zip(sample.kinds, sample.values, columns, strict=True):
         value = cell(kind, values[i])
         share, side = _share(values[i], value is None, summary, other)
         if share <= RARE:
             found.append(Reason(summary.name, value, share, side))
-    return sorted(found, key=lambda reason: reason.share)[:MOST_REASONS]
+            distance[summary.name] = _distance(values[i], summary, other)
+    return sorted(found, key=lambda reason: (reason.share, -distance[reason.column]))[:MOST_REASONS]
+
+
+def _distance(value: Any, summary: Summary, other: int) -> float:
+    """How many standard deviations a number lies from the mean, for values of which equally few rows are as extreme."""
+    if summary.kind == "category" or np.isnan(value) or not summary.moments[other].standard_deviation > 0:
+        return 0.0
+    return float(abs(value - summary.moments[other].mean) / summary.moments[other].standard_deviation)
 
 
 def _share(value: Any, is_gap: bool, summary: Summary, other: int) -> tuple[float, str]:

@@ -26,7 +26,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 class Sample:
     """Rows of one table: ``values[j]`` holds column j, and ``points`` are the rows as the kernel sees them.
 
-    Row i stands at ``places[i]`` of the file, and ``place`` says what that counts.
+    Row i stands at ``places[i]`` of the file, and ``place`` says what that counts. Coordinate k of the points holds
+    ``coordinates[k]``: the name of a column, and which part of it (see :class:`~muhat.files.encoding.Encoded`).
     """
 
     names: tuple[str, ...]
@@ -35,6 +36,7 @@ class Sample:
     points: Array
     places: NDArray[np.int64]
     place: Place
+    coordinates: tuple[tuple[str, str], ...] = ()
 
     def row(self, i: int) -> dict[str, Any]:
         """A row by the names of the columns, None for gaps."""
@@ -80,13 +82,14 @@ def drawn_rows(matched: Matched, used: Sequence[Summary], limit: int, seed: int,
     for i, table in enumerate(matched.tables):
         rows = table.sampled(limit, np.random.default_rng(seed + i))
         columns = [column[i] for column in matched.columns]
-        found = table.values(columns, None if len(rows) == table.total else rows)
+        held = table.values(columns, None if len(rows) == table.total else rows)
         chosen.append(table.first + rows)
-        values.append([found[column.name] for column in columns])
+        values.append([held[column.name] for column in columns])
     kinds = tuple(summary.kind for summary in used)
-    points = encoded(list(zip(kinds, zip(*values, strict=True), strict=True)), raw).points
+    found = encoded(list(zip(kinds, zip(*values, strict=True), strict=True)), raw)
     names = tuple(summary.name for summary in used)
+    coordinates = tuple((names[j], part) for j, part in zip(found.sources, found.parts, strict=True))
     return tuple(
-        Sample(names, kinds, tuple(column), rows, places, table.place)
-        for column, rows, places, table in zip(values, points, chosen, matched.tables, strict=True)
+        Sample(names, kinds, tuple(column), rows, places, table.place, coordinates)
+        for column, rows, places, table in zip(values, found.points, chosen, matched.tables, strict=True)
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -21,6 +22,14 @@ DELIMITERS = "\t;|^,"
 
 MISSING = ("", "na", "n/a", "nan", "null", "none", "?", "-")
 """What stands for a missing value, in small or capital letters; infinite numbers do too."""
+
+NUMBER = r"\s*[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|(?i:inf|infinity|nan))\s*"
+"""A cell that is a number, for :mod:`re` with ``re.ASCII`` and for the engine alike.
+
+Both convert more than this by themselves, such as ``1_0`` or digits of other scripts in Python, ``+-1`` in the engine.
+"""
+
+_NUMBER = re.compile(NUMBER, re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -110,6 +119,21 @@ def _plain(found: Any, kind: Kind) -> Any:
     numbers: Array = np.array(np.ma.filled(found.astype(np.float64), np.nan))
     numbers[~np.isfinite(numbers)] = np.nan
     return numbers
+
+
+def is_missing(cell: str | None) -> bool:
+    """Whether a cell stands for a missing value."""
+    return cell is None or cell.strip().lower() in MISSING
+
+
+def number(cell: str, decimal_comma: bool) -> float | None:
+    """The number that a cell holds, None if it holds something else.
+
+    >>> number("1,5", decimal_comma=True), number(" 1e3", False), number("12 kg", False), number("1_0", False)
+    (1.5, 1000.0, None, None)
+    """
+    plain = cell.replace(",", ".") if decimal_comma else cell
+    return float(plain) if _NUMBER.fullmatch(plain) else None
 
 
 def shortened(cell: str) -> str:

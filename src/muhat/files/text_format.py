@@ -13,8 +13,21 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from muhat.files.database import Database
-from muhat.files.tables import DELIMITERS, MISSING, Column, Kind, Place, Reading, Table, shortened, unique_names
+from muhat.files.database import Database, quoted, quoted_file
+from muhat.files.tables import (
+    DELIMITERS,
+    MISSING,
+    NUMBER,
+    Column,
+    Kind,
+    Place,
+    Reading,
+    Table,
+    is_missing,
+    number,
+    shortened,
+    unique_names,
+)
 
 LONGEST_LINE = 2**24
 
@@ -27,6 +40,7 @@ _DATE = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d+)?)?)?(Z|[+-]\d\d(
 _DRESSED = re.compile(r"[$€£¥]?\s?-?\d[\d,.' ]*\s?[%$€£¥]?")
 _MARKS = re.compile(r"[$€£¥%,' ]")
 _OTHER_DATE = re.compile(r"\d{1,4}[/.-]\d{1,2}[/.-]\d{1,4}\b.*")
+_UNDERSCORE = re.compile(rb"_(?<=[0-9]_)[0-9]")
 _NULLS = sorted({form for word in MISSING for form in (word, word.upper(), word.capitalize(), word.title())} | {"NaN"})
 
 
@@ -55,11 +69,15 @@ def read_text(path: str, local: Path, database: Database, reading: Reading) -> T
 
 @dataclass(frozen=True)
 class _Survey:
-    """What one pass over the bytes finds: lines, lines that begin with #, and whether # stands elsewhere too."""
+    """What one pass over the bytes finds: lines, lines that begin with #, and whether # stands elsewhere too.
+
+    Where bytes are ``doubtful``, the engine would read numbers that are none by NUMBER: 1_0 as 10, +-1 as -1.
+    """
 
     lines: int
     hash_lines: int
     hashes: int
+    doubtful: bool
 
 
 def _surveyed(path: str, local: Path, database: Database) -> tuple[Path, _Survey]:
@@ -78,7 +96,8 @@ def _surveyed(path: str, local: Path, database: Database) -> tuple[Path, _Survey
 def _survey(path: str, local: Path) -> _Survey | None:
     """None if the file is not in UTF-8."""
     lines = hash_lines = hashes = 0
-    last, rest = b"\n", b""
+    doubtful = False
+    last, end, rest = b"\n", b"", b""
     with open(local, "rb") as file:
         while chunk := file.read(_CHUNK):
             if b"\0" in chunk:
@@ -86,7 +105,9 @@ def _survey(path: str, local: Path) -> _Survey | None:
             lines += chunk.count(b"\n")
             hashes += chunk.count(b"#")
             hash_lines += chunk.count(b"\n#") + (last == b"\n" and chunk.startswith(b"#"))
-            last = chunk[-1:]
+            joined = end + chunk  # what is cut by the end of a chunk is found too
+            doubtful = doubtful or b"+-" in joined or bool(_UNDERSCORE.search(joined))
+            last, end = chunk[-1:], joined[-2:]
             if rest or not chunk.isascii():
                 text = rest + chunk
                 try:
@@ -96,7 +117,7 @@ def _survey(path: str, local: Path) -> _Survey | None:
                     if error.reason != "unexpected end of data":
                         return None
                     rest = text[error.start :]  # the last character is cut off
-    return None if rest else _Survey(lines + (last != b"\n"), hash_lines, hashes)
+    return None if rest else _Survey(lines + (last != b"\n"), hash_lines, hashes, doubtful)
 
 
 def _rewritten(path: str, local: Path, encoding: str, database: Database) -> Path:
@@ -129,7 +150,7 @@ class _Form:
         """The part of the engine's arguments that says so."""
         comment = "comment='#', " if self.has_comments else "comment='', "
         return (
-            f"auto_detect=false, delim='{self.delimiter}', quote='\"', escape='\"', {comment}"
+            f"auto_detect=false, delim={quoted(self.delimiter)}, quote='\"', escape='\"', {comment}"
             f"skip={self.skipped}, strict_mode=true, null_padding=false, "
             f"max_line_size={self.longest}, buffer_size={4 * self.longest}"
         )
@@ -181,8 +202,8 @@ def delimiter_of(lines: Sequence[str]) -> str:
 def _beginning(path: str, local: Path, form: _Form, database: Database) -> list[tuple[str | None, ...]]:
     columns = ", ".join(f"'c{j}': 'VARCHAR'" for j in range(form.width))
     count = max(_LOOK_CELLS // form.width, 2)
-    query = f"SELECT * FROM read_csv('{local}', {form.options()}, header=false, columns={{{columns}}}) LIMIT {count}"
-    return _checked(path, lambda: database.rows(query))
+    source = f"read_csv({quoted_file(local)}, {form.options()}, header=false, columns={{{columns}}})"
+    return _checked(path, lambda: database.rows(f"SELECT * FROM {source} LIMIT {count}"))
 
 
 def _checked(path: str, run: Any) -> Any:
@@ -209,7 +230,7 @@ def _complaint(path: str, said: str) -> str:
     if "quote" in said.lower():
         return f"{where}: is a quotation mark not closed? Close it, or write two for one that is part of the text"
     reason = " ".join(said.split("Possible")[0].split())[:200]
-    return f"{where}: this is not CSV as we know it ({reason}); write the table again"
+    return f"{where}: could not parse as CSV ({reason}); write the table again"
 
 
 # ---------------------------------------------------------------------------------------------------------------- cells
@@ -231,36 +252,19 @@ def is_header(rows: Sequence[Sequence[str | None]]) -> bool:
 
 
 def _is_text(cell: str | None) -> bool:
-    return not _is_missing(cell) and not is_number(cell or "", True) and not _DATE.fullmatch((cell or "").strip())
+    return not is_missing(cell) and number(cell or "", True) is None and not _DATE.fullmatch((cell or "").strip())
 
 
 def _is_spaced(cell: str | None) -> bool:
     parts = (cell or "").split()
-    return len(parts) > 1 and all(is_number(part, True) for part in parts)
-
-
-def _is_missing(cell: str | None) -> bool:
-    return cell is None or cell.strip().lower() in MISSING
-
-
-def is_number(cell: str, decimal_comma: bool) -> bool:
-    """Whether a cell holds a number.
-
-    >>> is_number("1,5", decimal_comma=True), is_number("1e3", False), is_number("12 kg", False)
-    (True, True, False)
-    """
-    try:
-        float(cell.replace(",", ".") if decimal_comma else cell)
-    except ValueError:
-        return False
-    return "_" not in cell
+    return len(parts) > 1 and all(number(part, True) is not None for part in parts)
 
 
 def _decimal_comma(delimiter: str, rows: Sequence[Sequence[str | None]]) -> bool:
     if delimiter == ",":
         return False
     cells = (cell for row in rows for cell in row if cell and "," in cell)
-    return any(is_number(cell, True) for cell in cells)
+    return any(number(cell, True) is not None for cell in cells)
 
 
 @dataclass(frozen=True)
@@ -273,17 +277,18 @@ class _Guess:
 
 
 def _guess(column: Sequence[str | None], decimal_comma: bool) -> _Guess:
-    cells = [cell.strip() for cell in column if cell is not None and not _is_missing(cell)]
-    numbers = sum(is_number(cell, decimal_comma) for cell in cells)
+    cells = [cell.strip() for cell in column if cell is not None and not is_missing(cell)]
+    numbers = sum(number(cell, decimal_comma) is not None for cell in cells)
     if 2 * numbers >= len(cells):
         return _Guess("number", numbers == len(cells))
     if all(map(_DATE.fullmatch, cells)):
         return _Guess("date", True)
-    dressed = [cell for cell in cells if _DRESSED.fullmatch(cell) and is_number(_MARKS.sub("", cell), True)]
+    dressed = [cell for cell in cells if _DRESSED.fullmatch(cell) and number(_MARKS.sub("", cell), True) is not None]
     if 2 * len(dressed) > len(cells):
         return _Guess("category", True, f"write {shortened(dressed[0])} as {undressed(dressed[0])}")
-    if 2 * sum(bool(_OTHER_DATE.fullmatch(cell)) for cell in cells) > len(cells):
-        return _Guess("category", True, f"write dates such as {shortened(cells[0])} as 2025-12-31: year, month, day")
+    dates = [cell for cell in cells if _OTHER_DATE.fullmatch(cell) and not _DATE.fullmatch(cell)]
+    if 2 * len(dates) > len(cells):
+        return _Guess("category", True, f"write dates such as {shortened(dates[0])} as 2025-12-31: year, month, day")
     return _Guess("category", True)
 
 
@@ -326,14 +331,16 @@ class _Load:
 
         kinds = [guess.kind for guess in self.guesses]
         flaws: dict[str, str] = {}
-        if all(guess.sure for guess in self.guesses):
+        fits = all(guess.sure for guess in self.guesses) and not self.survey.doubtful
+        if fits:
             try:
                 self._create(kinds)
+                fits = not self._holds_numbers(kinds)
             except (duckdb.ConversionException, duckdb.InvalidInputException) as error:
                 if "convert" not in str(error).lower():
                     raise ValueError(_complaint(self.path, str(error))) from error
-                kinds, flaws = self._judged()
-        else:
+                fits = False
+        if not fits:
             kinds, flaws = self._judged()
         total = self.database.rows(f"SELECT count(*) FROM {self.relation}")[0][0]
         place, first = self._place(total)
@@ -349,7 +356,7 @@ class _Load:
         decimal = ", decimal_separator=','" if self.form.decimal_comma else ""
         header = str(self.form.has_names).lower()
         return (
-            f"read_csv('{self.local}', {self.form.options()}, header={header}, columns={{{columns}}}, "
+            f"read_csv({quoted_file(self.local)}, {self.form.options()}, header={header}, columns={{{columns}}}, "
             f"nullstr={list(nulls)}{decimal})"
         )
 
@@ -358,7 +365,14 @@ class _Load:
         kept = {"date": "epoch({0})::DOUBLE", "category": _TEXT}
         changed = [f"{kept[kind].format(f'c{j}')} AS c{j}" for j, kind in enumerate(kinds) if kind in kept]
         selected = f"* REPLACE ({', '.join(changed)})" if changed else "*"
-        self.database.rows(f"CREATE TABLE {self.relation} AS SELECT {selected} FROM {self._source(types, _NULLS)}")
+        source = self._source(types, _NULLS)
+        self.database.rows(f"CREATE OR REPLACE TABLE {self.relation} AS SELECT {selected} FROM {source}")
+
+    def _holds_numbers(self, kinds: Sequence[Kind]) -> bool:
+        """Whether a column that begins with texts mostly holds numbers: the first rows do not decide."""
+        texts = [f"c{j}" for j, kind in enumerate(kinds) if kind == "category"]
+        counts = ", ".join(f"2 * count({self._number(key)}) >= count({key}) AND count({key}) > 0" for key in texts)
+        return bool(texts) and any(self.database.rows(f"SELECT {counts} FROM {self.relation}")[0])
 
     def _judged(self) -> tuple[list[Kind], dict[str, str]]:
         """Read all as text, decide what each column holds by all of its cells, and turn it into that."""
@@ -380,13 +394,15 @@ class _Load:
                 )
         converted = {"number": self._number("{0}"), "date": "epoch({0}::TIMESTAMP)::DOUBLE", "category": "{0}"}
         selected = ", ".join(f"{converted[kind].format(f'c{j}')} AS c{j}" for j, kind in enumerate(kinds))
-        self.database.rows(f"CREATE TABLE {self.relation} AS SELECT {selected} FROM {texts} ORDER BY rowid")
+        query = f"SELECT {selected} FROM {texts} ORDER BY rowid"
+        self.database.rows(f"CREATE OR REPLACE TABLE {self.relation} AS {query}")
         self.database.rows(f"DROP TABLE {texts}")
         return kinds, flaws
 
     def _number(self, cell: str) -> str:
-        plain = f"replace({cell}, ',', '.')" if self.form.decimal_comma else cell
-        return f"try_cast({plain} AS DOUBLE)"
+        # A decimal comma may come first below the rows that were looked at.
+        plain = cell if self.form.delimiter == "," else f"replace({cell}, ',', '.')"
+        return f"CASE WHEN regexp_full_match({plain}, '{NUMBER}') THEN try_cast({plain} AS DOUBLE) END"
 
     def _kind(self, texts: str, key: str) -> tuple[Kind, tuple[int, str] | None]:
         number = self._number(key)

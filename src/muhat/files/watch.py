@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -16,7 +16,10 @@ import numpy as np
 
 from muhat.files.command import check_page, write_page
 from muhat.files.lines import NumberedLines, batch_size, batches, is_file
+from muhat.files.opening import STANDARD_INPUT, standard_input
+from muhat.linalg.columns import ColumnUnits
 from muhat.monitor.drift_monitor import DriftMonitor
+from muhat.progress import printable, printable_json, repeated
 from muhat.types import Array
 
 QUIET, DRIFTED, INTERRUPTED = 0, 1, 130
@@ -38,6 +41,7 @@ class Watching:
     html: str | None = None
 
 
+@repeated()
 def watch(reference: str, stream: str, how: Watching) -> int:
     """Watch a stream until it drifts or ends; 1 at an alarm, 0 at the end without one.
 
@@ -59,24 +63,24 @@ def watch(reference: str, stream: str, how: Watching) -> int:
     if how.html is not None:
         from muhat.files.watch_page import watch_page
 
-        write_page(how.html, watch_page(monitor, (Path(reference).name, stream_name(stream)), *units))
+        write_page(how.html, watch_page(monitor, (Path(reference).name, stream_name(stream)), units))
     return code
 
 
 def _watch_stream(
     text: TextIO, stream: str, how: Watching, names: list[str], rows: Array, left_out: list[str]
-) -> tuple[int, DriftMonitor, tuple[Array, Array]]:
+) -> tuple[int, DriftMonitor, ColumnUnits]:
     """Calibrate on the rows, then watch; a file is looked at before, a pipe after the calibration."""
     table = _checked_stream(text, stream, how, names) if is_file(text) else None
-    units = _units(rows, how.raw)
-    monitor = _calibrated(how, names, (rows - units[0]) / units[1])
+    units = ColumnUnits.none(rows.shape[1]) if how.raw or not len(rows) else ColumnUnits.of(rows)
+    monitor = _calibrated(how, names, units.divide(rows))
     facts: dict[str, Any] = {"reference_rows": len(rows), "run_length": how.run_length, "columns": names}
     ready = f"{_full_name(stream)}: watched with {len(rows):,} reference rows; columns: {_some(names)}"
     out = f"; left out: {_some(left_out)}" if left_out else ""
     _say(how, "ready", ready + out, sys.stderr, **facts, left_out=left_out)
     table = table or _checked_stream(text, stream, how, names)
     try:
-        code = _watch_rows(monitor, table, batch_size(text), *units, how)
+        code = _watch_rows(monitor, table, batch_size(text), units, how)
     except KeyboardInterrupt:
         seen = monitor.rows_seen_
         _say(how, "stopped", f"stopped after {seen:,} rows without drift", sys.stderr, rows=seen)
@@ -103,7 +107,7 @@ def _calibrated(how: Watching, names: list[str], rows: Array) -> DriftMonitor:
         monitor.fit(rows)
     monitor.feature_names_in_ = np.array(names, dtype=object)
     for note in notes:
-        print(f"note: {note.message}", file=sys.stderr)
+        _note(str(note.message))
     return monitor
 
 
@@ -118,46 +122,50 @@ def stream_name(stream: str) -> str:
 
 @contextmanager
 def _opened(path: str) -> Iterator[TextIO]:
-    if path == "-":
-        yield sys.stdin
+    if path == STANDARD_INPUT:
+        text = standard_input()
+        if isinstance(text, TextIOWrapper):
+            text.reconfigure(encoding="utf-8-sig")  # as files are opened, whatever the locale says
+        yield text
         return
     with Path(path).open(encoding="utf-8-sig", newline="") as file:
         yield file
 
 
 def _reference_rows(table: NumberedLines, how: Watching) -> tuple[list[str], Array]:
-    """Names of the columns that hold numbers, and their rows without gaps."""
-    names = table.columns_of_numbers() if how.columns is None else list(how.columns)
+    """Names of the columns that hold numbers, by all rows, and their rows without gaps."""
+    table.first_row()
+    cells = list(table.cells())
+    names = table.columns_of_numbers(cells) if how.columns is None else list(how.columns)
     for pattern in how.exclude or ():
         if not any(fnmatchcase(name, pattern) for name in table.names):
             raise ValueError(f"--exclude {pattern}: {table.name} has no such column; it has {_some(table.names)}")
         names = [name for name in names if not fnmatchcase(name, pattern)]
     if not names:
         raise ValueError(f"{table.name}: no columns are left to watch; exclude fewer")
-    rows = [row.numbers for row in table.rows(names) if row.numbers is not None]
+    found = [row.numbers for row in table.rows(names, cells)]
+    passed = [row for row, numbers in zip(cells, found, strict=True) if numbers is None]
+    if passed:
+        gaps = {name: sum(row.numbers is None for row in table.rows([name], passed)) for name in names}
+        worst = max(names, key=lambda name: gaps[name])
+        _note(
+            f"{table.name}: {len(passed):,} of {len(cells):,} rows have gaps and are passed over, {gaps[worst]:,} of "
+            f"them in {worst!r}, which --exclude would leave out"
+        )
+    rows = [numbers for numbers in found if numbers is not None]
     return names, np.array(rows).reshape(len(rows), len(names))
 
 
-def _units(rows: Array, raw: bool) -> tuple[Array, Array]:
-    """Mean and standard deviation of each column, or 0 and 1; a constant column keeps its unit."""
-    if raw or not len(rows):
-        return np.zeros(rows.shape[1]), np.ones(rows.shape[1])
-    spread = rows.std(axis=0)
-    return rows.mean(axis=0), np.where(spread > 0, spread, 1.0)
-
-
-def _watch_rows(
-    monitor: DriftMonitor, table: NumberedLines, size: int, centre: Array, unit: Array, how: Watching
-) -> int:
+def _watch_rows(monitor: DriftMonitor, table: NumberedLines, size: int, units: ColumnUnits, how: Watching) -> int:
     gaps = 0
     names: list[str] = list(monitor.feature_names_in_)
     for batch in batches(table.rows(names), size):
         whole = [row for row in batch if row.numbers is not None]
         if len(whole) < len(batch) and gaps == 0:
-            print(f"note: {table.name} has rows with gaps, which are passed over", file=sys.stderr)
+            _note(f"{table.name} has rows with gaps, which are passed over")
         gaps += len(batch) - len(whole)
         before = monitor.rows_seen_
-        if whole and monitor.update((np.array([row.numbers for row in whole]) - centre) / unit):
+        if whole and monitor.update(units.divide(np.array([row.numbers for row in whole]))):
             _alarm(monitor, whole[monitor.rows_seen_ - before - 1].line, table.name, how)
             return DRIFTED
     seen = monitor.rows_seen_
@@ -182,9 +190,13 @@ def _alarm(monitor: DriftMonitor, line: int, name: str, how: Watching) -> None:
     _say(how, "drift", text, sys.stdout, line=line, **facts, columns=changes)
 
 
+def _note(text: str) -> None:
+    print(printable(f"note: {text}"), file=sys.stderr, flush=True)
+
+
 def _say(how: Watching, event: str, text: str, where: TextIO, **facts: Any) -> None:
     """A line of text, or of JSON on standard output."""
     if how.as_json:
-        print(json.dumps({"event": event, **facts}, ensure_ascii=False, allow_nan=False), flush=True)
+        print(printable_json({"event": event, **facts}), flush=True)
     else:
-        print(text, file=where, flush=True)
+        print(printable(text), file=where, flush=True)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from muhat.files.histograms import histogram_of_numbers
 from muhat.files.pages import MOST_COLUMNS, ColumnRow, Page, render
+from muhat.linalg.columns import ColumnUnits
 from muhat.monitor.drift_monitor import Drift, DriftMonitor
 from muhat.plotting.monitor import DriftDisplay
 from muhat.progress import printable
 from muhat.report.drawing import figure, svg
 from muhat.report.page import Picture
-from muhat.types import Array
 
 
-def watch_page(monitor: DriftMonitor, names: tuple[str, str], centre: Array, unit: Array) -> str:
+def watch_page(monitor: DriftMonitor, names: tuple[str, str], units: ColumnUnits) -> str:
     """The page of a monitor that has seen a stream.
 
     Parameters
@@ -20,8 +20,8 @@ def watch_page(monitor: DriftMonitor, names: tuple[str, str], centre: Array, uni
     monitor : DriftMonitor
     names : (str, str)
         Of the reference and of the stream.
-    centre, unit : array of shape (d,)
-        What was taken off the columns and what they were divided by.
+    units : ColumnUnits
+        Centre and scale of the columns that the monitor got.
     """
     reference, stream = (printable(name) for name in names)
     found, seen = monitor.result_, monitor.rows_seen_
@@ -31,7 +31,7 @@ def watch_page(monitor: DriftMonitor, names: tuple[str, str], centre: Array, uni
         summary = [f"No drift was found in {seen:,} rows.", promise]
         return render(Page("watch", f"{stream}: no drift", summary, [reference], [], [], 0, [], pictures, []))
     summary = [_alarm(found), promise]
-    rows = [part * unit + centre for part in monitor.compared_rows()]
+    rows = [units.restore(part) for part in monitor.compared_rows()]
     columns = []
     for name, change in found.columns[:MOST_COLUMNS]:
         place = monitor.column_names_.index(name)

@@ -12,21 +12,23 @@ import numpy as np
 from muhat.files.compare import ColumnDifference, Comparison, PairDifference
 from muhat.files.describe import Description
 from muhat.files.reasons import Reason
-from muhat.files.rows import Sample, shown_date
+from muhat.files.rows import shown_date
 from muhat.files.summaries import Summary
-from muhat.inference.findings import percent
+from muhat.inference.results import percent
 from muhat.progress import printable
 
 _ROWS = 12
 _WIDEST = 24
-_CELLS = 5
 _NAMED = 5
 
 
 def comparison_summary(comparison: Comparison) -> list[str]:
     """The answer, what shows it, and the rows that it rests on, a sentence or two each."""
     a, b = comparison.names
-    found = f"p = {pvalue_text(comparison.pvalue)}, level {comparison.level:g}"
+    found = f"{equation(comparison.pvalue)}, level {comparison.level:g}"
+    if comparison.identical:
+        rows = plural(comparison.totals[0], "row")
+        return [f"{a} and {b} are identical: {rows} hold the same values in every column that was compared."]
     if not comparison.differs:
         where = " in the columns that could be compared" if comparison.not_compared else ""
         return [
@@ -55,11 +57,13 @@ def not_compared(comparison: Comparison) -> list[str]:
 def _which_columns(comparison: Comparison) -> str:
     found, count = comparison.found, len(comparison.columns)
     if found:
-        names = _listed([f"{column.name} ({percent(column.size)})" for column in found])
+        names = _listed([f"{column.name} ({column.measure} {column.size:.2f})" for column in found])
         of = f"{len(found)} of {plural(count, 'column')}" if count > 1 else "The one column"
-        return f"{of} {_verb(len(found))} by {_itself(len(found))}: {names}."
+        return f"{of} {_verb(len(found))} significantly: {names}."
     if not comparison.columns_can_be_told:
         return "Which columns differ cannot be told with this few rows."
+    if comparison.found_missing:
+        return "No column differs significantly in its values."
     return "No single column can be named at this level."
 
 
@@ -69,10 +73,6 @@ def _listed(names: Sequence[str]) -> str:
 
 def _verb(count: int) -> str:
     return "differs" if count == 1 else "differ"
-
-
-def _itself(count: int) -> str:
-    return "itself" if count == 1 else "themselves"
 
 
 def plural(count: int, noun: str) -> str:
@@ -86,7 +86,7 @@ def plural(count: int, noun: str) -> str:
 
 def _missing(column: ColumnDifference) -> str:
     shares = " and ".join(percent(share) for share in column.summary.missing_shares)
-    return f"{column.name} is missing in {shares} of the rows."
+    return f"{column.name} is missing in {shares} of the rows ({equation(column.missing_adjusted_pvalue or 0.0)})."
 
 
 def _which_pairs(comparison: Comparison) -> str:
@@ -105,10 +105,7 @@ def correlations(pair: PairDifference) -> str:
 
 
 def _together(comparison: Comparison) -> str:
-    return (
-        f"All columns together show it (p = {pvalue_text(comparison.test.pvalue)}). Its size is "
-        f"{percent(comparison.relative_size)}, where 0 % is no difference and at 100 % no rows are alike."
-    )
+    return f"All columns together differ as well ({equation(comparison.test.pvalue)}): {comparison.together}."
 
 
 def _rows_used(comparison: Comparison) -> str:
@@ -129,14 +126,29 @@ def pvalue_text(pvalue: float) -> str:
     return f"{pvalue:.3g}" if pvalue > 1e-300 else "< 1e-300"
 
 
+def equation(pvalue: float) -> str:
+    """A p-value within a sentence.
+
+    >>> equation(0.0123456), equation(0.0)
+    ('p = 0.0123', 'p < 1e-300')
+    """
+    shown = pvalue_text(pvalue)
+    return f"p {shown}" if shown.startswith("<") else f"p = {shown}"
+
+
 def description_summary(description: Description) -> list[str]:
-    """What the file holds, and the advice."""
+    """What the file holds, and how many of its rows lie far from the others."""
     repeat = "repeats" if description.duplicates == 1 else "repeat"
     used = len(description.sample.points)
     of_used = "" if used == description.total else f" of {used:,} rows drawn at random"
     doubles = f"; {description.duplicates:,}{of_used} {repeat} another" if description.duplicates else ""
     columns = plural(len(description.columns), "column")
-    return [f"{description.name}: {description.total:,} rows of {columns}{doubles}.", f"Use {description.advice}"]
+    sentences = [f"{description.name}: {description.total:,} rows of {columns}{doubles}."]
+    if description.far:
+        sentences.append(
+            f"{plural(description.far, 'row')} {'lies' if description.far == 1 else 'lie'} far from the others."
+        )
+    return sentences
 
 
 def comparison_text(comparison: Comparison) -> str:
@@ -157,17 +169,20 @@ def description_text(description: Description) -> str:
     head = ("estimator", "squared error saved", "chosen by leave-one-out")
     rows = [(choice.name, f"{percent(choice.gain)}", choice.choice) for choice in description.estimators]
     ranks = f"Effective rank of the centred Gram matrix: {description.effective_rank:.1f} of {len(sample.points) - 1}."
-    typical = [(f"{sample.places[i]:,}", f"{description.typicality[i]:.3g}", *_cells(sample, int(i))) for i in chosen]
-    return "\n\n".join(
-        [
-            paragraph(description_summary(description)),
-            table("What shrinkage would save (leave-one-out, an estimate)", head, rows, left=(0, 2)),
-            _summaries_table(description.columns),
-            table("Least typical rows", (sample.place, "typicality", *sample.names[:_CELLS]), typical),
-            paragraph([ranks, "Typicality: the mean at a row, relative to its median over the rows."]),
-            notes_text(description.notes),
-        ]
-    )
+    typical = [
+        (f"{sample.places[i]:,}", f"{description.typicality[i]:.3g}", reasons_text(because, ""))
+        for i, because in zip(chosen, description.reasons(), strict=True)
+    ]
+    parts = [
+        paragraph(description_summary(description)),
+        _summaries_table(description.columns),
+        table("Least typical rows, and why", (sample.place, "typicality", "rare values"), typical, left=(0, 2)),
+        paragraph(["Typicality: the mean at a row, relative to its median over the rows.", ranks]),
+        notes_text(description.notes),
+        table("What shrinkage would save (leave-one-out, an estimate)", head, rows, left=(0, 2)),
+        paragraph([f"Use {description.advice}"]),
+    ]
+    return "\n\n".join(part for part in parts if part)
 
 
 def in_words(summary: Summary, which: int) -> str:
@@ -185,27 +200,38 @@ def in_words(summary: Summary, which: int) -> str:
 
 
 def _columns_table(comparison: Comparison) -> str:
+    head, rows = columns_table(comparison)
+    marked = [f"{'*' if comparison.is_found(c) else ' '} {c.name}" for c in comparison.columns]
+    cells = [(mark, *row[1:]) for mark, row in zip(marked, rows, strict=True)]
+    return table("Column by column: mean ± standard deviation, or the commonest values", head, cells)
+
+
+def columns_table(comparison: Comparison) -> tuple[list[str], list[list[str]]]:
+    """Names of the columns of a table, and a row for each column that was compared.
+
+    The distance is Kolmogorov and Smirnov's (KS) for numbers and dates, total variation (TV) for categories. Values
+    and missing values have a p-value each, both adjusted.
+    """
+    gaps = any(column.missing_pvalue is not None for column in comparison.columns)
+    head = ["column", "distance", "p of values", *(["missing", "p of missing"] if gaps else []), *comparison.names]
     rows = [
-        (
-            f"{'*' if column in comparison.found else ' '} {column.name}",
-            percent(column.size),
+        [
+            column.name,
+            f"{'TV' if column.summary.kind == 'category' else 'KS'} {column.size:.2f}",
             pvalue_text(column.adjusted_pvalue),
-            _missing_shares(comparison, column),
+            *(_missing_cells(column) if gaps else []),
             *(in_words(column.summary, which) for which in (0, 1)),
-        )
+        ]
         for column in comparison.columns
     ]
-    head: tuple[str, ...] = ("column", "size", "p (adjusted)", "missing", *comparison.names)
-    if not any(row[3] for row in rows):
-        head, rows = (*head[:3], *head[4:]), [(*row[:3], *row[4:]) for row in rows]
-    return table("Column by column: mean ± standard deviation, or the commonest values", head, rows)
+    return head, rows
 
 
-def _missing_shares(comparison: Comparison, column: ColumnDifference) -> str:
-    if not any(column.summary.missing):
-        return ""
-    mark = "* " if column in comparison.found_missing else ""
-    return mark + " → ".join(percent(share) for share in column.summary.missing_shares)
+def _missing_cells(column: ColumnDifference) -> tuple[str, str]:
+    if column.missing_adjusted_pvalue is None:
+        return "", ""
+    shares = " → ".join(percent(share) for share in column.summary.missing_shares)
+    return shares, pvalue_text(column.missing_adjusted_pvalue)
 
 
 def _pairs_table(comparison: Comparison) -> str:
@@ -217,24 +243,26 @@ def _pairs_table(comparison: Comparison) -> str:
 def _unlike_table(comparison: Comparison, which: int) -> str:
     sample, other = comparison.samples[which], comparison.names[1 - which]
     found = zip(comparison.typical[which], comparison.reasons(which), strict=True)
-    rows = [
-        (f"{sample.places[i]:,}", "; ".join(reason_text(reason, other) for reason in because) or "all together")
-        for i, because in found
-    ]
+    rows = [(f"{sample.places[i]:,}", reasons_text(because, "there")) for i, because in found]
     title = f"Rows of {comparison.names[which]} most unlike {other}, and why"
     return table(title, (sample.place, "values that are rare there"), rows, left=(0, 1))
 
 
-def reason_text(reason: Reason, other: str) -> str:
-    """Why a row is unlike another table.
+def reasons_text(because: Sequence[Reason], where: str) -> str:
+    """Why a row is unlike other rows, which lie ``there`` if in another table."""
+    return "; ".join(reason_text(reason, where) for reason in because) or "no single value: their combination"
 
-    >>> reason_text(Reason("age", 93.0, 0.01, "high"), "b.csv")
+
+def reason_text(reason: Reason, where: str) -> str:
+    """A value and how rare it is.
+
+    >>> reason_text(Reason("age", 93.0, 0.01, "high"), "there")
     'age = 93 (there: 1 % as high or higher)'
     """
     value = "missing" if reason.value is None else shown_value(reason.value)
     share = "none" if reason.share == 0 else percent(reason.share)
     words = {"low": "as low or lower", "high": "as high or higher", "same": "the same", "missing": "missing"}
-    return f"{reason.column} = {value} (there: {share} {words[reason.side]})"
+    return f"{reason.column} = {value} ({f'{where}: ' if where else ''}{share} {words[reason.side]})"
 
 
 def shown_value(value: Any) -> str:
@@ -242,10 +270,6 @@ def shown_value(value: Any) -> str:
     if value is None:
         return "–"
     return f"{value:.4g}" if isinstance(value, float) else _cut(str(value))
-
-
-def _cells(sample: Sample, i: int) -> list[str]:
-    return [shown_value(value) for value in list(sample.row(i).values())[:_CELLS]]
 
 
 def _summaries_table(columns: Sequence[Summary]) -> str:

@@ -1,15 +1,15 @@
 """Questions to a mean: tests, balls, bands, intervals."""
 
 from muhat.inference.error_bars import Bands, ConfidenceBall, confidence_ball, mean_bands, mean_error
-from muhat.inference.findings import Finding
 from muhat.inference.independence import HSICResult, hsic_test
 from muhat.inference.mmd_intervals import MMDDifferenceInterval, MMDInterval, mmd_difference_interval, mmd_interval
+from muhat.inference.results import ComponentResult
 from muhat.inference.two_sample import MMDResult, mmd_test
 
 __all__ = [
     "Bands",
+    "ComponentResult",
     "ConfidenceBall",
-    "Finding",
     "HSICResult",
     "MMDDifferenceInterval",
     "MMDInterval",

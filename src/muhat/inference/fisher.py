@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import eigh
 
-from muhat.inference.differences import Splits
-from muhat.inference.joining import EPS, Component
+from muhat.inference.combine import EPS, Component
+from muhat.inference.difference_statistics import Splits
 from muhat.linalg.centered_gram import center_gram
 from muhat.types import Array
 

@@ -8,7 +8,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from muhat.elements import Element
-from muhat.inference.dependences import (
+from muhat.inference.combine import Component, combine_statistics
+from muhat.inference.dependence_statistics import (
     FEATURES,
     MAX_EXACT_PAIRS,
     Families,
@@ -18,9 +19,8 @@ from muhat.inference.dependences import (
     draw_pairings,
     product_bytes,
 )
-from muhat.inference.findings import JoinedResult, observed_and_null, ranked
-from muhat.inference.joining import Component, join
 from muhat.inference.resampling import EPS, permutation_pvalue, pooled_gram
+from muhat.inference.results import CombinedResult, observed_and_null, ranked
 from muhat.inference.samples import check_scale, check_strata, coordinates, in_units, sample_rows, without_units
 from muhat.inference.two_sample import COPIES, is_plain
 from muhat.kernels.base import Kernel, check_kernel
@@ -35,7 +35,7 @@ from muhat.validation import check_count, check_not_path, check_rng
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class HSICResult(JoinedResult):
+class HSICResult(CombinedResult):
     """Result of :func:`hsic_test`: also ``kernel_x`` and ``kernel_y`` with their bandwidths.
 
     In the default test they belong to the strongest pair of kernels. ``columns`` are the columns of X and of Y that
@@ -168,7 +168,7 @@ def hsic_test(
     sides = [rows if unit is None else rows / unit for rows, unit in zip((X, Y), units, strict=True)]
     if default:
         sides = [(rows - np.median(rows, axis=0)) for rows in sides]
-        found = _joined(default_dependences(sides[0], sides[1], pairings, rng), units, (x.names, y.names), len(X))
+        found = _combined(default_dependences(sides[0], sides[1], pairings, rng), units, (x.names, y.names), len(X))
         looked_at = columns_looked_at(len(X), *widths, len(found.null_distribution) + 1)
         if looked_at != widths:
             counts = " and ".join(f"{kept:,} of {width:,}" for kept, width in zip(looked_at, widths, strict=True))
@@ -205,8 +205,8 @@ def _single(
     return HSICResult(scale * statistic, pvalue, scale * null, (), "exact", *kernels)
 
 
-def _joined(components: list[Component], units: tuple[Any, ...], names: tuple[Any, ...], n: int) -> HSICResult:
-    joined = join(components, discount=False)
+def _combined(components: list[Component], units: tuple[Any, ...], names: tuple[Any, ...], n: int) -> HSICResult:
+    combined = combine_statistics(components, discount=False)
     labels = {
         part.name: tuple(str(j) if known is None else known[j] for j, known in zip(part.value, names, strict=True))
         for part in components
@@ -224,13 +224,13 @@ def _joined(components: list[Component], units: tuple[Any, ...], names: tuple[An
             return None, None, f"rows that are far out in X are {where}"
         return None, None, "X and Y depend on each other"
 
-    found = ranked(components, joined, describe)
+    found = ranked(components, combined, describe)
     kernels = max((part for part in components if part.group == "scales"), key=lambda part: float(-part.pvalue)).value
     strongest = next((finding for finding in found if finding.name in labels), None)
     method = "exact" if n <= MAX_EXACT_PAIRS else f"{FEATURES} features of each kernel"
     columns = None if strongest is None else labels[strongest.name]
     outer_x, outer_y = (in_units(kernel, unit) for kernel, unit in zip(kernels, units, strict=True))
-    return HSICResult(*observed_and_null(joined), found, method, outer_x, outer_y, columns)
+    return HSICResult(*observed_and_null(combined), found, method, outer_x, outer_y, columns)
 
 
 _OF_COLUMNS = {

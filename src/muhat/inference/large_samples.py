@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from muhat.features.nystroem import Nystroem
-from muhat.inference.differences import (
+from muhat.inference.combine import Component
+from muhat.inference.difference_statistics import (
     WIDE_WEIGHT,
     Splits,
     centred_splits,
@@ -25,7 +26,6 @@ from muhat.inference.differences import (
     spread_component,
     standardised,
 )
-from muhat.inference.joining import Component
 from muhat.inference.resampling import other_splits
 from muhat.inference.samples import in_units
 from muhat.kernels.dot import Linear

@@ -1,4 +1,4 @@
-"""Do two samples come from the same distribution? Joined statistics, MMD², and their permutation tests."""
+"""Do two samples come from the same distribution? Combined statistics, MMD², and their permutation tests."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from typing import Any, Literal
 
 import numpy as np
 
-from muhat.inference import differences
-from muhat.inference.findings import Finding, JoinedResult, observed_and_null, percent, ranked
+from muhat.inference import difference_statistics
+from muhat.inference.combine import Component, combine_statistics
 from muhat.inference.fisher import spectral_components, spectral_weights
-from muhat.inference.joining import Component, join
 from muhat.inference.large_samples import MAX_EXACT_ROWS, binned_components, draw_bins
+from muhat.inference.mmd import unbiased_squared_mmd
 from muhat.inference.resampling import EPS, other_splits, permutation_pvalue, pooled_gram, smallest_pvalue, ticking
+from muhat.inference.results import CombinedResult, ComponentResult, observed_and_null, percent, ranked
 from muhat.inference.samples import (
     GAP,
     Coding,
@@ -25,7 +26,6 @@ from muhat.inference.samples import (
     without_units,
     witness_of,
 )
-from muhat.inference.squared_mmd import unbiased_squared_mmd
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.radial import Gaussian
 from muhat.linalg.blocks import blocks
@@ -41,7 +41,7 @@ from muhat.types import Array, RandomState
 from muhat.validation import check_count, check_gram, check_number, check_overflow, check_rng
 
 FLOAT32_TIE = 1e-4
-"""Joined statistics this close, relatively, are ties where matrices are float32."""
+"""Combined statistics this close, relatively, are ties where matrices are float32."""
 
 
 COPIES = 8
@@ -49,7 +49,7 @@ COPIES = 8
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MMDResult(JoinedResult):
+class MMDResult(CombinedResult):
     """Result of :func:`mmd_test`.
 
     ``kernel`` is the Kernel of the test with its bandwidth, and ``witness`` the Element f − g, the difference of the
@@ -99,7 +99,7 @@ def mmd_test(
 
     There is nothing to choose by default: the test joins statistics that see shifts, fine structure, shapes of columns,
     correlations, spread, and single columns, on the same random splits of the pooled rows into n and m rows. With
-    :math:`p_{kb}` the p-value of component k on split b, the joined statistic of a split is
+    :math:`p_{kb}` the p-value of component k on split b, the combined statistic of a split is
     :math:`t_b = \log \sum_k w_k / p_{kb}`, and the p-value is the share of splits, the observed one among them, that
     reach the observed one. For rows that are drawn independently of each other the level is exact at every n, m and
     number of splits, also with ties; for dependent rows, as in time series, it is not.
@@ -121,7 +121,7 @@ def mmd_test(
         of the second sample.
     kernel : None, Kernel, list of Kernels or "precomputed", default None
         None joins all components. A kernel asks for its MMD alone, and a list for the unbiased MMDs of its kernels,
-        joined. A bandwidth "median" is found once, on the pooled sample.
+        combined. A bandwidth "median" is found once, on the pooled sample.
     n_resamples : int, default 999
         Number B of random splits; where there are no more splits than that, each is taken once and the test is exact.
         They cost (n+m)²·B operations of one matrix product for each matrix.
@@ -134,7 +134,7 @@ def mmd_test(
         For a single kernel (Gaussian() where ``kernel`` is None): leave k(xᵢ, xᵢ) and k(yᵢ, yᵢ) out and divide by
         n(n−1) and m(m−1). It is zero on average under the null hypothesis, and maybe negative.
     statistic : "mmd" or "spectral", default "mmd"
-        "spectral" is the kernel Fisher statistic of a single kernel, joined over its regularisations:
+        "spectral" is the kernel Fisher statistic of a single kernel, combined over its regularisations:
         :math:`d^\top (S_T + \lambda)^{-1} d` with d the difference of the means and S_T the pooled covariance.
     strata : array of n + m labels, optional
         Splits permute rows within strata only (X's rows first): centres, batches, years. None may be missing.
@@ -268,18 +268,18 @@ class _Question:
         """The pooled rows in their units."""
         return self.pooled if self.units is None else self.pooled / self.units
 
-    def splits(self) -> differences.Splits:
+    def splits(self) -> difference_statistics.Splits:
         return self._splits(self.observed, self.strata, "rows")
 
-    def _splits(self, observed: Array, strata: Any, what: str) -> differences.Splits:
+    def _splits(self, observed: Array, strata: Any, what: str) -> difference_statistics.Splits:
         rows, columns = self.pooled.shape
-        products = min(differences.PRODUCTS, columns * (self.n_resamples + 1))
+        products = min(difference_statistics.PRODUCTS, columns * (self.n_resamples + 1))
         needed = 24.0 * (len(observed) * (self.n_resamples + 1) + products) + 8.0 * COPIES * rows * columns
         remedy = "use fewer resamples, a part of the rows or columns, or a larger memory_limit"
         name = f"{self.n_resamples:,} splits of {len(observed):,} {what} with {columns:,} columns"
         check_memory(needed, self.memory_limit, name, remedy)
         drawn = list(other_splits(observed, self.n_resamples, self.rng, strata))
-        return differences.centred_splits(observed, drawn, strata)
+        return difference_statistics.centred_splits(observed, drawn, strata)
 
     def default(self) -> MMDResult:
         centred = self.pooled / 2 - np.median(self.pooled / 2, axis=0)  # halves do not overflow
@@ -287,39 +287,39 @@ class _Question:
         if len(rows) > MAX_EXACT_ROWS:
             bins = draw_bins(self.observed, self.strata, self.rng)
             splits = self._splits(bins.of_first, bins.strata, "bins")
-            found = self.joined(binned_components(rows, bins.of_rows, splits, self.rng), bins.method)
+            found = self.combined(binned_components(rows, bins.of_rows, splits, self.rng), bins.method)
             return replace(found, smallest_pvalue=smallest_pvalue(bins.of_first, self.n_resamples, bins.strata))
         splits = self.splits()
         with ticking("mmd_test", self.verbose) as tick:
-            components = differences.default_components(rows, splits, self.rng, tick)
-        return self.joined(components, "exact")
+            components = difference_statistics.default_components(rows, splits, self.rng, tick)
+        return self.combined(components, "exact")
 
     def several(self, kernels: list[Kernel]) -> MMDResult:
         splits = self.splits()
-        families: list[differences.Family] = []
+        families: list[difference_statistics.Family] = []
         for kernel in kernels:
             diagonal = kernel.diagonal(self.rows)
             check_overflow(kernel, diagonal)
             unit = power_of_two_near(float(np.abs(diagonal).max()))
-            families.append(differences.GivenKernel(kernel, self.rows, unit))
+            families.append(difference_statistics.GivenKernel(kernel, self.rows, unit))
         with ticking("mmd_test", self.verbose) as tick:
-            sums = differences.quadratic_forms(families, splits, tick)
+            sums = difference_statistics.quadratic_forms(families, splits, tick)
         components = []
         for kernel, matrix in zip(kernels, sums, strict=True):
             if not np.isfinite(matrix.row_sums.sum()):
                 raise ValueError(f"{kernel!r} gives values that are not finite; correct it, or rescale the data")
-            found = differences.contrast(matrix, splits)
+            found = difference_statistics.contrast(matrix, splits)
             components.append(Component(type(kernel).__name__, repr(kernel), found.mmd, found.rounding, value=kernel))
-        return self.joined(components, "exact")
+        return self.combined(components, "exact")
 
     def spectral(self, kernel: Kernel | None, K: Array) -> MMDResult:
         splits = self.splits()
         components = spectral_components(K, splits)
-        joined = join(components)
-        found = ranked(components, joined, lambda part: (None, None, "X and Y differ"))
-        strongest = components[int(joined.shares.argmax())]
+        combined = combine_statistics(components)
+        found = ranked(components, combined, lambda part: (None, None, "X and Y differ"))
+        strongest = components[int(combined.shares.argmax())]
         weights = spectral_weights(K, self._difference(), strongest.value)
-        return self.result(*observed_and_null(joined), found, "exact", self.in_units(kernel), weights)
+        return self.result(*observed_and_null(combined), found, "exact", self.in_units(kernel), weights)
 
     def single(self, kernel: Kernel | None, K: Array, mean: Any, unbiased: bool) -> MMDResult:
         means, observed = estimated_means(mean, K, self.n, unbiased), self.observed
@@ -330,12 +330,12 @@ class _Question:
         weights = means.weights(observed[:, None])[:, 0]
         return self.result(statistic, pvalue, null, (), "exact", self.in_units(kernel), weights)
 
-    def joined(self, components: list[Component], method: str) -> MMDResult:
-        tie = 1e-8 if len(self.observed) <= differences.SMALL else FLOAT32_TIE
-        joined = join(components, tie)
-        found = ranked(components, joined, self._describe)
+    def combined(self, components: list[Component], method: str) -> MMDResult:
+        tie = 1e-8 if len(self.observed) <= difference_statistics.SMALL else FLOAT32_TIE
+        combined = combine_statistics(components, tie)
+        found = ranked(components, combined, self._describe)
         kernel = next((finding.kernel for finding in found if finding.kernel is not None), None)
-        return self.result(*observed_and_null(joined), found, method, kernel, self._difference())
+        return self.result(*observed_and_null(combined), found, method, kernel, self._difference())
 
     def in_units(self, kernel: Kernel | None) -> Kernel | None:
         return None if kernel is None else in_units(kernel, self.units)
@@ -345,7 +345,7 @@ class _Question:
         statistic: float,
         pvalue: float,
         null: Array,
-        found: tuple[Finding, ...],
+        found: tuple[ComponentResult, ...],
         method: str,
         kernel: Kernel | None,
         weights: Array,

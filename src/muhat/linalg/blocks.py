@@ -1,8 +1,13 @@
-"""Slices of consecutive rows: work that is done a block at a time."""
+"""Parts of the rows: blocks of work, folds that are left out in turn, and a few rows that stand for many."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muhat.types import Array
 
 
 def blocks(n: int, size: int, start: int = 0) -> Iterator[slice]:
@@ -12,3 +17,27 @@ def blocks(n: int, size: int, start: int = 0) -> Iterator[slice]:
     [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
     """
     return (slice(first, min(first + size, n)) for first in range(start, n, size))
+
+
+def random_folds(keys: Array, count: int) -> NDArray[np.intp]:
+    """Numbers of ``count`` folds of nearly equal size, one per row: random, and the same in whatever order rows come.
+
+    A fixed seed shuffles the folds over the rows in the order of their ``keys``, of shape (n, d). So neither a period
+    nor a trend in the order of the rows puts like rows into one fold.
+
+    >>> keys = np.array([[3.0], [1.0], [2.0], [5.0], [4.0]])
+    >>> folds = random_folds(keys, 2)
+    >>> sorted(folds.tolist()), bool((random_folds(keys[::-1], 2) == folds[::-1]).all())
+    ([0, 0, 0, 1, 1], True)
+    """
+    folds = np.empty(len(keys), dtype=np.intp)
+    folds[np.lexsort(keys.T[::-1])] = np.random.default_rng(0).permutation(np.arange(len(keys)) % count)
+    return folds
+
+
+def random_rows(rows: Array, most: int, rng: np.random.Generator) -> Array:
+    """At most so many of the rows, drawn without replacement and in their order; all of them where they are fewer.
+
+    Evenly spaced rows would be alike where the rows have a period.
+    """
+    return rows if len(rows) <= most else rows[np.sort(rng.choice(len(rows), most, replace=False))]

@@ -15,8 +15,7 @@ from muhat.kernels.radial import Gaussian
 from muhat.linalg import gram
 from muhat.linalg.spectrum import Spectrum, whole_spectrum
 from muhat.means.base import BaseKernelMean, fit_of
-from muhat.means.fit import MeanFit, Sample, Scored
-from muhat.means.solvers import (
+from muhat.means.decompositions import (
     MAX_ROWS_FOR_WHOLE_SPECTRUM,
     CholeskySolver,
     Decomposition,
@@ -26,6 +25,7 @@ from muhat.means.solvers import (
     exact,
     has_few_features,
 )
+from muhat.means.fit import MeanFit, Sample, Scored
 from muhat.means.spectral import too_inexact
 from muhat.means.targets import (
     LooTarget,

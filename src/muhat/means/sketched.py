@@ -7,9 +7,9 @@ from typing import Any, NamedTuple, Self
 from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
 
+from muhat.features.feature_sums import MeanChoice
 from muhat.features.nystroem import Nystroem
 from muhat.features.sketch import MeanSketch
-from muhat.features.sums import MeanChoice
 from muhat.linalg.resources import one_blas_thread
 from muhat.means.fit import MeanFit, Sample, Scored
 from muhat.shrinkage.scores import Lam, Scale

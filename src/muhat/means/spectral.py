@@ -5,15 +5,13 @@ from __future__ import annotations
 from functools import partial
 from typing import Literal
 
+from muhat.features.feature_sums import MeanChoice
 from muhat.features.nystroem import Nystroem
-from muhat.features.sums import MeanChoice
 from muhat.kernels.base import Kernel
 from muhat.kernels.radial import Gaussian
 from muhat.linalg.spectrum import whole_spectrum
 from muhat.means.base import BaseKernelMean, fit_of
-from muhat.means.fit import MeanFit, Sample, Scored
-from muhat.means.sketched import SketchedMeanMixin, SketchPlan
-from muhat.means.solvers import (
+from muhat.means.decompositions import (
     CholeskySolver,
     Decomposition,
     DenseSolver,
@@ -22,6 +20,8 @@ from muhat.means.solvers import (
     exact,
     has_few_features,
 )
+from muhat.means.fit import MeanFit, Sample, Scored
+from muhat.means.sketched import SketchedMeanMixin, SketchPlan
 from muhat.shrinkage.filters import Filter, Tikhonov
 from muhat.shrinkage.scores import DeletionScore, Lam, Scale, ScorePath, choose_shrinkage, given_lam, given_scale
 from muhat.types import Array

@@ -22,6 +22,7 @@ from muhat.kernels.dot import polynomial_form
 from muhat.kernels.expectations import has_gaussian_expectations
 from muhat.kernels.foreign import evaluates_new_rows
 from muhat.kernels.invariance import is_isotropic, is_stationary, length_scales
+from muhat.linalg.blocks import random_folds
 from muhat.linalg.distances import power_of_two_near
 from muhat.linalg.gram import gaussian_bandwidth
 from muhat.measures import Atoms
@@ -177,7 +178,7 @@ def gaussian_target(kernel: Kernel, points: Array) -> LooTarget:
     make = partial(gaussian_element, kernel, points)
     bandwidth = gaussian_bandwidth(kernel)
     if bandwidth is None or n > MAX_ROWS_LEFT_OUT_ONE_BY_ONE:
-        return _target_by_parts(embed, make, points, folds(points, PARTS_LEFT_OUT))
+        return _target_by_parts(embed, make, points, random_folds(points, PARTS_LEFT_OUT))
     embeddings, one_by_one = LooEmbeddings(points, bandwidth), np.arange(n)
     at_rows, squared_norm, own, inexact = embeddings.needed()
     for i in np.flatnonzero(inexact).tolist():
@@ -203,7 +204,7 @@ def sampled_target(kernel: Kernel, points: Array) -> LooTarget:
     if is_isotropic(kernel) and d >= _FEWEST_TO_ROTATE * (n + SAMPLE_POINTS // 2):
         rows, base = _in_fewer_columns(points, base)
     embed, make = partial(_EmbeddedSample, kernel, base=base, d=d), partial(sampled_element, kernel, points)
-    return _target_by_parts(embed, make, rows, folds(points, PARTS_LEFT_OUT))
+    return _target_by_parts(embed, make, rows, random_folds(points, PARTS_LEFT_OUT))
 
 
 def _target_by_parts(embed: Callable[[Array], Any], make: Callable[[], Element], rows: Array, parts: Any) -> LooTarget:
@@ -239,12 +240,3 @@ def _products(d: int, count: int) -> Array:
     """Inner products of the normal points without their mirror images."""
     half = normal_points(d, count)[: count // 2]
     return half @ half.T
-
-
-def folds(points: Array, count: int) -> Any:
-    """Numbers of parts of the rows, each row its own where there are few: at random, but the same in any order."""
-    n = len(points)
-    shuffled = np.random.default_rng(0).permutation(np.arange(n) % count)
-    parts = np.empty(n, dtype=int)
-    parts[np.lexsort(points.T[::-1])] = shuffled
-    return parts

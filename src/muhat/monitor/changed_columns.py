@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from muhat.linalg.blocks import random_rows
 from muhat.types import Array
 
 _MOST_ROWS = 1000
@@ -30,8 +31,8 @@ def changed_columns(reference: Array, rows: Array, names: Sequence[str]) -> tupl
     >>> [name for name, _ in changed_columns(reference, np.array([[90.0, 20.0]]), ["a", "b"])]
     ['a', 'b']
     """
-    step = -(-len(reference) // _MOST_ROWS)
-    numbers = [_change(x, y) for x, y in zip(reference[::step].T, rows.T, strict=True)]
+    some = random_rows(reference, _MOST_ROWS, np.random.default_rng(0))
+    numbers = [_change(x, y) for x, y in zip(some.T, rows.T, strict=True)]
     order = np.argsort(-np.array(numbers), kind="stable")
     return tuple((names[j], float(numbers[j])) for j in order)
 

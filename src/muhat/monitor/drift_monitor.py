@@ -318,8 +318,9 @@ class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
         bool
             Whether there has been an alarm since ``fit`` or ``reset``.
         """
+        check_is_fitted(self, "threshold_")
         with self._lock:
-            seen = self.rows_seen_  # which says so where there was no fit
+            seen = self.rows_seen_
             held = self._sums, self._recent, seen
             rows = ordered_rows(X, self.n_features_in_, getattr(self, "feature_names_in_", None))
             scores: list[Array] = []
@@ -377,6 +378,7 @@ class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
     @property
     def drift_detected(self) -> bool:
         """Whether there has been an alarm since ``fit`` or ``reset``."""
+        check_is_fitted(self, "threshold_")
         return self.result_ is not None
 
     def reset(self) -> Self:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from muhat.monitor.compiled import loops
+from muhat.monitor.compiled_windows import loops
 from muhat.types import Array
 
 

@@ -3,7 +3,7 @@
 from muhat.plotting.bags import BagGramDisplay, BagMapDisplay, WhitenedBagsDisplay
 from muhat.plotting.components import KernelPCADisplay
 from muhat.plotting.display import Display
-from muhat.plotting.elements import ElementDisplay, KernelMeanDisplay, MatchedDensityDisplay, WitnessDisplay
+from muhat.plotting.element_displays import ElementDisplay, KernelMeanDisplay, MatchedDensityDisplay, WitnessDisplay
 from muhat.plotting.means import BandsDisplay, LooPathDisplay, SharesDisplay
 from muhat.plotting.monitor import ColumnWitnessDisplay, DriftDisplay
 from muhat.plotting.tests import ComponentsDisplay, ResultWitnessDisplay

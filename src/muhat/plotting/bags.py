@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.decomposition import KernelPCA
 
-from muhat.bags.kernel import DistributionKernel
+from muhat.bags.distribution_kernel import DistributionKernel
 from muhat.bags.whitening import RIDGE
 from muhat.kernels.base import Kernel
 from muhat.kernels.radial import Gaussian

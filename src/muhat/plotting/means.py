@@ -93,7 +93,7 @@ class BandsDisplay(Display):
     >>> X = np.random.default_rng(0).normal(size=(40, 1))
     >>> display = mh.plotting.BandsDisplay.from_estimator(mh.KernelMean().fit(X), X)
     >>> display.bands
-    Bands(n_points=200, mean_width=0.163..., level=0.95, method='jackknife')
+    Bands(n_points=200, mean_width=0.171..., level=0.95, method='jackknife')
     """
 
     bands: Bands

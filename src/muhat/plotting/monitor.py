@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from muhat.linalg.blocks import random_rows
 from muhat.plotting.display import MARGIN, POINTS, Display, styled
 from muhat.types import Array
 
@@ -131,8 +132,7 @@ class ColumnWitnessDisplay(Display):
             raise ValueError(f"column={column!r} must be one of the columns of the reference: {names}")
         place = names.index(column)
         reference, new = monitor.compared_rows()
-        step = -(-len(reference) // _MOST_ROWS)
-        points = np.tile(reference[::step], (_VALUES, 1))
+        points = np.tile(random_rows(reference, _MOST_ROWS, np.random.default_rng(0)), (_VALUES, 1))
         both = np.concatenate([reference[:, place], new[:, place]])
         margin = MARGIN * (both.max() - both.min() or 1.0)
         values = np.linspace(both.min() - margin, both.max() + margin, _VALUES)

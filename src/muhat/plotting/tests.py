@@ -8,13 +8,13 @@ from typing import Any, Self
 import numpy as np
 
 from muhat.plotting.display import Display, styled
-from muhat.plotting.elements import ElementDisplay, grid_around
+from muhat.plotting.element_displays import ElementDisplay, grid_around
 from muhat.types import Array
 
 
 @dataclass
 class ComponentsDisplay(Display):
-    """The components of a joined test: how strong the evidence of each is, by itself, and its share of the whole.
+    """The components of a combined test: how strong the evidence of each is, by itself, and its share of the whole.
 
     Bars are −log₁₀ p of each component alone, by the gamma approximation; they are not corrected for each other.
 

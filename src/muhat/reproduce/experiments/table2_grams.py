@@ -8,7 +8,7 @@ from typing import NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from muhat.bags.kernel import evaluate_level2, resolve_level2
+from muhat.bags.distribution_kernel import evaluate_level2, resolve_level2
 from muhat.kernels.base import Kernel
 from muhat.kernels.radial import Gaussian
 from muhat.linalg.blocks import blocks

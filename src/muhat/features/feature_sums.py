@@ -18,14 +18,14 @@ from muhat.types import Array
 from muhat.validation import check_rows
 
 
-class FeatureRefits(TikhonovLoo):
+class FeatureLoo(TikhonovLoo):
     """F-KMSE without row i, O(rows·r) for each λ: what of a row lies outside of the r eigenvectors has e = 1.
 
     All averages but those with t are known over all rows from ZᵀZ and Zᵀ1. Only what t differs by from its mean is
     averaged over the known rows, so that a sample of them does: all that depends on it is of the order 1/n.
     """
 
-    def means(self, lams: Array) -> LooMoments:
+    def moments(self, lams: Array) -> LooMoments:
         sp, n = self.spectrum, self.spectrum.n
         g, ones = sp.eigenvalues[:, None], sp.ones[:, None]
         e, s = lams / (g + lams), g / (g + lams)
@@ -129,7 +129,7 @@ class FeatureSums:
 
 def _by_deletion(spectrum: Spectrum, lam: float | None, scale: float | None) -> MeanChoice:
     """What of λ and scale is not given, and the score, on rows that are left out."""
-    score = DeletionScore(spectrum, FeatureRefits(spectrum), scale)
+    score = DeletionScore(spectrum, FeatureLoo(spectrum), scale)
     lam, best, _ = score.search() if lam is None else (lam, float(score.at(lam)[0]), None)
     return MeanChoice(lam, score.best_scale(lam) if scale is None else scale, best)
 

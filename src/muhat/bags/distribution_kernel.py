@@ -11,9 +11,9 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 from sklearn.utils.validation import check_memory as check_memory_object
 
+from muhat.bags.bag_sums import bag_weights, checked_sums, squared_norms, training_sums
 from muhat.bags.data import Bags, TakesBagsMixin, check_bags
 from muhat.bags.pooling import PooledMap
-from muhat.bags.sums import bag_weights, checked_sums, squared_norms, training_sums
 from muhat.bags.whitening import (
     RIDGE,
     BagMoments,

@@ -1,4 +1,4 @@
-"""How several statistics become one test with an exact level, and who gave the evidence.
+"""Combining several statistics into one permutation test with an exact level, and their shares of the evidence.
 
 Every component has its statistic on the same splits of the rows, the observed one first. All that follows treats the
 observed split as any other: under the null hypothesis the columns are exchangeable, so the level is exact at every
@@ -30,7 +30,7 @@ class Component:
     """One statistic on every split, the observed split first; large values speak against the null hypothesis.
 
     ``rounding`` is the size of the rounding error of its values: a row that varies by no more is constant. ``weight``
-    is the part that it has in the joined statistic before near duplicates are discounted. ``value`` is what the
+    is the part that it has in the combined statistic before near duplicates are discounted. ``value`` is what the
     statistic is made from: a kernel, a number of a column.
     """
 
@@ -49,8 +49,8 @@ class Component:
         return float(np.count_nonzero(self.statistics >= observed - tolerance) / len(self.statistics))
 
 
-class Joined(NamedTuple):
-    """The joined statistic on every split, its p-value, and for each component its share and −log p of the gamma."""
+class Combined(NamedTuple):
+    """The combined statistic on every split, its p-value, and for each component its share and −log p of the gamma."""
 
     statistics: Array
     pvalue: float
@@ -58,10 +58,10 @@ class Joined(NamedTuple):
     evidence: Array
 
 
-def join(components: Sequence[Component], tolerance: float = 1e-8, discount: bool = True) -> Joined:
+def combine_statistics(components: Sequence[Component], tolerance: float = 1e-8, discount: bool = True) -> Combined:
     r"""One test from several statistics.
 
-    With :math:`p_{kb}` the p-value of component k on split b by a gamma approximation, the joined statistic is
+    With :math:`p_{kb}` the p-value of component k on split b by a gamma approximation, the combined statistic is
 
     .. math:: t_b = \log \sum_k w_k / p_{kb}, \qquad p = \#\{b \ge 0 : t_b \ge t_0\} / (B + 1).
 
@@ -73,7 +73,7 @@ def join(components: Sequence[Component], tolerance: float = 1e-8, discount: boo
     terms = -log_p + np.log(weights(components, log_p, discount))[:, None]
     statistics = logsumexp(terms, axis=0)
     reached = np.count_nonzero(statistics >= statistics[0] - tolerance * max(1.0, abs(statistics[0])))
-    return Joined(statistics, float(reached / len(statistics)), np.exp(terms[:, 0] - statistics[0]), -log_p[:, 0])
+    return Combined(statistics, float(reached / len(statistics)), np.exp(terms[:, 0] - statistics[0]), -log_p[:, 0])
 
 
 def log_pvalues(components: Sequence[Component]) -> Array:

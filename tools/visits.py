@@ -1,7 +1,7 @@
 """How far a fit wanders: the files and functions of muhat that it visits, counted by a profiler.
 
-python benchmarks/visits.py           # a line for each estimator
-python benchmarks/visits.py --names   # and the names of what was visited
+python tools/visits.py           # a line for each estimator
+python tools/visits.py --names   # and the names of what was visited
 """
 
 from __future__ import annotations

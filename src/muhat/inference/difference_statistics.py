@@ -19,7 +19,7 @@ from scipy.spatial.distance import cdist, pdist
 from scipy.special import ndtri
 from scipy.stats import rankdata
 
-from muhat.inference.joining import Component
+from muhat.inference.combine import Component
 from muhat.inference.samples import in_units
 from muhat.kernels.base import Kernel
 from muhat.kernels.dot import Linear

@@ -1,4 +1,4 @@
-"""Do the tests notice a change of the code? ``make mutants``, or ``python tests/mutants.py --room means --count 5``.
+"""Do the tests notice a change of the code? ``make mutants``, or ``python tools/mutants.py --room means --count 5``.
 
 Of every module a random sample of small changes is made, one at a time, in a copy of the sources: an operator, a
 comparison, a constant, a condition, a sign. Constants of a module are left alone: most of them tune the speed. So are

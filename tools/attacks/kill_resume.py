@@ -1,6 +1,6 @@
 """Kill and resume: runs of the paper and monitors of a stream, killed at random moments, go on where they were.
 
-python tests/attacks/kill_resume.py [--kills N] [--seed S] [--only monitor]
+python tools/attacks/kill_resume.py [--kills N] [--seed S] [--only monitor]
 
 What they come to must be the same, byte for byte, as without a kill. On systems with SIGKILL.
 """

@@ -1,4 +1,4 @@
-"""The oldest versions that pyproject.toml allows, as constraints for pip: ``python tests/oldest_versions.py``."""
+"""The oldest versions that pyproject.toml allows, as constraints for pip: ``python tools/oldest_versions.py``."""
 
 import re
 import tomllib

@@ -1,12 +1,13 @@
-"""The attacks in small: a few seconds of each. The commands beside this file run as many as one likes."""
+"""The attacks in small: a few seconds of each. The commands in tools/attacks run as many as one likes."""
 
+import os
 import runpy
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[1] / "tools" / "attacks"
 
 
 @pytest.mark.slow
@@ -55,3 +56,37 @@ def test_a_monitor_that_is_killed_goes_on_to_the_same_bytes():
     kills, same = runpy.run_path(str(HERE / "kill_resume.py"))["attack"]("monitor", 2, 0)
     assert same
     assert kills
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="signals, closed streams and limits of POSIX")
+@pytest.mark.parametrize("name", ["closed_streams", "odd_folders", "endless_input", "signals", "hostile_names"])
+def test_commands_answer_or_end_with_two_and_one_line(name):
+    pytest.importorskip("duckdb")
+    assert runpy.run_path(str(HERE / "commands.py"))["attack"](name) == []
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="limits of POSIX")
+def test_commands_end_where_memory_is_short(tmp_path):
+    tool = runpy.run_path(str(HERE / "commands.py"))
+    assert [f"{case}: {fault}" for case, fault in tool["low_memory"](tmp_path, (700, 900)) if fault] == []
+
+
+@pytest.mark.slow
+def test_the_order_of_groups_and_rows_changes_nothing():
+    """In a period of five, which weekdays have."""
+    tool = runpy.run_path(str(HERE / "orders.py"))
+    for name, (measured, most) in tool["subjects"]().items():
+        value, order = tool["worst"](measured, periods=(5,))
+        assert value <= most, f"{name}, {order}"
+
+
+def test_every_public_estimator_is_put_in_other_orders():
+    """A new one has to be added to a table."""
+    import muhat as mh
+
+    text = (HERE / "orders.py").read_text(encoding="utf-8")
+    classes = [name for name in mh.__all__ if hasattr(getattr(mh, name), "fit")]
+    left_out = ["DriftMonitor", "ShrunkKernelCenterer"]  # rows have an order in time; Gram matrices only
+    assert [name for name in classes if f"mh.{name}" not in text] == left_out

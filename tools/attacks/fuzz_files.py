@@ -1,6 +1,6 @@
 """Damaged files: tables, sketches, monitors, bags, cells and results, with bytes changed, cut, doubled or inserted.
 
-python tests/attacks/fuzz_files.py [--files N] [--seed S] [--only csv]
+python tools/attacks/fuzz_files.py [--files N] [--seed S] [--only csv]
 
 A file must be read, or refused by an error of words that names it and says what to do. Sketches and monitors carry a
 checksum, so a changed byte must be refused, or leave what is read as it was. Forged ones have other contents and a
@@ -57,12 +57,12 @@ def parquet(path: Path) -> None:
     polars.DataFrame(ROWS, schema=["a", "b", "c"]).write_parquet(path)
 
 
-def run(*command: str, refused: int = 2) -> None:
-    """Run a command; the status ``refused`` comes with a message."""
+def run(*command: str) -> None:
+    """Run a command; the status 2 comes with a message."""
     words = io.StringIO()
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(words):
         status = muhat([*command])
-    if status == refused:
+    if status == 2:
         raise ValueError(words.getvalue())
     if status not in (0, 1):
         raise AssertionError(f"status {status}: {words.getvalue()}")
@@ -145,7 +145,7 @@ def results(path: Path) -> None:
 
 def read_results(path: Path) -> None:
     (path.parent / "results.json").write_bytes(path.read_bytes())
-    run("claims", "--out", str(path.parent), refused=1)
+    run("claims", "--out", str(path.parent))
 
 
 KINDS = {

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from muhat.files.summaries import Summary
+from muhat.files.tables import Kind
 from muhat.types import Array
 
 MOST_ROWS_FOR_EXACT_KS = 1000
@@ -18,6 +19,9 @@ LEAST_EXPECTED = 5
 
 FEW_ROWS = 10
 """Of fewer rows in a table, the spread is not tested."""
+
+MEASURES: dict[Kind, str] = {"number": "KS distance", "date": "KS distance", "category": "total variation"}
+"""What :func:`column_size` computes."""
 
 Counts = NDArray[np.int64]
 
@@ -39,7 +43,7 @@ def column_pvalue(summary: Summary) -> float:
 
 
 def column_size(summary: Summary) -> float:
-    """How much a column differs, between 0 and 1.
+    """How much a column differs, between 0 and 1; :data:`MEASURES` names it.
 
     For numbers this is the largest difference between the shares of rows up to any threshold, for categories the share
     of the rows that would have to change theirs.

@@ -1,4 +1,4 @@
-"""What a joined test found: its components, their shares of the evidence, and words."""
+"""Results of combined tests: components, their shares of the evidence, and a summary in words."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from muhat.inference.joining import Component, Joined
+from muhat.inference.combine import Combined, Component
 from muhat.inference.resampling import PermutationResult
 from muhat.kernels.base import Kernel
 from muhat.types import Array
@@ -38,13 +38,13 @@ def percent(share: float) -> str:
 
 
 @dataclass(frozen=True)
-class Finding:
-    """One component of a joined test.
+class ComponentResult:
+    """One component of a combined test.
 
     ``pvalue`` is that of the component alone and is *not corrected* for the other components: read it as a description.
-    ``share`` is its part of the joined statistic, and ``evidence`` −log p of a gamma approximation, which goes on where
-    permutations no longer tell p-values apart. ``kernel`` and ``column`` say what the component looked at, if it is one
-    kernel or one column; ``words`` what it saw, and ``change`` what changed in the column.
+    ``share`` is its part of the combined statistic, and ``evidence`` −log p of a gamma approximation, which goes on
+    where permutations no longer tell p-values apart. ``kernel`` and ``column`` say what the component looked at, if it
+    is one kernel or one column; ``words`` what it saw, and ``change`` what changed in the column.
     """
 
     name: str
@@ -64,15 +64,15 @@ class Finding:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class JoinedResult(PermutationResult, ABC):
-    """A permutation test that may join several statistics.
+class CombinedResult(PermutationResult, ABC):
+    """A permutation test that may combine several statistics.
 
-    ``components`` has a :class:`Finding` for each of them, the strongest first; it is empty where one statistic was
-    asked for. ``method`` says how the statistics were computed. No p-value below ``smallest_pvalue`` is possible with
-    these numbers of rows and of resamples.
+    ``components`` has a :class:`ComponentResult` for each of them, the strongest first; it is empty where one statistic
+    was asked for. ``method`` says how the statistics were computed. No p-value below ``smallest_pvalue`` is possible
+    with these numbers of rows and of resamples.
     """
 
-    components: tuple[Finding, ...] = ()
+    components: tuple[ComponentResult, ...] = ()
     method: str = "exact"
     smallest_pvalue: float = field(default=0.0, kw_only=True)
     _nothing: ClassVar[str] = "no difference found"
@@ -112,7 +112,7 @@ class JoinedResult(PermutationResult, ABC):
         also = f"; clearest single column: {column.words}" if column != told and beyond_doubt else ""
         return f"{told.words}{counted}{also}"
 
-    def _specific(self, strongest: Finding) -> Finding:
+    def _specific(self, strongest: ComponentResult) -> ComponentResult:
         """The strongest component, or one that says what differs, where it alone has enough of that evidence."""
         if strongest.name in SPECIFIC[:-1]:  # second moments also see spread
             return strongest
@@ -132,15 +132,15 @@ class JoinedResult(PermutationResult, ABC):
         return f"{plain[:-1]}: {self.summary})" if self.components else plain
 
 
-def observed_and_null(joined: Joined) -> tuple[float, float, Array]:
-    """Statistic, p-value and null distribution of a joined test."""
-    return float(joined.statistics[0]), joined.pvalue, np.asarray(joined.statistics[1:])
+def observed_and_null(combined: Combined) -> tuple[float, float, Array]:
+    """Statistic, p-value and null distribution of a combined test."""
+    return float(combined.statistics[0]), combined.pvalue, np.asarray(combined.statistics[1:])
 
 
-def ranked(components: Sequence[Component], joined: Joined, describe: Any) -> tuple[Finding, ...]:
+def ranked(components: Sequence[Component], combined: Combined, describe: Any) -> tuple[ComponentResult, ...]:
     """The findings, the strongest first; ``describe(component)`` gives kernel, column, words and change."""
     found = [
-        Finding(part.name, part.group, part.pvalue, float(share), float(evidence), *describe(part))
-        for part, share, evidence in zip(components, joined.shares, joined.evidence, strict=True)
+        ComponentResult(part.name, part.group, part.pvalue, float(share), float(evidence), *describe(part))
+        for part, share, evidence in zip(components, combined.shares, combined.evidence, strict=True)
     ]
     return tuple(sorted(found, key=lambda finding: -finding.share))

@@ -3,8 +3,8 @@
 The number of BLAS threads must not change a bit of fits of up to 1,000 rows and of tests. Threads that share a monitor
 or a sketch must not lose rows, and writers and readers of one file must see whole files only.
 
-python tests/attacks/threads.py            # all of it, with processes of 1, 2 and 4 BLAS threads; names what differs
-python tests/attacks/threads.py --digests  # the digests of this process alone
+python tools/attacks/threads.py            # all of it, with processes of 1, 2 and 4 BLAS threads; names what differs
+python tools/attacks/threads.py --digests  # the digests of this process alone
 """
 
 from __future__ import annotations

@@ -15,10 +15,10 @@ from scipy import stats
 from tables import sample
 
 import muhat as mh
-from muhat.inference import dependences, differences, fisher, joining, large_samples
-from muhat.inference.findings import Finding
-from muhat.inference.joining import Component
+from muhat.inference import combine, dependence_statistics, difference_statistics, fisher, large_samples
+from muhat.inference.combine import Component
 from muhat.inference.resampling import number_of_splits, other_splits
+from muhat.inference.results import ComponentResult
 from muhat.inference.two_sample import MMDResult
 
 RNG = np.random.default_rng(0)
@@ -27,7 +27,7 @@ RNG = np.random.default_rng(0)
 def splits_of(n, m, count=7, seed=0, strata=None):
     observed = np.repeat([1.0, 0.0], [n, m])
     drawn = list(other_splits(observed, count, np.random.default_rng(seed), strata))
-    return np.column_stack([observed, *drawn]), differences.centred_splits(observed, drawn, strata)
+    return np.column_stack([observed, *drawn]), difference_statistics.centred_splits(observed, drawn, strata)
 
 
 # ---------------------------------------------------------------- components are their formulas
@@ -35,7 +35,7 @@ def splits_of(n, m, count=7, seed=0, strata=None):
 
 def slow_matrices(rows):
     """The Gram matrices of the default test, a pair at a time."""
-    scales, q = differences.pooled_scales(rows, RNG), differences.normal_scores(rows)
+    scales, q = difference_statistics.pooled_scales(rows, RNG), difference_statistics.normal_scores(rows)
     h, near, medians = scales.bandwidths, scales.at_rows, scales.medians
 
     def gaussian(bandwidth):
@@ -64,11 +64,11 @@ def slow_contrast(K, split):
 
 @pytest.mark.parametrize(("n", "m"), [(4, 4), (9, 13)])
 def test_components_are_the_slow_formulas(n, m, monkeypatch):
-    monkeypatch.setattr(differences, "STRIP", 5)
-    monkeypatch.setattr(differences, "COLUMNS", 6)
+    monkeypatch.setattr(difference_statistics, "STRIP", 5)
+    monkeypatch.setattr(difference_statistics, "COLUMNS", 6)
     rows = np.random.default_rng(1).standard_t(3, size=(n + m, 3))
     everything, splits = splits_of(n, m)
-    found = differences.default_components(rows, splits, RNG)
+    found = difference_statistics.default_components(rows, splits, RNG)
     want = [np.array([slow_contrast(K, split) for split in everything.T]).T for K in slow_matrices(rows)]
     fine, wide, widest, local, shapes, fine_shapes, moments = want
     by_position = {0: wide[0], 2: local[0], 3: fine[0], 5: shapes[0], 6: fine_shapes[0], 7: moments[0]}
@@ -85,8 +85,8 @@ def test_the_largest_column_is_a_loop_over_columns():
     rows = sample(20, 3, seed=4)
     rows[12:, 2] *= 9.0
     everything, splits = splits_of(12, 8)
-    q = differences.normal_scores(rows)
-    found = differences.largest_column(q, differences.standardised(q**2), splits)
+    q = difference_statistics.normal_scores(rows)
+    found = difference_statistics.largest_column(q, difference_statistics.standardised(q**2), splits)
     want = []
     for split in everything.T == 1:
         columns = [*q.T, *((c**2 - (c**2).mean()) / (c**2).std() for c in q.T)]
@@ -98,10 +98,10 @@ def test_the_largest_column_is_a_loop_over_columns():
 def test_the_whitened_component_is_regularised_kernel_fisher():
     rows = sample(30, 2, seed=0)
     everything, splits = splits_of(14, 16)
-    found = differences.whitened(rows, 0.8, splits, RNG)
+    found = difference_statistics.whitened(rows, 0.8, splits, RNG)
     H = np.eye(30) - 1 / 30
     K = mh.Gaussian(0.8)(rows)
-    lam = differences.RIDGE * np.linalg.eigvalsh(H @ K @ H)[-1]
+    lam = difference_statistics.RIDGE * np.linalg.eigvalsh(H @ K @ H)[-1]
     M = H @ K @ np.linalg.solve(K @ H @ K + lam * K + 1e-9 * np.trace(K @ H @ K + lam * K) * np.eye(30), K @ H)
     W = everything / 14 - (1 - everything) / 16
     assert_allclose(found.statistics, np.einsum("ib,ij,jb->b", W, M, W), rtol=1e-6)
@@ -135,7 +135,7 @@ def test_joining_is_the_slow_loop():
     T[1] = T[0] + 0.1 * T[1]
     T[2, 0] += 8.0
     given = np.array([1.0, 1.0, 2.0, 5.0])
-    found = joining.join([Component("", "", row, weight=w) for row, w in zip(T, given, strict=True)])
+    found = combine.combine_statistics([Component("", "", row, weight=w) for row, w in zip(T, given, strict=True)])
     t, p, shares = slow_join(T, given)
     assert_allclose(found.statistics, t, rtol=1e-9)
     assert found.pvalue == p
@@ -146,14 +146,14 @@ def test_joining_is_the_slow_loop():
 def test_a_duplicate_changes_nothing():
     rng = np.random.default_rng(0)
     rows = [Component("", "", row) for row in rng.gamma(2.0, size=(3, 200))]
-    plain, doubled = joining.join(rows), joining.join([*rows, rows[0]])
+    plain, doubled = combine.combine_statistics(rows), combine.combine_statistics([*rows, rows[0]])
     assert_allclose(doubled.statistics, plain.statistics, atol=0.05)
 
 
 def test_joining_treats_the_observed_split_as_any_other():
     T = np.random.default_rng(0).gamma(2.0, size=(3, 40))
     order = np.random.default_rng(1).permutation(40)
-    plain, turned = (joining.join([Component("", "", row) for row in part]) for part in (T, T[:, order]))
+    plain, turned = (combine.combine_statistics([Component("", "", row) for row in part]) for part in (T, T[:, order]))
     assert_allclose(turned.statistics, plain.statistics[order], rtol=1e-10)
 
 
@@ -165,9 +165,10 @@ def test_statistics_do_not_depend_on_the_labels_of_rows():
     rows = np.random.default_rng(0).normal(size=(24, 3)).round(1)
     _, splits = splits_of(10, 14)
     order = np.random.default_rng(1).permutation(24)
-    turned = differences.Splits(splits.centred[order], 10, 14)
+    turned = difference_statistics.Splits(splits.centred[order], 10, 14)
     plain, renumbered = (
-        differences.default_components(*arguments, RNG) for arguments in ((rows, splits), (rows[order], turned))
+        difference_statistics.default_components(*arguments, RNG)
+        for arguments in ((rows, splits), (rows[order], turned))
     )
     for first, second in zip(plain, renumbered, strict=True):
         assert_allclose(second.statistics, first.statistics, rtol=1e-7, atol=1e-12)
@@ -370,7 +371,7 @@ def test_threads_and_strips_change_nothing(monkeypatch):
     monkeypatch.setattr("muhat.linalg.gram.THREADED", 1)
     threaded = mh.mmd_test(X, Y, n_resamples=19, random_state=0)
     assert_array_equal(threaded.null_distribution, plain.null_distribution)
-    monkeypatch.setattr(differences, "STRIP", 64)
+    monkeypatch.setattr(difference_statistics, "STRIP", 64)
     stripped = mh.mmd_test(X, Y, n_resamples=19, random_state=0)
     assert_allclose(stripped.null_distribution, plain.null_distribution, rtol=1e-3, atol=1e-3)  # of float32
     assert stripped.pvalue == plain.pvalue
@@ -379,7 +380,7 @@ def test_threads_and_strips_change_nothing(monkeypatch):
 def test_single_and_double_precision_agree(monkeypatch):
     X, Y = sample(150, 3, seed=0), sample(150, 3, seed=1)
     single = mh.mmd_test(X, Y, n_resamples=99, random_state=0)
-    monkeypatch.setattr(differences, "SMALL", 1000)
+    monkeypatch.setattr(difference_statistics, "SMALL", 1000)
     double = mh.mmd_test(X, Y, n_resamples=99, random_state=0)
     assert_allclose(single.null_distribution, double.null_distribution, rtol=1e-3, atol=1e-3)
 
@@ -490,8 +491,8 @@ def test_memory_counts_columns(name):
 def test_blocks_of_columns_do_not_matter(monkeypatch):
     X, Y = sample(30, 40, seed=0), sample(25, 40, seed=1, shift=0.2)
     whole = mh.mmd_test(X, Y, n_resamples=49, random_state=0), mh.hsic_test(X[:25], Y, n_resamples=49, random_state=0)
-    monkeypatch.setattr(differences, "PRODUCTS", 7 * 50)
-    monkeypatch.setattr(dependences, "_PRODUCTS", 100)
+    monkeypatch.setattr(difference_statistics, "PRODUCTS", 7 * 50)
+    monkeypatch.setattr(dependence_statistics, "_PRODUCTS", 100)
     parts = mh.mmd_test(X, Y, n_resamples=49, random_state=0), mh.hsic_test(X[:25], Y, n_resamples=49, random_state=0)
     for one, other in zip(whole, parts, strict=True):
         assert_allclose(other.null_distribution, one.null_distribution, rtol=1e-7)
@@ -507,10 +508,10 @@ def test_pairs_of_many_columns_are_bounded(monkeypatch):
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 30))
     Y = np.repeat(X[:, 17:18], 25, axis=1) + 0.01 * rng.normal(size=(40, 25))
-    monkeypatch.setattr(dependences, "MAX_PRODUCTS", 40 * 100 * 28 * 3)
-    assert dependences.columns_looked_at(40, 30, 25, 100) == (9, 9)
+    monkeypatch.setattr(dependence_statistics, "MAX_PRODUCTS", 40 * 100 * 28 * 3)
+    assert dependence_statistics.columns_looked_at(40, 30, 25, 100) == (9, 9)
     for p, q in ((1, 1), (1, 500), (30, 25), (3, 2)):
-        left, right = dependences.columns_looked_at(40, p, q, 100)
+        left, right = dependence_statistics.columns_looked_at(40, p, q, 100)
         assert left * right <= 84
         assert (left, right) == (p, q) or (left + 1) * (right + 1) > 84
     found = [mh.hsic_test(X, Y, n_resamples=99, random_state=seed) for seed in range(12)]
@@ -532,8 +533,8 @@ def centred(K):
 
 
 PAIRINGS = {
-    "families": lambda n, B: dependences.Families(n, B, np.random.default_rng(0)),
-    "strata": lambda n, B: dependences.Listed.within_strata(np.arange(n) % 2, B, np.random.default_rng(0)),
+    "families": lambda n, B: dependence_statistics.Families(n, B, np.random.default_rng(0)),
+    "strata": lambda n, B: dependence_statistics.Listed.within_strata(np.arange(n) % 2, B, np.random.default_rng(0)),
 }
 
 
@@ -546,11 +547,11 @@ def test_dependences_are_the_slow_formulas(kind, n):
     pairs = pairings.permutations()
     assert_array_equal(pairs[0], np.arange(n))
     assert_array_equal(np.sort(pairs, axis=1), np.tile(np.arange(n), (26, 1)))
-    found = {part.name: part for part in dependences.default_dependences(X, Y, pairings, rng)}
+    found = {part.name: part for part in dependence_statistics.default_dependences(X, Y, pairings, rng)}
     D, E = (np.linalg.norm(rows[:, None] - rows[None], axis=2) for rows in (X, Y))
     h, g = (np.median(A[np.triu_indices(n, 1)]) for A in (D, E))
     want = {"distance covariance": slow_sums(centred(-D), centred(-E), pairs)}
-    for x, y in itertools.product(dependences.MULTIPLES, repeat=2):
+    for x, y in itertools.product(dependence_statistics.MULTIPLES, repeat=2):
         K, L = (centred(np.exp(-((A / (f * s)) ** 2) / 2)) for A, f, s in ((D, x, h), (E, y, g)))
         want[f"{x:g} x {y:g} medians"] = slow_sums(K, L, pairs)
     for name, values in want.items():
@@ -608,7 +609,7 @@ def test_strata_of_pairs_keep_the_level():
 
 def test_features_of_many_pairs(monkeypatch):
     monkeypatch.setattr("muhat.inference.independence.MAX_EXACT_PAIRS", 50)
-    monkeypatch.setattr(dependences, "MAX_EXACT_PAIRS", 50)
+    monkeypatch.setattr(dependence_statistics, "MAX_EXACT_PAIRS", 50)
     rng = np.random.default_rng(0)
     x, e = rng.normal(size=(2, 300, 2))
     result = mh.hsic_test(x, x**2 + e, None, None, 99, 0)
@@ -626,9 +627,9 @@ def test_features_in_bins_of_one_row_give_the_unbiased_distance():
     assert spread.value in ("X", "Y")
 
 
-PLACES = Finding("Gaussian", "wide", 0.01, 0.9, 10.0, words="X and Y lie in different places")
-SPREAD = Finding("spread", "spread", 0.01, 0.1, 9.0, words="Y is more spread out")
-COLUMN = Finding("largest column", "columns", 0.01, 0.1, 9.0, column="age", words="column 'age' is higher in Y")
+PLACES = ComponentResult("Gaussian", "wide", 0.01, 0.9, 10.0, words="X and Y lie in different places")
+SPREAD = ComponentResult("spread", "spread", 0.01, 0.1, 9.0, words="Y is more spread out")
+COLUMN = ComponentResult("largest column", "columns", 0.01, 0.1, 9.0, column="age", words="column 'age' is higher in Y")
 CLEAREST = "; clearest single column: column 'age' is higher in Y"
 SUMMARIES = [
     (
@@ -725,13 +726,13 @@ def test_few_splits_are_listed_and_many_drawn(n_resamples):
 
 @pytest.mark.parametrize("strata", [None, [0, 0, 0, 0, 1, 1]])
 def test_few_pairings_are_listed(strata):
-    pairings, smallest = dependences.draw_pairings(6, None if strata is None else np.array(strata), 999, RNG)
+    pairings, smallest = dependence_statistics.draw_pairings(6, None if strata is None else np.array(strata), 999, RNG)
     pairs = pairings.permutations()
     every = [p for p in itertools.permutations(range(6)) if strata is None or max(p[:4]) == 3]
     assert_array_equal(pairs[0], range(6))
     assert sorted(map(tuple, pairs)) == every
     assert_allclose(smallest, 1 / len(every))
-    with_fewer, smallest = dependences.draw_pairings(6, None, 718, RNG)
+    with_fewer, smallest = dependence_statistics.draw_pairings(6, None, 718, RNG)
     assert len(with_fewer.permutations()) == 719
     assert_allclose(smallest, 1 / 719)
 
@@ -752,9 +753,9 @@ def test_ties_of_a_joined_statistic_are_relative_where_it_is_large():
     """With a tolerance of 1 all that is not negative is a tie of a large one."""
     statistics = np.random.default_rng(0).normal(size=400)
     statistics[0] = 4.0
-    joined = joining.join([Component("a", "a", statistics)], tolerance=1.0)
-    assert joined.statistics[0] > 2
-    assert joined.pvalue == (joined.statistics >= 0).mean()
+    combined = combine.combine_statistics([Component("a", "a", statistics)], tolerance=1.0)
+    assert combined.statistics[0] > 2
+    assert combined.pvalue == (combined.statistics >= 0).mean()
 
 
 def test_a_stratum_of_one_sample_is_kept_as_it_is():

@@ -1,8 +1,8 @@
 """Awkward data for every public estimator and test: finite numbers, or a ValueError that leads on.
 
-python tests/attacks/awkward.py                      # every subject on every kind of data once
-python tests/attacks/awkward.py --calls 2000 --seed 7   # random mixtures of kinds, shapes and subjects
-python tests/attacks/awkward.py --only mmd_test
+python tools/attacks/awkward.py                      # every subject on every kind of data once
+python tools/attacks/awkward.py --calls 2000 --seed 7   # random mixtures of kinds, shapes and subjects
+python tools/attacks/awkward.py --only mmd_test
 
 A call fails if it returns NaN or infinity, warns from the inside (a RuntimeWarning, say), or raises what is not a plain
 ValueError, TypeError or MemoryError of words. Wide tables of 20,000 columns are left to the first form.

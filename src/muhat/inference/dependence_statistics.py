@@ -21,8 +21,8 @@ from scipy.special import factorial
 from scipy.stats import rankdata
 
 from muhat.features.nystroem import Nystroem
-from muhat.inference.differences import normal_scores, some_rows, standardised
-from muhat.inference.joining import EPS, Component
+from muhat.inference.combine import EPS, Component
+from muhat.inference.difference_statistics import normal_scores, some_rows, standardised
 from muhat.kernels.radial import Gaussian
 from muhat.linalg.blocks import blocks
 from muhat.linalg.centered_gram import center_gram
