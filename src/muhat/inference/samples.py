@@ -14,7 +14,6 @@ import numpy as np
 
 from muhat.elements import Element
 from muhat.kernels.base import Kernel, Measure
-from muhat.kernels.bounds import upper_bound
 from muhat.linalg.columns import dominant_column
 from muhat.measures import Atoms
 from muhat.types import Array
@@ -343,36 +342,6 @@ def check_strata(strata: Any, observed: Array | None, n: int) -> Any:
 
 
 # ---------------------------------------------------------------- units of columns
-
-
-@dataclass(frozen=True)
-class InUnits(Kernel):
-    """k(x / units, y / units), a kernel on columns of different units."""
-
-    kernel: Kernel
-    units: tuple[float, ...]
-
-    def evaluate(self, X: Array, Y: Array) -> Array:
-        first = X / self.units
-        return self.kernel.evaluate(first, first if Y is X else Y / self.units)
-
-    def diagonal(self, X: Array) -> Array:
-        return self.kernel.diagonal(X / self.units)
-
-
-@upper_bound.register(InUnits)
-def _bound_in_units(kernel: InUnits) -> float:
-    return upper_bound(kernel.kernel)
-
-
-def in_units(kernel: Kernel, units: Array | None) -> Kernel:
-    """The kernel itself where columns stay in their own units."""
-    return kernel if units is None else InUnits(kernel, tuple(map(float, units)))
-
-
-def without_units(kernel: Kernel) -> Kernel:
-    """The kernel that sees the columns in their units."""
-    return kernel.kernel if isinstance(kernel, InUnits) else kernel
 
 
 def check_scale(

@@ -10,7 +10,7 @@ from muhat.kernels.fast_values import evaluate_fast
 from muhat.kernels.feature_maps import exact_feature_count, exact_features
 from muhat.kernels.foreign import Precomputed, as_kernel
 from muhat.kernels.invariance import is_isotropic, is_stationary, length_scales
-from muhat.kernels.mixed import Categorical, OnColumns
+from muhat.kernels.mixed import Categorical, OnColumns, Rescaled
 from muhat.kernels.radial import Gaussian, Laplace, Matern, Radial
 from muhat.kernels.spectral_measure import sample_frequencies
 
@@ -28,6 +28,7 @@ __all__ = [
     "Precomputed",
     "Product",
     "Radial",
+    "Rescaled",
     "Scaled",
     "Sum",
     "as_kernel",

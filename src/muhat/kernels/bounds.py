@@ -6,7 +6,7 @@ from functools import singledispatch
 from math import inf
 
 from muhat.kernels.base import Composed, Kernel
-from muhat.kernels.mixed import Categorical, OnColumns
+from muhat.kernels.mixed import Categorical, OnColumns, Rescaled
 from muhat.kernels.radial import Radial
 
 
@@ -32,7 +32,8 @@ def _categorical_bound(kernel: Categorical) -> float:
 
 
 @upper_bound.register(OnColumns)
-def _bound_on_columns(kernel: OnColumns) -> float:
+@upper_bound.register(Rescaled)
+def _bound_of_inner_kernel(kernel: OnColumns | Rescaled) -> float:
     return upper_bound(kernel.kernel)
 
 

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from muhat.features.sketch import MeanSketch
-from muhat.inference.samples import in_units
 from muhat.kernels.base import Kernel
+from muhat.kernels.mixed import rescaled
 from muhat.linalg import gram
 from muhat.linalg.compiled import row_values
 from muhat.linalg.gram import gaussian_bandwidth
@@ -43,7 +43,7 @@ class RowReference:
     def __init__(self, rows: Array, kernels: Sequence[Kernel], units: Array | None = None) -> None:
         self.rows, self.kernels, self.n, self.units = rows, tuple(kernels), len(rows), units
         self.width = rows.shape[1]
-        self._kernels = tuple(in_units(kernel, units) for kernel in self.kernels)
+        self._kernels = tuple(rescaled(kernel, units) for kernel in self.kernels)
         widths = [gaussian_bandwidth(kernel) for kernel in self.kernels]
         compiled = row_values() if all(width is not None for width in widths) else None
         self._compiled = (
