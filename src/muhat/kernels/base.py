@@ -228,7 +228,7 @@ class _Pair(Composed):
         return self.with_params(left=left, right=right)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Sum(_Pair):
     """k(x, y) = left(x, y) + right(x, y)."""
 
@@ -240,7 +240,7 @@ class Sum(_Pair):
         return left + right
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Product(_Pair):
     """k(x, y) = left(x, y) · right(x, y)."""
 
@@ -252,7 +252,7 @@ class Product(_Pair):
         return left * right
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Scaled(Composed):
     """k(x, y) = factor · kernel(x, y), with factor > 0."""
 

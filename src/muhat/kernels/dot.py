@@ -65,7 +65,7 @@ def _check_powers(kernel: Kernel, X: Any, power: int) -> None:
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Polynomial(InnerProduct):
     r"""The polynomial kernel of degree p = ``degree`` with c = ``constant``: it sees moments up to p.
 
@@ -103,7 +103,7 @@ class Polynomial(InnerProduct):
             return t**self.degree if self.degree > 1 else t
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Linear(InnerProduct):
     r"""The linear kernel :math:`k(x, y) = x^\top y`: the kernel mean is the ordinary mean.
 

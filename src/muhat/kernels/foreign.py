@@ -90,7 +90,7 @@ def _are_indices(X: Any) -> bool:
 _ROWWISE = "wrap a function of two rows with sklearn.metrics.pairwise.pairwise_kernels"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class FromFunction(Kernel):
     """A function of two matrices, ``function(X, Y) -> (n, m)``, as a kernel."""
 
@@ -119,7 +119,7 @@ class FromFunction(Kernel):
         return self
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class FromGaussianProcess(Kernel):
     """A kernel of ``sklearn.gaussian_process.kernels`` as a kernel of this library."""
 

@@ -14,7 +14,7 @@ from muhat.types import Array
 from muhat.validation import check_rows
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Categorical(Kernel):
     r"""The share of the columns in which two rows have the same category.
 
@@ -37,7 +37,7 @@ class Categorical(Kernel):
         return np.ones(len(X))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class OnColumns(Kernel):
     r"""A kernel that sees some of the columns only.
 
@@ -88,7 +88,7 @@ class OnColumns(Kernel):
         return X[:, list(self.columns)]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Rescaled(Kernel):
     r"""A kernel of columns that are divided by a scale each.
 

@@ -147,7 +147,7 @@ def _cityblock_distances(X: Array, Y: Array, scale: float) -> Array:
     return distances
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Gaussian(Radial):
     r"""The Gaussian kernel: smooth bumps of width s = ``bandwidth``.
 
@@ -185,7 +185,7 @@ class Gaussian(Radial):
 gaussian_bandwidth.register(Gaussian, attrgetter("width"))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Laplace(Radial):
     r"""The Laplace kernel of the L1 distance: pointed bumps of width s = ``bandwidth``.
 
@@ -211,7 +211,7 @@ class Laplace(Radial):
         return np.exp(r, out=r)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Matern(Radial):
     r"""The Matérn kernel of smoothness ν = ``nu`` and width s = ``bandwidth``.
 

@@ -21,7 +21,7 @@ from muhat.types import Array
 from muhat.validation import check_gram, check_rows, unchanged_on_error
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Centered(Kernel):
     r"""A kernel about a mean element μ, whatever estimator it came from.
 

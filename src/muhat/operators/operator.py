@@ -34,7 +34,7 @@ class EigenSystem(NamedTuple):
     functions: list[Element]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PairKernel(Kernel):
     r"""k((x, y), (x', y')) = k_x(x, x')·k_y(y, y'), for rows that are x and y side by side.
 
