@@ -18,7 +18,7 @@ from muhat.features.fourier import Fourier
 from muhat.features.nystroem import Nystroem
 from muhat.features.reservoir import Reservoir, row_keys
 from muhat.kernels.base import Kernel
-from muhat.kernels.encoding import decode_kernel, encode_kernel
+from muhat.kernels.serialization import decode_kernel, encode_kernel
 from muhat.linalg.blocks import blocks
 from muhat.linalg.resources import LockedMixin
 from muhat.measures import Atoms

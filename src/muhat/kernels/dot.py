@@ -1,4 +1,4 @@
-"""Kernels of the inner product: linear and polynomial."""
+"""Kernels of the inner product of two rows: linear and polynomial."""
 
 from __future__ import annotations
 

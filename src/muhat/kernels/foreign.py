@@ -1,4 +1,4 @@
-"""Kernels that come from elsewhere: a Gram matrix, a function, a Gaussian-process kernel of scikit-learn."""
+"""Kernels given by a Gram matrix, by a function, or by a Gaussian-process kernel of scikit-learn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels of a distance: Gaussian, Laplace and Matérn, with the median heuristic."""
+"""Kernels of the distance of two rows: Gaussian, Laplace and Matérn, with the median heuristic."""
 
 from __future__ import annotations
 

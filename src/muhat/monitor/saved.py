@@ -13,8 +13,8 @@ import numpy as np
 from muhat.features.archive import finite_array, read_archive, write_archive
 from muhat.features.sketch import MeanSketch
 from muhat.kernels.base import Kernel
-from muhat.kernels.encoding import decode_kernel, encode_kernel
 from muhat.kernels.mixed import rescaled
+from muhat.kernels.serialization import decode_kernel, encode_kernel
 from muhat.monitor.calibration import Calibration
 from muhat.monitor.drift_monitor import FEWEST_ROWS, Drift, DriftMonitor, witness
 from muhat.monitor.reference import FeatureReference, Reference, RowReference
