@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from muhat.kernels.base import Kernel, Measure, check_kernel
-from muhat.kernels.expectations import gaussian_expectations
+from muhat.kernels.expectations import expect, gaussian_expectations
 from muhat.linalg import gram
 from muhat.linalg.resources import one_blas_thread
 from muhat.measures import Atoms, FactoredGaussian, Gaussians
@@ -99,7 +99,7 @@ class Element:
         """Inner product with an element of the same space."""
         self._check_same_space(other)
         pairs = [(P, Q) for P in self.measures for Q in other.measures]
-        return float(sum(self.kernel.expect(P, Q) for P, Q in pairs))
+        return float(sum(expect(self.kernel, P, Q) for P, Q in pairs))
 
     def norm(self) -> float:
         """Norm in the space."""

@@ -249,7 +249,8 @@ def _cheap_features(kernel: TileKernel, width: int, rows: int, entries: float, c
     count = exact_feature_count(kernel, width)
     if rows * count * (_OVERHEAD + columns) >= entries * (_OVERHEAD + width):
         return None
-    return _Features(partial(exact_features, kernel), int(count))
+    features = exact_features.dispatch(type(kernel))  # looked up once for all blocks
+    return _Features(partial(features, kernel), int(count))
 
 
 def dense(kernel: TileKernel, X: Array, *, arrays: int = 2) -> Array:
