@@ -1,30 +1,30 @@
-"""How far a fit wanders: the files and functions of muhat that it visits, counted by a profiler.
+"""Size and shape of the code: what a call visits, hidden state, shared names, and lines with comments.
 
-python tools/visits.py           # a line for each estimator
-python tools/visits.py --names   # and the names of what was visited
+python tools/visits.py            # files and functions that main calls visit, and counts over the package
+python tools/visits.py --names    # and the names of the functions
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
+import contextlib
+import io
+import re
 import sys
-from collections.abc import Callable
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
 
+import numpy as np
+
 import muhat as mh
 
-PACKAGE = str(Path(mh.__file__).parent)
-
-FITS = {
-    "KernelMean()": mh.KernelMean(),
-    "ShrunkKernelMean()": mh.ShrunkKernelMean(),
-    "SpectralKernelMean()": mh.SpectralKernelMean(),
-    "AdaptiveKernelMean()": mh.AdaptiveKernelMean(),
-    "RobustKernelMean()": mh.RobustKernelMean(),
-    "KernelPCA(mean=ShrunkKernelMean())": mh.KernelPCA(mean=mh.ShrunkKernelMean()),
-}
+PACKAGE = Path(mh.__file__).parent
+HIDDEN = re.compile(r"__dict__|vars\(self\)|def __dir__|def __getattr__")
 
 
 class Visits(NamedTuple):
@@ -41,8 +41,8 @@ def visits(call: Callable[[], Any]) -> Visits:
     def note(frame: FrameType, event: str, _: Any) -> None:
         code = frame.f_code
         comprehension = code.co_name.startswith("<")
-        if event == "call" and code.co_filename.startswith(PACKAGE) and not comprehension:
-            functions.add((code.co_filename.removeprefix(PACKAGE + "/"), code.co_qualname))
+        if event == "call" and code.co_filename.startswith(str(PACKAGE)) and not comprehension:
+            functions.add((code.co_filename.removeprefix(f"{PACKAGE}/"), code.co_qualname))
 
     sys.setprofile(note)
     try:
@@ -52,17 +52,103 @@ def visits(call: Callable[[], Any]) -> Visits:
     return Visits({file for file, _ in functions}, functions)
 
 
+def calls() -> dict[str, Callable[[], Any]]:
+    """Main calls, on data that are made before."""
+    import pandas as pd
+
+    from muhat.command_line import main
+
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(2, 60, 3))
+    frames = [pd.DataFrame(rows, columns=["a", "b", "c"]) for rows in (X, Y)]
+    bags, targets = [rng.normal(size=(8, 2)) for _ in range(30)], rng.normal(size=30)
+
+    def compare() -> None:
+        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
+            paths = [str(Path(folder) / f"{name}.csv") for name in "xy"]
+            for frame, path in zip(frames, paths, strict=True):
+                frame.to_csv(path, index=False)
+            main(["compare", *paths, "--resamples", "19"])
+
+    return {
+        "ShrunkKernelMean().fit(X).mean_(Y)": lambda: mh.ShrunkKernelMean().fit(X).mean_(Y),
+        "AdaptiveKernelMean().fit(X)": lambda: mh.AdaptiveKernelMean().fit(X),
+        "KernelPCA(mean=ShrunkKernelMean()).fit(X)": lambda: mh.KernelPCA(2, mean=mh.ShrunkKernelMean()).fit(X),
+        "mmd_test(frame, frame)": lambda: mh.mmd_test(*frames, n_resamples=19, random_state=0),
+        "DistributionRidge: fit, predict": lambda: mh.DistributionRidge().fit(bags, targets).predict(bags),
+        "DriftMonitor: fit, update": lambda: mh.DriftMonitor(20, random_state=0).fit(frames[0]).update(frames[1]),
+        "muhat compare x.csv y.csv": compare,
+    }
+
+
+def sources() -> dict[str, str]:
+    return {str(path.relative_to(PACKAGE)): path.read_text(encoding="utf-8") for path in sorted(PACKAGE.rglob("*.py"))}
+
+
+def hidden_state() -> list[str]:
+    """Places that reach behind attributes; the package's own lazy import is none."""
+    found = sources().items()
+    lines = ((name, i, line) for name, text in found for i, line in enumerate(text.splitlines(), 1))
+    return [f"{name}:{i}" for name, i, line in lines if HIDDEN.search(line) and name != "__init__.py"]
+
+
+def shared_names() -> list[str]:
+    """Names of files or classes that the package has twice."""
+    files = Counter(Path(name).name for name in sources() if Path(name).name not in ("__init__.py", "base.py"))
+    parsed = [ast.parse(text) for text in sources().values()]
+    classes = Counter(node.name for tree in parsed for node in tree.body if isinstance(node, ast.ClassDef))
+    return sorted(name for counter in (files, classes) for name, times in counter.items() if times > 1)
+
+
+def private_accesses() -> list[str]:
+    """Private attributes that only another subpackage has, by the place that uses them."""
+    trees = {name: ast.parse(text) for name, text in sources().items()}
+    homes: dict[str, set[str]] = {}
+    for name, tree in trees.items():
+        for attribute in _own_names(tree):
+            homes.setdefault(attribute, set()).add(name.partition("/")[0])
+    return [
+        f"{name}:{node.lineno} {node.attr}"
+        for name, tree in trees.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute)
+        and re.match(r"_[a-z]", node.attr)
+        and node.attr not in ("_replace", "_fields", "_asdict")
+        and homes.get(node.attr)
+        and name.partition("/")[0] not in homes[node.attr]
+    ]
+
+
+def _own_names(tree: ast.AST) -> Iterator[str]:
+    """Private names that a module defines, or sets on ``self``."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            yield node.name
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            yield node.target.id
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in ("self", "cls"):
+            yield node.attr
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--names", action="store_true", help="print the names of the functions too")
     names = parser.parse_args().names
-    X = mh.paper_mixture(5, random_state=0).sample(20, random_state=0)
-    for name, estimator in FITS.items():
-        files, functions = visits(lambda estimator=estimator: estimator.fit(X))
-        print(f"{name:36} {len(files):3} files {len(functions):4} functions")
+    for name, call in calls().items():
+        call()  # imports are no part of it
+        files, functions = visits(call)
+        print(f"{name:<42} {len(files):3} files, {len(functions):3} functions")
         if names:
-            for file in sorted(files):
-                print(f"    {file}: {', '.join(sorted(f for where, f in functions if where == file))}")
+            print(*(f"    {file}: {function}" for file, function in sorted(functions)), sep="\n")
+    text = "\n".join(sources().values())
+    comments = sum(line.strip().startswith("#") for line in text.splitlines())
+    print(f"{len(text.splitlines()):,} lines in {len(sources())} files, {comments} of them comments")
+    for title, found in (
+        ("hidden state", hidden_state()),
+        ("names that stand twice", shared_names()),
+        ("private attributes of other subpackages", private_accesses()),
+    ):
+        print(f"{title}: {len(found)}", *(f"    {place}" for place in found), sep="\n")
 
 
 if __name__ == "__main__":

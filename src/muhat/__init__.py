@@ -1,4 +1,4 @@
-"""muhat: kernel means that beat the plain average."""
+"""Kernel means: shrinkage estimators, tests, models on groups of rows, drift monitoring and comparisons of tables."""
 
 from importlib import import_module as _import_module
 from typing import TYPE_CHECKING as _TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""The command ``muhat``. Each subcommand loads what it needs when it is called."""
+"""Command line interface ``muhat``; each subcommand imports what it needs when it is called."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The paper's distributions, and the tables and bags of its experiments, from wherever they are; none is packaged."""
+"""Loaders of the tables and bags of the paper's experiments, and the paper's mixtures; no data are packaged."""
 
 from __future__ import annotations
 

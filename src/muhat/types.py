@@ -1,4 +1,4 @@
-"""The few type names that the annotations share."""
+"""Type aliases shared by the annotations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one place that checks input: every message names the parameter, the value and the remedy."""
+"""Validation of input, with messages that name the parameter, the value and the remedy."""
 
 from __future__ import annotations
 

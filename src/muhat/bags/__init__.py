@@ -1,4 +1,4 @@
-"""Distributions as data."""
+"""Models on bags (groups) of rows: distribution kernels, support measure machines, priors, ridge regression."""
 
 from muhat.bags.anomaly import GroupAnomalyDetector
 from muhat.bags.data import bags_from_groups

@@ -1,4 +1,4 @@
-"""Odd groups among many: a score that is level in the size of a group, and p-values from groups of that size."""
+"""Detection of anomalous groups: scores calibrated by the size of a group, with p-values."""
 
 from __future__ import annotations
 

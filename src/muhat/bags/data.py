@@ -1,4 +1,4 @@
-"""Bags of rows: how they come in, how they are checked and stored."""
+"""Bags of rows: conversion from lists, arrays and data frames, validation and storage."""
 
 from __future__ import annotations
 

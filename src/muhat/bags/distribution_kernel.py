@@ -1,4 +1,4 @@
-"""The kernel between bags: inner products of mean elements, and kernels between those."""
+"""Kernel between bags: inner products of their mean elements, or a kernel of the distances between those."""
 
 from __future__ import annotations
 

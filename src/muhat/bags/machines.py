@@ -1,4 +1,4 @@
-"""Support measure machines: support vector machines whose samples are distributions, given as bags of rows."""
+"""Support measure machines: support vector machines on distributions, given as bags of rows."""
 
 from __future__ import annotations
 

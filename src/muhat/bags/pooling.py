@@ -1,4 +1,4 @@
-"""The arithmetic of a prior over bags, in features: centre, noise, covariance, and what of a mean to keep."""
+"""Empirical Bayes for bag means in features: Efron and Morris's rule with noise by size, its centre and covariance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A prior over bags: what they have in common, and what each of them adds to it."""
+"""Empirical Bayes prior over bags, and the pooled means and log-odds that follow from it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ridge regression on bags whose means are known with error, for numbers and for classes."""
+"""Ridge regression and classification on bags (distribution regression) with size-dependent uncertainty."""
 
 from __future__ import annotations
 

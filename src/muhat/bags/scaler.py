@@ -1,4 +1,4 @@
-"""Columns of bags on one scale, as a step of a pipeline."""
+"""Standardisation of the columns of bags, as a step of a pipeline."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bags in explicit features: their means, the covariance of rows within them, and the metric that it gives."""
+"""Whitening of bags in explicit features: means, covariance within bags, and the whitening map."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Gaussian mixture whose kernel mean is nearest."""
+"""Density estimation by kernel mean matching."""
 
 from muhat.density.matched_mixture import MatchedGaussianMixture
 

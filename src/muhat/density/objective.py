@@ -1,4 +1,4 @@
-"""Matching a Gaussian mixture to a mean element: the objective and its gradients. Arrays in, arrays out.
+"""Objective of kernel mean matching for Gaussian mixtures, and its gradients. Arrays in, arrays out.
 
 The mixture is three arrays: weights π (m,), means θ (m, d) and variances V (m, d), one a feature. The objective is
 ``constant − 2πᵀl + πᵀQπ``, with l the inner products of the target with the components, and Q those of the

@@ -1,4 +1,4 @@
-"""Minimising the distance of a Gaussian mixture from a mean element. Arrays in, arrays out."""
+"""Solvers of kernel mean matching: SLSQP and L-BFGS-B on the parameters of a mixture. Arrays in, arrays out."""
 
 from __future__ import annotations
 

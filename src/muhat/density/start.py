@@ -1,4 +1,4 @@
-"""What a match needs: the objective of a kernel and a target element, and the mixture to start from."""
+"""Starting points of kernel mean matching, and the objective of a kernel and a target element."""
 
 from __future__ import annotations
 

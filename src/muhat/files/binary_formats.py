@@ -1,4 +1,4 @@
-"""NPY by numpy, and Parquet by the engine."""
+"""Readers of NPY files (numpy) and Parquet files (DuckDB)."""
 
 from __future__ import annotations
 

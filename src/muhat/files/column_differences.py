@@ -1,4 +1,4 @@
-"""Does a column differ between two tables? Tests of all rows, from counts of values."""
+"""Tests and effect sizes of single columns of two tables, from counts of values over all rows."""
 
 from __future__ import annotations
 

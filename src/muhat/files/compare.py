@@ -1,4 +1,4 @@
-"""Do two tables hold rows of one distribution, how much do they differ, and where?"""
+"""Comparison of two tables: single columns, pairs of columns, and all columns together."""
 
 from __future__ import annotations
 

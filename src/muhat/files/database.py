@@ -1,4 +1,4 @@
-"""The engine for tables in files: a DuckDB database in a temporary folder, with a bound on its memory."""
+"""DuckDB database for tables in files, in a temporary folder and with a bound on its memory."""
 
 from __future__ import annotations
 

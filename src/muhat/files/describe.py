@@ -1,4 +1,4 @@
-"""What a kernel mean of the rows of a file is like, and which estimator of it to use."""
+"""Description of one table: columns, least typical rows, and what shrinkage would save."""
 
 from __future__ import annotations
 

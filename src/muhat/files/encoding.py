@@ -1,4 +1,4 @@
-"""Rows of mixed columns as points: every column has its share of the distance, and no row is left out for a gap."""
+"""Encoding of rows of mixed columns as points, with an equal share of the distance for every column."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Small histograms, one a column: the share of the rows of each table in each bin."""
+"""Small histograms of a column of two tables."""
 
 from __future__ import annotations
 

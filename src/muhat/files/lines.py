@@ -1,4 +1,4 @@
-"""Rows of numbers from lines of CSV as they come: from a file, or from a pipe that is still open."""
+"""Reader of CSV rows of numbers as they arrive, from a file or an open pipe."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which columns of the tables go together, and a word on those that are left out."""
+"""Matching of the columns of two tables by name and kind, with reasons for those left out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Open a file, whatever it is: CSV, NPY or Parquet, told apart by their first bytes; plain, compressed or a pipe."""
+"""Opening of files by their first bytes: CSV, NPY or Parquet; plain, compressed or a pipe."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One self-contained page for a comparison or a description."""
+"""HTML page of a comparison or a description."""
 
 from __future__ import annotations
 

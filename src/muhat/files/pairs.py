@@ -1,4 +1,4 @@
-"""Pairs of columns whose dependence changed: correlations of ranks in one table and in the other."""
+"""Pairs of columns whose dependence changed, by rank correlations in both tables."""
 
 from __future__ import annotations
 

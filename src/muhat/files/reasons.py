@@ -1,4 +1,4 @@
-"""Why a row of one table is unlike the other table: the columns in which few rows there are as extreme."""
+"""Explanations of unusual rows: the columns in which few rows of the other table are as extreme."""
 
 from __future__ import annotations
 

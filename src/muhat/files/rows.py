@@ -1,4 +1,4 @@
-"""Rows that are looked at as a whole: drawn at random, as values for people and as points for the kernel."""
+"""Random rows of a table, as values for people and as points for the kernel."""
 
 from __future__ import annotations
 

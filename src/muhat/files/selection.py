@@ -1,4 +1,4 @@
-"""The columns that take part, summarised, and a word on those that do not."""
+"""Selection of the columns that take part in a comparison, with their summaries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was found, in plain words and small tables for a terminal."""
+"""Text reports of a comparison and a description for a terminal."""
 
 from __future__ import annotations
 

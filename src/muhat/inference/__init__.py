@@ -1,4 +1,4 @@
-"""Questions to a mean: tests, balls, bands, intervals."""
+"""Inference on kernel means: tests of two samples and of independence, confidence balls, bands and intervals."""
 
 from muhat.inference.error_bars import Bands, ConfidenceBall, confidence_ball, mean_bands, mean_error
 from muhat.inference.independence import HSICResult, hsic_test

@@ -1,4 +1,4 @@
-"""Are two sets of columns independent? HSIC, and its permutation test."""
+"""Test of independence (HSIC) by permutations, with several combined statistics by default."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Permutations and splits: what every test of this room shares."""
+"""Permutations and splits of rows, and permutation p-values."""
 
 from __future__ import annotations
 

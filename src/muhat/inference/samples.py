@@ -1,4 +1,4 @@
-"""What people pass to a test: vectors, data frames, strata, columns in different units."""
+"""Samples as they are passed to tests: vectors, data frames with mixed columns, strata and scales of columns."""
 
 from __future__ import annotations
 

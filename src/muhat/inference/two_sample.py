@@ -1,4 +1,4 @@
-"""Do two samples come from the same distribution? Combined statistics, MMD², and their permutation tests."""
+"""Two-sample test (MMD) by permutations, with several combined statistics by default."""
 
 from __future__ import annotations
 

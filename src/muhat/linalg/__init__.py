@@ -1,1 +1,1 @@
-"""Arrays in, arrays out: nothing here knows what a kernel mean is."""
+"""Linear algebra on arrays: Gram matrices in tiles, spectra, distances, memory and threads."""

@@ -1,4 +1,4 @@
-"""Parts of the rows: blocks of work, folds that are left out in turn, and a few rows that stand for many."""
+"""Blocks, folds and random subsets of rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns in units of their own spread: kernels that compare rows weigh them alike."""
+"""Centre and scale of columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Memory and threads: what fits, what is refused with its bytes, and BLAS on one thread."""
+"""Memory guards and threads of BLAS."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Singular values and vectors that are found for every finite matrix."""
+"""Singular value decomposition that falls back to a slower driver where the fast one fails."""
 
 from __future__ import annotations
 

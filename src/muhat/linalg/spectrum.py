@@ -1,4 +1,4 @@
-"""Eigenpairs of a Gram matrix, in units in which its mean diagonal is about 1."""
+"""Eigendecomposition of a Gram matrix, rescaled so that its mean diagonal is about 1."""
 
 from __future__ import annotations
 

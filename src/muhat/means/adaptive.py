@@ -1,4 +1,4 @@
-"""The adaptive mean: flexible shrinkage and a Gaussian fitted to the rows, mixed by leave-one-out."""
+"""Adaptive mean: spectral shrinkage mixed with a Gaussian fitted to the rows, by leave-one-out."""
 
 from __future__ import annotations
 

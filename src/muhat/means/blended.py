@@ -1,4 +1,4 @@
-"""A sample blended with a Gaussian fitted to it: a measure for expectations, probabilities and quantiles."""
+"""Sample blended with a fitted Gaussian, for expectations, probabilities and quantiles from few rows."""
 
 from __future__ import annotations
 

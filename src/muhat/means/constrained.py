@@ -1,4 +1,4 @@
-"""Means whose weights sum to one: shrinkage within the affine or the convex hull of the rows."""
+"""Kernel means with weights that sum to one: shrinkage within the affine or the convex hull of the rows."""
 
 from __future__ import annotations
 

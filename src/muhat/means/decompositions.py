@@ -1,4 +1,4 @@
-"""Ways to the spectrum of a Gram matrix: all of it, few exact features, or a rank that is raised until it suffices."""
+"""Solvers for the eigendecomposition of a Gram matrix: dense, exact features, and low rank with a certificate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The oracle of Theorem 1: the best amount of simple shrinkage, for a distribution that is known."""
+"""Oracle of Theorem 1: the best amount of simple shrinkage for a known distribution."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernel means that a few bad rows cannot move far: reweighted rows, and the median of the means of blocks."""
+"""Robust kernel means: iteratively reweighted rows (Huber, Hampel) and the median of means."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The plain average, and simple shrinkage."""
+"""Plain average (KME) and simple shrinkage (S-KMSE, Theorem 3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spectral shrinkage of a kernel mean: F-KMSE, and filters like it."""
+"""Spectral shrinkage (F-KMSE with Tikhonov's filter, and other filters)."""
 
 from __future__ import annotations
 

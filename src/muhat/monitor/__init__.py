@@ -1,4 +1,4 @@
-"""Has the stream drifted? An alarm with a promised run length."""
+"""Monitoring of streams for drift with a promised average run length."""
 
 from muhat.monitor.drift_monitor import Drift, DriftMonitor
 

@@ -1,4 +1,4 @@
-"""Which columns changed: the kernel test statistic of each column by itself, beside its size under chance."""
+"""Columns that changed most at an alarm, by the kernel statistic of each column alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The monitor: rows in, an alarm out."""
+"""DriftMonitor: an alarm when the rows of a stream stop looking like a reference."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows as people have them, in the order of the reference's columns: a row, a block, a data frame, a dictionary."""
+"""Rows of a stream in the order of the columns of the reference: a row, a block, a data frame, a dictionary."""
 
 from __future__ import annotations
 

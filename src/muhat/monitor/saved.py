@@ -1,4 +1,4 @@
-"""Monitors in files: numbers and text in an ``.npz``, with a checksum over all of it, and no pickle."""
+"""Saving and loading of monitors as ``.npz`` files with a checksum and without pickle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statistics of different windows and kernels on one scale: minus the logarithm of their upper tail."""
+"""Common scale of statistics of different windows and kernels: minus the logarithm of their upper tail."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Centring, covariance operators, kernel PCA."""
+"""Centring, covariance operators (COSE) and kernel PCA."""
 
 from muhat.operators.centering import Centered, ShrunkKernelCenterer
 from muhat.operators.covariance import KernelCovariance

@@ -1,4 +1,4 @@
-"""Centring is a kernel; and centring of Gram matrices for pipelines."""
+"""Centred kernels, and centring of precomputed Gram matrices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Display objects."""
+"""Display classes for plots with matplotlib."""
 
 from muhat.plotting.bags import BagGramDisplay, BagMapDisplay, WhitenedBagsDisplay
 from muhat.plotting.components import KernelPCADisplay

@@ -1,4 +1,4 @@
-"""What a display is: data held, drawn by ``plot(ax)``."""
+"""Base class of displays, which hold data and draw it by ``plot(ax)``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Displays of an estimate: the path of its score, bands, shares of a blend."""
+"""Displays of mean estimates: path of the leave-one-out score, bands, mixing weights."""
 
 from __future__ import annotations
 

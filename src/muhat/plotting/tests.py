@@ -1,4 +1,4 @@
-"""Displays of tests: the components with their shares of the evidence, the columns, the witness."""
+"""Displays of test results: evidence of the components, single columns, witness function."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""One self-contained page."""
+"""Self-contained HTML pages."""

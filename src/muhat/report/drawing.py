@@ -1,4 +1,4 @@
-"""Pictures as SVG text that is the same in every run, and takes the colour of its text from the page."""
+"""SVG pictures that are identical in every run and take their text colour from the page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One page: pictures, tables and templates, written whole."""
+"""HTML page made of pictures, tables and templates, written as a whole."""
 
 from __future__ import annotations
 
