@@ -26,12 +26,11 @@ ROOMS = [
     "inference",
     "monitor",
     "datasets",
-    "prepare",
     "plotting",
     "distributed",
     "report",
     "files",
-    "reproduce",
+    "paper",
     "command_line",
     "__main__",
 ]

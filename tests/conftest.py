@@ -15,7 +15,7 @@ from joblib import cpu_count
 SLOW = {
     "distributed": "workers of Dask are processes",
     "report": "pages in a browser",
-    "reproduce": "runs of the paper's experiments",
+    "paper": "runs of the paper's experiments",
     "test_benchmarks.py": "each benchmark runs once, small",
     "test_examples.py": "each example of the gallery runs",
 }

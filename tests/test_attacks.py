@@ -52,7 +52,7 @@ def test_threads_that_share_a_monitor_a_sketch_or_a_file_lose_nothing():
 
 @pytest.mark.slow
 def test_a_monitor_that_is_killed_goes_on_to_the_same_bytes():
-    """Runs of the paper have a test of their own in ``tests/reproduce``."""
+    """Runs of the paper have a test of their own in ``tests/paper``."""
     kills, same = runpy.run_path(str(HERE / "kill_resume.py"))["attack"]("monitor", 2, 0)
     assert same
     assert kills

@@ -17,7 +17,7 @@ import pytest
 import rooms
 
 import muhat as mh
-from muhat.reproduce.summary import summary_lines
+from muhat.paper.results_page import summary_lines
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"

@@ -338,15 +338,15 @@ def _file_options(options: argparse.Namespace) -> tuple[Reading, Output]:
 
 
 def _reproduce(options: argparse.Namespace) -> int:
-    from muhat.reproduce.command import reproduce
-    from muhat.reproduce.experiment import Plan
+    from muhat.paper.experiment import Plan
+    from muhat.paper.reproduce import reproduce
 
     plan = Plan(options.quick, options.seed, options.repetitions)
     return reproduce(options.names, plan, options.out, options.data, options.jobs, options.dask)
 
 
 def _prepare(options: argparse.Namespace) -> int:
-    from muhat.prepare import prepare_hep, prepare_scenes
+    from muhat.paper.prepare import prepare_hep, prepare_scenes
 
     if options.name == "hep":
         path = prepare_hep(options.source, options.out)
@@ -357,7 +357,7 @@ def _prepare(options: argparse.Namespace) -> int:
 
 
 def _claims(options: argparse.Namespace) -> int:
-    from muhat.reproduce.command import show_claims
+    from muhat.paper.reproduce import show_claims
 
     return show_claims(options.out)
 

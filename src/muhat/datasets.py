@@ -339,11 +339,6 @@ def _check_groups(path: Path, arrays: dict[str, NDArray[Any]], checked: tuple[st
         raise ValueError(f"{wanted}: y has {len(labels)} entries for {len(rows)} events.")
 
 
-def load_set(name: str, *, data: str | os.PathLike[str] | None = None) -> Bunch:
-    """Load a table, from OpenML if need be, or bags; see :func:`load_uci` and :func:`load_bags`."""
-    return load_bags(name, data=data) if name in _GROUPS else load_uci(name, data=data, download=True)
-
-
 def _bunch_of_bags(name: str, arrays: dict[str, NDArray[Any]]) -> Bunch:
     return Bunch(
         bags=np.split(arrays["X"], arrays["bag"][1:-1]),

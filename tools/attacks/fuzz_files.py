@@ -29,7 +29,8 @@ import muhat as mh
 from muhat.command_line import main as muhat
 from muhat.features.archive import write_archive
 from muhat.features.base import BaseFeatures
-from muhat.reproduce.store import Store
+from muhat.paper.registry import EXPERIMENTS
+from muhat.paper.runner import open_store
 
 ROWS = np.random.default_rng(0).normal(size=(60, 3))
 
@@ -121,9 +122,9 @@ def cells(path: Path) -> None:
     folder = path.parent / "run"
     folder.mkdir(exist_ok=True)
     (folder / "cells.jsonl").unlink(missing_ok=True)
-    with Store(folder, "0") as store:
+    with open_store(folder, "0") as store:
         for seed in range(8):
-            store.add("figure1", {"seed": seed}, [{"loss": 0.5 * seed}], 0.1)
+            store.add(EXPERIMENTS["figure1"], {"seed": seed}, [{"loss": 0.5 * seed}])
     path.write_bytes((folder / "cells.jsonl").read_bytes())
 
 
@@ -132,10 +133,8 @@ def read_cells(path: Path) -> None:
     folder = path.parent / "run"
     folder.mkdir(exist_ok=True)
     (folder / "cells.jsonl").write_bytes(path.read_bytes())
-    with Store(folder, "0") as store:
-        for key in list(store._rows):
-            experiment, setting = json.loads(key)
-            assert all(isinstance(row, dict) for row in store.rows(experiment, setting))
+    with open_store(folder, "0") as store:
+        assert all(isinstance(row, dict) for rows in store.rows.values() for row in rows)
 
 
 def results(path: Path) -> None:

@@ -20,21 +20,21 @@ BLENDS = (0.0, 0.01, 0.03, 0.1, 0.3, 1.0)
 FOLDS = 5
 
 
-class Moments(NamedTuple):
+class BetweenMoments(NamedTuple):
     """What bags have in common: the centre μ̄, and the covariance B of the means about it."""
 
     centre: Array
     between: Array
 
 
-def estimate_between(means: Array, sizes: NDArray[np.number], within: Array) -> Moments:
+def estimate_between(means: Array, sizes: NDArray[np.number], within: Array) -> BetweenMoments:
     r"""Moments of bags of any sizes: :math:`\sum_i w_i (m_i - \bar m)(·)^\top` less its part of noise, positive part.
 
     A mean of n_i rows varies by B + W/n_i; bags are weighted by 1/(s + 1/n_i), s the ratio of the traces of B and W.
     """
     trace = np.trace(within)
     if len(means) == 1:
-        return Moments(means[0], np.zeros_like(within))
+        return BetweenMoments(means[0], np.zeros_like(within))
     spread = np.square(means - means.mean(axis=0)).sum() / (len(means) - 1)
     ratio = max(spread / trace - (1.0 / sizes).mean(), 0.0)
     w = 1.0 / (ratio + 1.0 / sizes)
@@ -43,7 +43,7 @@ def estimate_between(means: Array, sizes: NDArray[np.number], within: Array) -> 
     X = np.sqrt(w)[:, None] * (means - centre)
     noise = (w * (1.0 - w) / sizes).sum()
     g, V = eigh((X.T @ X - noise * within) / (1.0 - w @ w), driver="evd", check_finite=False)
-    return Moments(centre, (V * g.clip(0.0)) @ V.T)
+    return BetweenMoments(centre, (V * g.clip(0.0)) @ V.T)
 
 
 @dataclass(frozen=True, eq=False)

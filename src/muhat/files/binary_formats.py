@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from muhat.files.database import Database, complaint, quoted_file
-from muhat.files.tables import Column, Kind, Table, unique_names
+from muhat.files.tables import Column, FileTable, Kind, unique_names
 from muhat.linalg.blocks import blocks
 
 _MOST_DIGITS = 38  # of decimals
@@ -20,7 +20,7 @@ _DATES = ("DATE", "TIMESTAMP")
 _TEXTS = ("VARCHAR", "BOOLEAN", "ENUM", "UUID")
 
 
-def read_npy(path: str, local: Path, database: Database) -> Table:
+def read_npy(path: str, local: Path, database: Database) -> FileTable:
     """An array of one or two dimensions, passed on block by block."""
     array = _array(path, local)
     array = array.reshape(len(array), -1) if array.size else np.empty((0, 0))
@@ -37,7 +37,7 @@ def read_npy(path: str, local: Path, database: Database) -> Table:
         database.rows(f"INSERT INTO {relation} SELECT * FROM block")
         database.connection.unregister("block")
     columns = tuple(Column(f"column {j}", "number", key) for j, key in enumerate(keys, start=1))
-    return Table(path, database, relation, columns, len(array), has_names=False)
+    return FileTable(path, database, relation, columns, len(array), has_names=False)
 
 
 def _array(path: str, local: Path) -> Any:
@@ -53,7 +53,7 @@ def _array(path: str, local: Path) -> Any:
     return array
 
 
-def read_parquet(path: str, local: Path, database: Database) -> Table:
+def read_parquet(path: str, local: Path, database: Database) -> FileTable:
     """The columns of numbers, dates and short texts."""
     import duckdb
 
@@ -83,7 +83,7 @@ def read_parquet(path: str, local: Path, database: Database) -> Table:
         raise ValueError(f"{path} could not be read as Parquet ({reason}); write it again or as CSV") from error
     if not total:
         raise ValueError(f"{path} has no rows")
-    return Table(path, database, relation, tuple(columns), total, has_names=True, unusable=unusable)
+    return FileTable(path, database, relation, tuple(columns), total, has_names=True, unusable=unusable)
 
 
 def _kind(kind: str) -> Kind | None:

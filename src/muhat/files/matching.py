@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from muhat.files.opening import STANDARD_INPUT
-from muhat.files.tables import Column, Reading, Table
+from muhat.files.tables import Column, FileTable, Reading
 from muhat.progress import printable
 
 
@@ -24,14 +24,14 @@ class NotCompared(NamedTuple):
 class Matched:
     """One or two tables, with the columns to use: ``columns[j]`` holds the column of each table."""
 
-    tables: tuple[Table, ...]
+    tables: tuple[FileTable, ...]
     names: tuple[str, ...]
     columns: list[tuple[Column, ...]]
     notes: list[str] = field(default_factory=list)
     not_compared: list[NotCompared] = field(default_factory=list)
 
 
-def matched(tables: Sequence[Table], reading: Reading) -> Matched:
+def matched(tables: Sequence[FileTable], reading: Reading) -> Matched:
     """The columns that all tables have, of one kind, or those that were asked for.
 
     Parameters
@@ -65,13 +65,13 @@ def matched(tables: Sequence[Table], reading: Reading) -> Matched:
     return found
 
 
-def _column(table: Table, name: str) -> Column:
+def _column(table: FileTable, name: str) -> Column:
     column = table.column(name)
     assert column is not None, f"{name} was looked for before"
     return column
 
 
-def _short_names(tables: Sequence[Table]) -> tuple[str, ...]:
+def _short_names(tables: Sequence[FileTable]) -> tuple[str, ...]:
     """The last parts of the paths, or the paths where those are equal."""
     paths = ["standard input" if table.path == STANDARD_INPUT else printable(table.path) for table in tables]
     short = [Path(path).name for path in paths]
@@ -139,7 +139,7 @@ def _loosely(name: str) -> str:
     return "".join(name.replace("_", " ").replace("-", " ").split()).casefold()
 
 
-def _check_alike(tables: Sequence[Table]) -> None:
+def _check_alike(tables: Sequence[FileTable]) -> None:
     named = [table for table in tables if table.has_names]
     unnamed = [table for table in tables if not table.has_names]
     if named and unnamed:
@@ -155,7 +155,7 @@ def _check_alike(tables: Sequence[Table]) -> None:
         )
 
 
-def _chosen(tables: Sequence[Table], patterns: Sequence[str], option: str) -> list[str]:
+def _chosen(tables: Sequence[FileTable], patterns: Sequence[str], option: str) -> list[str]:
     """Names that the patterns choose, in the order of the patterns."""
     chosen: dict[str, None] = {}
     for pattern in patterns:
@@ -170,7 +170,7 @@ def _chosen(tables: Sequence[Table], patterns: Sequence[str], option: str) -> li
     return list(chosen)
 
 
-def _check_usable(tables: Sequence[Table], name: str) -> None:
+def _check_usable(tables: Sequence[FileTable], name: str) -> None:
     for table in tables:
         if name in table.unusable:
             raise ValueError(f"--columns {name}: in {table.path} it holds {table.unusable[name]}; name other columns")
@@ -182,5 +182,5 @@ def _check_usable(tables: Sequence[Table], name: str) -> None:
         raise ValueError(f"--columns {name}: it holds {content}; write the same kind of value in both files")
 
 
-def _hint(table: Table, name: str) -> str:
+def _hint(table: FileTable, name: str) -> str:
     return f"{table.path}: column {name!r} is taken as text; {table.hints[name]}"

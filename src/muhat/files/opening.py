@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO, TextIO, cast
 
 from muhat.files.database import Database
-from muhat.files.tables import Reading, Table
+from muhat.files.tables import FileTable, Reading
 
 STANDARD_INPUT = "-"
 
@@ -37,7 +37,7 @@ _START = 64
 _CHUNK = 2**20
 
 
-def read_table(path: str, database: Database, reading: Reading) -> Table:
+def read_table(path: str, database: Database, reading: Reading) -> FileTable:
     """Read a file into the database.
 
     Parameters
@@ -49,7 +49,7 @@ def read_table(path: str, database: Database, reading: Reading) -> Table:
 
     Returns
     -------
-    Table
+    FileTable
 
     Raises
     ------
@@ -116,7 +116,7 @@ def _check_start(path: str, start: bytes) -> None:
         raise ValueError(f"{path} is not text; save the table as CSV, or the array by numpy.save")
 
 
-def _read(path: str, local: Path, database: Database, reading: Reading) -> Table:
+def _read(path: str, local: Path, database: Database, reading: Reading) -> FileTable:
     with open(local, "rb") as file:
         start = file.read(_START)
     if start.startswith(_GZIP):

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from muhat.files.tables import Column, Kind, Table
+from muhat.files.tables import Column, FileTable, Kind
 from muhat.linalg.blocks import blocks
 from muhat.types import Array
 
@@ -29,7 +29,7 @@ _QUANTILE_ROWS = 50_000
 
 
 @dataclass(frozen=True)
-class Moments:
+class ColumnMoments:
     """Mean, standard deviation, smallest and largest value; NaN of a column without values."""
 
     mean: float
@@ -52,7 +52,7 @@ class Summary:
     values: NDArray[Any]
     counts: NDArray[np.int64]
     missing: tuple[int, ...]
-    moments: tuple[Moments, ...]
+    moments: tuple[ColumnMoments, ...]
     counting: tuple[bool, ...]
     distinct: int
     exact: bool = True
@@ -68,7 +68,7 @@ class Summary:
         return tuple(gaps / (gaps + count) for gaps, count in zip(self.missing, self.present, strict=True))
 
 
-def summaries(tables: Sequence[Table], columns: Sequence[tuple[Column, ...]]) -> Iterator[Summary]:
+def summaries(tables: Sequence[FileTable], columns: Sequence[tuple[Column, ...]]) -> Iterator[Summary]:
     """A summary of each column, in order."""
     rows = max(table.total for table in tables)
     if rows > MOST_EXACT_ROWS:
@@ -112,24 +112,24 @@ def _of_texts(name: str, counted: Sequence[Counter[str | None]]) -> Summary:
     return Summary(name, "category", texts[kept], counts, missing, (), (False,) * len(counted), len(pooled))
 
 
-def moments(values: Array) -> Moments:
+def moments(values: Array) -> ColumnMoments:
     """Of numbers at any scale.
 
     >>> moments(np.array([1e200, 3e200])).mean
     2e+200
     """
     if not len(values):
-        return Moments(np.nan, np.nan, np.nan, np.nan)
+        return ColumnMoments(np.nan, np.nan, np.nan, np.nan)
     unit = float(np.abs(values).max()) or 1.0
     scaled = values / unit
     deviation = unit * float(scaled.std(ddof=1)) if len(values) > 1 else 0.0
-    return Moments(unit * float(scaled.mean()), deviation, float(values.min()), float(values.max()))
+    return ColumnMoments(unit * float(scaled.mean()), deviation, float(values.min()), float(values.max()))
 
 
 # -------------------------------------------------------------------------------------------------------- by the engine
 
 
-def _counted_by_engine(tables: Sequence[Table], column: tuple[Column, ...]) -> Summary:
+def _counted_by_engine(tables: Sequence[FileTable], column: tuple[Column, ...]) -> Summary:
     if column[0].kind == "category":
         return _texts_by_engine(tables, column)
     rng = np.random.default_rng(0)
@@ -162,34 +162,34 @@ def _finite(key: str) -> str:
     return f"CASE WHEN isfinite({key}) THEN {key} END"
 
 
-def _moments_by_engine(table: Table, column: Column) -> tuple[Moments, int, bool]:
+def _moments_by_engine(table: FileTable, column: Column) -> tuple[ColumnMoments, int, bool]:
     value = _finite(column.key)
     count, smallest, largest, low, high = table.database.rows(
         f"SELECT count(v), min(v), max(v), min(v - rowid), max(v - rowid) "
         f"FROM (SELECT {value} AS v, rowid FROM {table.relation})"
     )[0]
     if not count:
-        return Moments(np.nan, np.nan, np.nan, np.nan), table.total, False
+        return ColumnMoments(np.nan, np.nan, np.nan, np.nan), table.total, False
     unit = max(abs(smallest), abs(largest)) or 1.0
     mean, deviation = table.database.rows(
         f"SELECT avg(v), coalesce(stddev_samp(v), 0) FROM (SELECT {value} / ? AS v FROM {table.relation})", unit
     )[0]
-    found = Moments(unit * mean, unit * deviation, smallest, largest)
+    found = ColumnMoments(unit * mean, unit * deviation, smallest, largest)
     return found, table.total - count, count == table.total and low == high
 
 
-def _between(table: Table, column: Column, thresholds: Array) -> Array:
+def _between(table: FileTable, column: Column, thresholds: Array) -> Array:
     """How many rows lie up to the first threshold, from there to the second, and so on."""
     query = f"SELECT histogram({_finite(column.key)}, ?) FROM {table.relation}"
     found = table.database.rows(query, thresholds.tolist())[0][0] or {}
     return np.array([found.get(threshold, 0) for threshold in thresholds.tolist()], dtype=np.int64)
 
 
-def _distinct(table: Table, column: Column) -> int:
+def _distinct(table: FileTable, column: Column) -> int:
     return int(table.database.rows(f"SELECT approx_count_distinct({column.key}) FROM {table.relation}")[0][0])
 
 
-def _texts_by_engine(tables: Sequence[Table], column: tuple[Column, ...]) -> Summary:
+def _texts_by_engine(tables: Sequence[FileTable], column: tuple[Column, ...]) -> Summary:
     most = 2 * MOST_CATEGORIES
     counted = []
     for table, part in zip(tables, column, strict=True):

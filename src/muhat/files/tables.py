@@ -60,7 +60,7 @@ class Column:
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class FileTable:
     """``total`` rows in the relation ``relation`` of a database.
 
     ``place`` says what ``first``, the place of the first row, counts: lines of the file, or rows. ``unusable`` says why

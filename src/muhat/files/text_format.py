@@ -19,10 +19,10 @@ from muhat.files.tables import (
     MISSING,
     NUMBER,
     Column,
+    FileTable,
     Kind,
     Place,
     Reading,
-    Table,
     is_missing,
     number,
     shortened,
@@ -44,7 +44,7 @@ _UNDERSCORE = re.compile(rb"_(?<=[0-9]_)[0-9]")
 _NULLS = sorted({form for word in MISSING for form in (word, word.upper(), word.capitalize(), word.title())} | {"NaN"})
 
 
-def read_text(path: str, local: Path, database: Database, reading: Reading) -> Table:
+def read_text(path: str, local: Path, database: Database, reading: Reading) -> FileTable:
     """Read a CSV file into the database; every line must have its width, and every number must be one."""
     local, survey = _surveyed(path, local, database)
     form = _look(path, local, survey, reading.delimiter)
@@ -325,7 +325,7 @@ class _Load:
     def relation(self) -> str:
         return f"table_{self.local.stem}"
 
-    def table(self) -> Table:
+    def table(self) -> FileTable:
         """The engine is told the types as guessed; where a cell does not fit, all are read as text and judged."""
         import duckdb
 
@@ -349,7 +349,7 @@ class _Load:
         )
         hints = {name: guess.hint for name, guess in zip(self.names, self.guesses, strict=True) if guess.hint}
         options: dict[str, Any] = {"place": place, "first": first, "flaws": flaws, "hints": hints}
-        return Table(self.path, self.database, self.relation, columns, total, self.form.has_names, **options)
+        return FileTable(self.path, self.database, self.relation, columns, total, self.form.has_names, **options)
 
     def _source(self, types: Sequence[str], nulls: Sequence[str]) -> str:
         columns = ", ".join(f"'c{j}': '{kind}'" for j, kind in enumerate(types))

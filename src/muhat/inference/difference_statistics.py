@@ -177,7 +177,7 @@ def contrast(matrix: Matrix, splits: Splits) -> Contrast:
 # ---------------------------------------------------------------- families of kernels
 
 
-class Gaussians(Family):
+class GaussianFamily(Family):
     """Gaussian kernels of several bandwidths, and one whose bandwidth follows the density, from one distance matrix."""
 
     def __init__(self, rows: Array, bandwidths: list[float], scales: Array, dtype: Any) -> None:
@@ -307,7 +307,7 @@ def default_components(
     scores = normal_scores(rows)
     finest, wide, widest = (float(scales.bandwidths[i]) for i in (0, 6, 7))
     families = [
-        Gaussians(rows, [finest, wide, widest], scales.at_rows, dtype),
+        GaussianFamily(rows, [finest, wide, widest], scales.at_rows, dtype),
         ByColumn(rows, scales.medians, dtype),
         SecondMoments(scores, dtype),
     ]

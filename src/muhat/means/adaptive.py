@@ -25,7 +25,7 @@ from muhat.means.decompositions import (
     exact,
     has_few_features,
 )
-from muhat.means.fit import MeanFit, Sample, Scored
+from muhat.means.fit import FitSample, MeanFit, Scored
 from muhat.means.spectral import too_inexact
 from muhat.means.targets import (
     LooTarget,
@@ -163,7 +163,7 @@ class AdaptiveKernelMean(BaseKernelMean):
         kind = TargetKind.NONE if self.target is None else TargetKind.GRAM_MATRIX
         return adaptive_mean(exact(whole_spectrum(K.copy())), _FittedTarget(None, kind, None), DenseSolver())
 
-    def from_sample(self, sample: Sample) -> MeanFit:
+    def from_sample(self, sample: FitSample) -> MeanFit:
         target = _fitted_target(self.target, sample)
         if self.solver not in ("auto", "dense", "low-rank"):
             raise ValueError(f'solver={self.solver!r} must be "auto", "dense" or "low-rank"')
@@ -190,7 +190,7 @@ class _FittedTarget(NamedTuple):
     fitted: LooTarget | None
 
 
-def _fitted_target(target: Literal["gaussian"] | Element | None, sample: Sample) -> _FittedTarget:
+def _fitted_target(target: Literal["gaussian"] | Element | None, sample: FitSample) -> _FittedTarget:
     if target is None:
         return _FittedTarget(target, TargetKind.NONE, None)
     if not isinstance(target, str) or target != "gaussian":
@@ -201,7 +201,7 @@ def _fitted_target(target: Literal["gaussian"] | Element | None, sample: Sample)
 
 
 def adaptive_mean(
-    decomposition: Decomposition, target: _FittedTarget, solver: Solver, sample: Sample | None = None
+    decomposition: Decomposition, target: _FittedTarget, solver: Solver, sample: FitSample | None = None
 ) -> MeanFit:
     """The adaptive mean a·F(λ) + b·f* of a decomposed Gram matrix.
 
@@ -213,7 +213,7 @@ def adaptive_mean(
         f*, with its leave-one-out fits.
     solver : Solver
         What decomposed the matrix, and can do so again for the leave-one-out score.
-    sample : Sample, optional
+    sample : FitSample, optional
         The rows, for the error of a low-rank decomposition.
     """
     spectrum, fitted = decomposition.spectrum, target.fitted
@@ -221,7 +221,7 @@ def adaptive_mean(
         lam, a, score, path = choose_shrinkage(spectrum, TikhonovLoo, "loo", "loo")
         assert score is not None, "both were searched"
         b = 0.0
-        scored: Scored | Callable[[Sample], Scored] = Scored(score, path)
+        scored: Scored | Callable[[FitSample], Scored] = Scored(score, path)
     else:
         lam, (a, b), lams = AdaptiveScore(spectrum, fitted).choose()
         scored = partial(_scored, solver.at_rank(decomposition.rank), target.given, lam, (a, b), lams)
@@ -237,7 +237,7 @@ def adaptive_mean(
     return MeanFit(weights, chosen, scored, None if fitted is None else fitted.make, b)
 
 
-def _spectrum_error(decomposition: Decomposition, lam: float, sample: Sample) -> float:
+def _spectrum_error(decomposition: Decomposition, lam: float, sample: FitSample) -> float:
     """Relative error of F(λ) by a low rank: the certificate's, and what the rank misses of the squared norm."""
     spectrum = decomposition.spectrum
     base = spectrum.weights(tikhonov_factors, lam if lam < np.inf else 0.0)
@@ -252,7 +252,7 @@ def _scored(
     lam: float,
     shares: tuple[float, float],
     lams: Array,
-    sample: Sample,
+    sample: FitSample,
 ) -> Scored:
     """The leave-one-out score at λ and (a, b), and over the λ that were looked at."""
     fitted = _fitted_target(target, sample).fitted

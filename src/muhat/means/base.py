@@ -14,7 +14,7 @@ from muhat.features.nystroem import Nystroem
 from muhat.kernels.base import Kernel
 from muhat.kernels.foreign import Precomputed, evaluates_new_rows
 from muhat.linalg.resources import FEWEST_NUMBERS_FOR_THREADS, steady_blas
-from muhat.means.fit import MeanFit, Sample, UsedRows
+from muhat.means.fit import FitSample, MeanFit, UsedRows
 from muhat.parameters import ValueParametersMixin
 from muhat.types import Array
 from muhat.validation import (
@@ -106,10 +106,10 @@ class BaseKernelMean(ValueParametersMixin, BaseEstimator):
         MeanFit
         """
         used = None if counts is None else self.used_rows(counts)
-        sample = Sample(kernel, points, used, names, counts)
+        sample = FitSample(kernel, points, used, names, counts)
         return self.from_sample(sample).on(sample)
 
-    def from_sample(self, sample: Sample) -> MeanFit:
+    def from_sample(self, sample: FitSample) -> MeanFit:
         """Estimate from a sample, with one weight for each of its ``rows``; the estimator itself is not changed."""
         return self.from_gram(sample.gram(self._gram_arrays), sample.counts)
 

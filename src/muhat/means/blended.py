@@ -1,4 +1,4 @@
-"""Sample blended with a fitted Gaussian, for expectations, probabilities and quantiles from few rows."""
+"""FitSample blended with a fitted Gaussian, for expectations, probabilities and quantiles from few rows."""
 
 from __future__ import annotations
 

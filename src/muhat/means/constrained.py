@@ -13,7 +13,7 @@ from muhat.kernels.radial import Gaussian
 from muhat.linalg.distances import power_of_two_near
 from muhat.linalg.simplex import simplex_minimiser
 from muhat.means.base import BaseKernelMean
-from muhat.means.fit import MeanFit, Sample, Scored
+from muhat.means.fit import FitSample, MeanFit, Scored
 from muhat.means.simple import averages_of_gram
 from muhat.shrinkage.scores import simple_shrinkage
 from muhat.types import Array
@@ -94,7 +94,7 @@ class ConstrainedKernelMean(BaseKernelMean):
 Programme = Callable[[Array, float, Array | None], Array]
 
 
-def _scored(programme: Programme, alpha: float, arrays: int, sample: Sample) -> Scored:
+def _scored(programme: Programme, alpha: float, arrays: int, sample: FitSample) -> Scored:
     """Leave-one-out score by solving the programme again without each row."""
     counts = np.ones(len(sample.rows)) if sample.counts is None else sample.counts
     if counts.min() < 1:

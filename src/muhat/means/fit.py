@@ -34,7 +34,7 @@ class UsedRows(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Sample:
+class FitSample:
     """Observations in the space of a resolved kernel.
 
     ``points`` are all rows; ``rows`` and ``counts`` those that enter the estimate, and how often each counts.
@@ -86,21 +86,21 @@ class MeanFit:
     chosen : mapping, optional
         What was chosen on the way, by name. Each becomes a fitted attribute of the estimator: "lam" as ``lam_``.
     scored : Scored or callable, optional
-        The leave-one-out score, or the function that computes it from the :class:`Sample`.
+        The leave-one-out score, or the function that computes it from the :class:`FitSample`.
     make_target, target_weight : callable and float, optional
         The mean is the weighted sample plus ``target_weight`` times the target that ``make_target()`` builds.
-    sample : Sample, optional
+    sample : FitSample, optional
         What was fitted to; None for an estimate from a Gram matrix, which is not kept.
     """
 
     weights: Array
     chosen: Mapping[str, Any] = field(default_factory=dict)
-    scored: Scored | Callable[[Sample], Scored] | None = None
+    scored: Scored | Callable[[FitSample], Scored] | None = None
     make_target: Callable[[], Element] | None = None
     target_weight: float = 0.0
-    sample: Sample | None = None
+    sample: FitSample | None = None
 
-    def on(self, sample: Sample) -> Self:
+    def on(self, sample: FitSample) -> Self:
         """The estimate with the sample that it was made from, and a weight for each of its points."""
         return replace(self, weights=sample.scattered(self.weights), sample=sample)
 

@@ -12,7 +12,7 @@ from muhat.kernels.base import Kernel
 from muhat.kernels.radial import Gaussian
 from muhat.linalg.distances import power_of_two_near
 from muhat.means.base import BaseKernelMean
-from muhat.means.fit import MeanFit, Sample, Scored
+from muhat.means.fit import FitSample, MeanFit, Scored
 from muhat.shrinkage.leave_one_out import LooMoments
 from muhat.types import Array, RandomState
 from muhat.validation import check_count, check_number, check_number_or, check_rng, warn_caller
@@ -162,7 +162,7 @@ class _WeightedKernelMean(BaseKernelMean):
     max_iter: int
     _smallest_count = 1.0
 
-    def from_sample(self, sample: Sample) -> MeanFit:
+    def from_sample(self, sample: FitSample) -> MeanFit:
         weighted = sample.counts is not None and np.ptp(sample.counts) > 0
         arrays = 12 if weighted else 7  # the quantile of weighted pairs sorts them, with their weights
         return self.from_gram(sample.gram(arrays), sample.counts)

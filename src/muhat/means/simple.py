@@ -14,7 +14,7 @@ from muhat.kernels.base import Kernel
 from muhat.kernels.radial import Gaussian
 from muhat.linalg import gram
 from muhat.means.base import BaseKernelMean, fit_of
-from muhat.means.fit import MeanFit, Sample, Scored
+from muhat.means.fit import FitSample, MeanFit, Scored
 from muhat.means.sketched import SketchedMeanMixin, SketchPlan
 from muhat.shrinkage.scores import ScorePath, simple_score, simple_shrinkage
 from muhat.types import Array
@@ -57,7 +57,7 @@ def _checked_diagonal(kernel: Kernel, rows: Array) -> Array:
     return diagonal
 
 
-def _plain_score(sample: Sample) -> Scored:
+def _plain_score(sample: FitSample) -> Scored:
     """Leave-one-out score of the plain average."""
     return Scored(float(simple_score(*averages_of_rows(sample.kernel, sample.rows, sample.counts), 0.0)))
 
@@ -108,7 +108,7 @@ class KernelMean(SketchedMeanMixin, BaseKernelMean):
     def from_gram(self, K: Array, counts: Array | None = None) -> MeanFit:
         return MeanFit(equal_weights(len(K), counts), {"solver": "tiles"}, _plain_score)
 
-    def from_sample(self, sample: Sample) -> MeanFit:
+    def from_sample(self, sample: FitSample) -> MeanFit:
         _checked_diagonal(sample.kernel, sample.rows)
         return self.from_gram(sample.rows, sample.counts)  # their number is all that matters
 
@@ -143,7 +143,7 @@ def _given(target: Element) -> Element:
     return target
 
 
-def _simple_scored(averages: Averages, alpha: float, sample: Sample | None = None) -> Scored:
+def _simple_scored(averages: Averages, alpha: float, sample: FitSample | None = None) -> Scored:
     """The leave-one-out score at α, and over α in [0, 1]."""
     alphas = np.unique(np.append(np.linspace(0, 1, 101), alpha))
     return Scored(float(simple_score(*averages, alpha)), ScorePath(alphas, simple_score(*averages, alphas)))
@@ -215,7 +215,7 @@ class ShrunkKernelMean(SketchedMeanMixin, BaseKernelMean):
             raise ValueError(f"target={self.target!r} cannot be used with a Gram matrix. Use target=None, or pass rows")
         return simple_mean(averages_of_gram(K, counts), equal_weights(len(K), counts), self._given_shrinkage())
 
-    def from_sample(self, sample: Sample) -> MeanFit:
+    def from_sample(self, sample: FitSample) -> MeanFit:
         rows, counts, shrinkage = sample.rows, sample.counts, self._given_shrinkage()
         averages = averages_of_rows(sample.kernel, rows, counts)
         if self.target is not None:  # the residuals φ(x) − f* add ‖f*‖² − 2⟨f*, μ̂⟩ to every mean of inner products

@@ -20,7 +20,7 @@ from muhat.means.decompositions import (
     exact,
     has_few_features,
 )
-from muhat.means.fit import MeanFit, Sample, Scored
+from muhat.means.fit import FitSample, MeanFit, Scored
 from muhat.means.sketched import SketchedMeanMixin, SketchPlan
 from muhat.shrinkage.filters import Filter, Tikhonov
 from muhat.shrinkage.scores import DeletionScore, Lam, Scale, ScorePath, choose_shrinkage, given_lam, given_scale
@@ -127,7 +127,7 @@ class SpectralKernelMean(SketchedMeanMixin, BaseKernelMean):
         decomposition = exact(whole_spectrum(K.copy(), counts))
         return spectral_mean(decomposition, self.filter, self.lam, self.scale, DenseSolver())
 
-    def from_sample(self, sample: Sample) -> MeanFit:
+    def from_sample(self, sample: FitSample) -> MeanFit:
         self._check_parameters()
         for solver in self._solvers(sample.kernel, sample.rows, sample.counts):
             for decomposition in solver.decompositions(sample.kernel, sample.rows, sample.counts):
@@ -199,7 +199,7 @@ def spectral_mean(decomposition: Decomposition, filter: Filter, lam: Lam, scale:
     return MeanFit(scale * weights, chosen, later if score is None else Scored(score, path))
 
 
-def _scored(solver: Solver, filter: Filter, lam: float, scale: float, sample: Sample) -> Scored:
+def _scored(solver: Solver, filter: Filter, lam: float, scale: float, sample: FitSample) -> Scored:
     """Leave-one-out score of a given λ, which was not searched."""
     spectrum = next(solver.decompositions(sample.kernel, sample.rows, sample.counts)).spectrum
     return Scored(float(DeletionScore(spectrum, filter.leave_one_out(spectrum), scale).at(lam)[0]))

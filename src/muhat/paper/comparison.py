@@ -1,0 +1,149 @@
+"""Paired comparisons of estimators: ratios and differences with standard errors, as numbers and as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import isfinite, nan
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.stats import binomtest
+
+from muhat.paper.experiment import Row
+from muhat.types import Array
+
+LABELS = {
+    "KME": "KME",
+    "S": "S-KMSE",
+    "F_theorem4": "F-KMSE (Theorem 4)",
+    "F_deletion": "F-KMSE (deletion)",
+    "oracle": "oracle (Theorem 1)",
+}
+"""Names of the estimators in all pictures and tables."""
+
+COLOURS = {"KME": "#6b7280", "S": "#2563eb", "F_theorem4": "#d97706", "F_deletion": "#059669", "oracle": "#a855f7"}
+"""One colour per estimator, the same in all pictures; each is legible on white and on black."""
+
+PAPERS = ("S", "F_theorem4")
+"""Shrinkage estimators as the paper defines them."""
+
+SHRUNK = (*PAPERS, "F_deletion")
+"""These, and F-KMSE with λ by true leave-one-out."""
+
+ROUNDING = 1e-12
+"""Relative differences up to this are rounding errors."""
+
+EXACT = 1e-9
+"""Relative error that only rounding can explain, where a statement is exact."""
+
+
+class Estimate(NamedTuple):
+    """A number and its standard error, which is NaN for a single measurement."""
+
+    value: float
+    error: float
+
+    def __str__(self) -> str:
+        return f"{self.value:.3f} ± {self.error:.3f}" if isfinite(self.error) else f"{self.value:.3f}"
+
+
+def select(rows: Iterable[Row], **setting: object) -> list[Row]:
+    """Rows of a setting."""
+    return [row for row in rows if all(row[name] == value for name, value in setting.items())]
+
+
+def grouped(rows: Iterable[Row], *names: str) -> dict[tuple[Any, ...], list[Row]]:
+    """Rows by their values of these names, in order of first occurrence.
+
+    >>> grouped([{"n": 2, "S": 0.1}, {"n": 1, "S": 0.2}, {"n": 2, "S": 0.3}], "n")
+    {(2,): [{'n': 2, 'S': 0.1}, {'n': 2, 'S': 0.3}], (1,): [{'n': 1, 'S': 0.2}]}
+    """
+    groups: dict[tuple[Any, ...], list[Row]] = {}
+    for row in rows:
+        groups.setdefault(tuple(row[name] for name in names), []).append(row)
+    return groups
+
+
+def column(rows: Iterable[Row], name: str) -> Array:
+    """Values of one estimator, or of one part of the setting."""
+    return np.array([row[name] for row in rows], dtype=np.float64)
+
+
+def standard_error(values: Array) -> float:
+    """Standard error of the mean; NaN for a single value."""
+    return float(values.std(ddof=1) / np.sqrt(len(values))) if len(values) > 1 else float("nan")
+
+
+def mean_difference(values: Array, baseline: Array) -> Estimate:
+    """Mean of the paired differences."""
+    return Estimate(float((values - baseline).mean()), standard_error(values - baseline))
+
+
+def mean_ratio(values: Array, baseline: Array) -> Estimate:
+    """Mean of the values over the mean of the baseline, on pairs."""
+    base = baseline.mean()
+    ratio = values.mean() / base
+    # Linearised about the means, the ratio's error is the mean of (value − ratio · baseline) over the baseline's mean.
+    return Estimate(float(ratio), float(standard_error(values - ratio * baseline) / base))
+
+
+def ratio_difference(rows: list[Row], others: list[Row], estimator: str, baseline: str = "KME") -> Estimate:
+    """Difference of two relative losses, where rows and others are paired one by one."""
+    ratios, influences = [], []
+    for part in (rows, others):
+        values, base = column(part, estimator), column(part, baseline)
+        ratio = values.mean() / base.mean()
+        ratios.append(ratio)
+        influences.append((values - ratio * base) / base.mean())  # linearised as in mean_ratio, pair by pair
+    return Estimate(float(ratios[0] - ratios[1]), standard_error(influences[0] - influences[1]))
+
+
+def relative(rows: list[Row], estimator: str, baseline: str = "KME") -> Estimate:
+    """Mean loss of an estimator relative to the baseline's, over the rows in which both are known."""
+    known = [row for row in rows if row[estimator] is not None and row[baseline] is not None]
+    return mean_ratio(column(known, estimator), column(known, baseline)) if known else Estimate(nan, nan)
+
+
+def share_below(values: Array, baseline: Array) -> float:
+    """Share of pairs in which the value is smaller, by more than rounding."""
+    return float((baseline - values > ROUNDING * np.abs(baseline)).mean())
+
+
+def sign_test(values: Array, baseline: Array) -> float:
+    """p-value of the two-sided paired sign test; ties are left out."""
+    below, above = int((values < baseline).sum()), int((values > baseline).sum())
+    return float(binomtest(below, below + above).pvalue) if below + above else 1.0
+
+
+def compared(rows: list[Row], estimators: Iterable[str], baseline: str = "KME") -> Row:
+    """Relative loss, its standard error and the share of rows improved, per estimator; None where unknown."""
+    summary: Row = {}
+    for estimator in estimators:
+        known = [row for row in rows if row[estimator] is not None]
+        improved = share_below(column(known, estimator), column(known, baseline)) if known else None
+        summary[estimator] = {**summarised(relative(rows, estimator, baseline)), "improved": improved}
+    return summary
+
+
+def summarised(estimate: Estimate, name: str = "ratio") -> Row:
+    """An estimate as a summary keeps it: value and standard error, None where JSON has no number for them."""
+    return {name: _finite(estimate.value), "error": _finite(estimate.error)}
+
+
+def _finite(value: float) -> float | None:
+    return value if isfinite(value) else None
+
+
+def decided(summaries: Iterable[Row], part: str = "ratio", level: float = 1.0) -> tuple[int, int]:
+    """How many summarised estimates lie below the level by two standard errors, and how many above it."""
+    known = [summary for summary in summaries if summary[part] is not None and summary["error"] is not None]
+    below = sum(summary[part] < level - 2.0 * summary["error"] for summary in known)
+    return below, sum(summary[part] > level + 2.0 * summary["error"] for summary in known)
+
+
+def shown(comparison: Row) -> str:
+    """A relative loss as a table shows it: 0.953 ± 0.010, 72 %."""
+    ratio, error = comparison["ratio"], comparison["error"]
+    if ratio is None:
+        return "–"
+    return f"{Estimate(ratio, nan if error is None else error)}, {100 * comparison['improved']:.0f} %"

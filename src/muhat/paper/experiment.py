@@ -1,0 +1,92 @@
+"""Experiments: the cells that they consist of, and the section of the report made from the rows of their cells."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+from zlib import crc32
+
+import numpy as np
+
+from muhat.report.page import Picture, Table
+
+Setting = dict[str, Any]
+"""All that the result of a cell depends on, as JSON values; ``seed`` and ``repetition`` are always among them."""
+
+Row = dict[str, Any]
+"""One measurement: its setting and the value of each estimator, so that estimators are paired within a row."""
+
+RunCell = Callable[[Setting, str | None], list[Row]]
+"""Rows of the cell with this setting, from the data in this folder."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Options of the command: full or quick form, seed, and number of repetitions."""
+
+    quick: bool = False
+    seed: int = 0
+    repetitions: int | None = None
+
+    def repeated(self, full: int, quick: int) -> list[Setting]:
+        """Seed and number of each repetition: as many as asked for, else those of the full or of the quick form."""
+        times = self.repetitions or (quick if self.quick else full)
+        return [{"seed": self.seed, "repetition": i} for i in range(times)]
+
+
+@dataclass(frozen=True)
+class Section:
+    """Part of the report on one experiment; ``results.json`` keeps the summary and the notes."""
+
+    summary: list[Row]
+    pictures: Sequence[Picture] = ()
+    tables: Sequence[Table] = ()
+    notes: Sequence[str] = ()
+
+
+class Headline(NamedTuple):
+    """A line of the report's opening: the experiment, the subject, and a sentence made from the summary."""
+
+    experiment: str
+    subject: str
+    sentence: Callable[[list[Row]], str]
+
+
+def _no_data(plan: Plan) -> Sequence[str]:
+    return ()
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A figure or table of the paper, or a check of ours.
+
+    ``cells`` lists the settings of a plan, and ``data_sets`` the tables and bags that it needs. ``run(setting, data)``
+    returns the rows of one cell and depends on nothing else (``data`` is the folder of the tables, whose content is
+    checked); ``seconds`` estimates how long that takes on one core. ``section`` makes the report's part from all rows.
+    ``protocol`` holds one paragraph per entry.
+    """
+
+    name: str
+    title: str
+    protocol: Sequence[str]
+    cells: Callable[[Plan], list[Setting]]
+    run: RunCell
+    seconds: Callable[[Setting], float]
+    section: Callable[[list[Row]], Section]
+    data_sets: Callable[[Plan], Sequence[str]] = _no_data
+
+
+def cell_key(experiment: str, setting: Setting) -> str:
+    """Name of a cell in the store."""
+    return json.dumps([experiment, setting], sort_keys=True, separators=(",", ":"))
+
+
+def generator(experiment: str, setting: Setting, *stream: int) -> np.random.Generator:
+    """Random numbers of a repetition: a child of the one seed, identified by experiment, repetition and stream.
+
+    Settings that share a repetition share its numbers, which pairs them.
+    """
+    child = (crc32(experiment.encode()), setting["repetition"], *stream)
+    return np.random.default_rng(np.random.SeedSequence(setting["seed"], spawn_key=child))

@@ -1,1 +1,0 @@
-"""The paper, end to end."""

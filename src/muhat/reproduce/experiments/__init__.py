@@ -1,1 +1,0 @@
-"""Figures, tables and theorems: each computes its cells and draws its section."""

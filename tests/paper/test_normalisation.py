@@ -1,0 +1,77 @@
+"""Weights that sum to one: quadratic programmes against SLSQP, and the verdicts on their claims."""
+
+from itertools import product
+
+import numpy as np
+import oracles
+import pytest
+from paper_samples import BETTER, CELL, EQUAL, KERNELS, SHRUNK, WORSE, drawn, gram, measured, verdict
+from scipy.optimize import minimize
+
+from muhat.paper import normalisation
+
+
+@pytest.mark.parametrize("kernel", ["LIN", "RBF"])
+@pytest.mark.parametrize("alpha", [0.1, 0.5])
+def test_programmes_agree_with_slsqp(kernel, alpha):
+    _, X = drawn("normalisation", 7, 12)
+    K = gram(kernel, X, bandwidth=oracles.gaussian_median_bandwidth(X))
+    K = K / np.trace(K)
+    n, lam = len(K), alpha / (1 - alpha)
+
+    def least(penalty, bounds):
+        found = minimize(
+            lambda b: b @ K @ b - 2 * b @ K.mean(axis=1) + lam * b @ penalty @ b,
+            oracles.uniform(n),
+            jac=lambda b: 2 * (K @ b - K.mean(axis=1) + lam * penalty @ b),
+            bounds=bounds,
+            constraints={"type": "eq", "fun": lambda b: b.sum() - 1, "jac": np.ones_like},
+            method="SLSQP",
+            options={"ftol": 1e-15, "maxiter": 1000},
+        )
+        return found.x
+
+    assert normalisation.affine_weights(K, alpha) == pytest.approx(least(K, None), abs=1e-5)
+    assert normalisation.simplex_weights(K, alpha) == pytest.approx(least(K, [(0, None)] * n), abs=1e-5)
+    flexible = normalisation.flexible_affine_weights(K, lam)
+    assert flexible == pytest.approx(least(np.eye(n), None), abs=1e-6)
+    assert flexible == pytest.approx(oracles.uniform(n))
+
+
+def test_dividing_by_the_sum_undoes_simple_shrinkage():
+    for row in normalisation.EXPERIMENT.run(CELL, None):
+        assert row["S_normalised"] == pytest.approx(row["KME"], rel=1e-9)
+        assert row["flexible_affine"] == pytest.approx(row["KME"], rel=1e-6)
+        assert 0 <= row["zeros"] < 1
+
+
+def normalised_rows(repetitions=8, zeros=0.2, **factors):
+    names = [f"{name}_normalised" for name in SHRUNK] + ["simplex", "simplex_half", "affine", "affine_half"]
+    factors = dict.fromkeys((*SHRUNK, *names), EQUAL) | factors
+    return [
+        {"kernel": kernel, "n": n, "zeros": zeros, "zeros_half": zeros, **row}
+        for kernel, n in product(KERNELS, (10, 20))
+        for row in measured(factors, repetitions)
+    ]
+
+
+def test_sum_to_one():
+    claim = "sum-to-one-unlikely-to-improve"
+    assert verdict(claim, normalisation=normalised_rows(simplex=WORSE)) == "holds"
+    assert verdict(claim, normalisation=normalised_rows(simplex=EQUAL, affine=BETTER)) == "holds"
+    assert verdict(claim, normalisation=normalised_rows(simplex=BETTER, affine=WORSE)) == "does not hold"
+    mixed = [row | {"simplex": row["KME"] * 0.5} if row["kernel"] == "RBF" else row for row in normalised_rows()]
+    assert verdict(claim, normalisation=mixed) == "holds in part"
+    assert verdict(claim, normalisation=normalised_rows(repetitions=1)) == "cannot be checked"
+
+
+def test_dividing_by_the_sum():
+    claim = "post-normalising-deteriorates"
+    shrunk = dict.fromkeys(SHRUNK, BETTER)
+    assert verdict(claim, normalisation=normalised_rows(**shrunk)) == "holds"
+    assert verdict(claim, normalisation=normalised_rows(**dict.fromkeys(SHRUNK, WORSE))) == "does not hold"
+    without_f = shrunk | {"F_theorem4": EQUAL + 0.01}
+    assert verdict(claim, normalisation=normalised_rows(**without_f)) == "does not hold"
+    some = [row | {"S": row["KME"]} if row["kernel"] == "RBF" else row for row in normalised_rows(**shrunk)]
+    assert verdict(claim, normalisation=some) == "holds in part"
+    assert verdict(claim, normalisation=normalised_rows(1, **shrunk)) == "cannot be checked"

@@ -1,0 +1,57 @@
+"""All experiments and claims: cells are deterministic and have unique names, and sections hold without errors."""
+
+import json
+
+import pytest
+from paper_samples import CELL
+
+from muhat.paper.experiment import Plan, cell_key
+from muhat.paper.registry import CLAIMS, EXPERIMENTS
+
+SYNTHETIC = {
+    "figure1": CELL,
+    "figure2": {**CELL, "d": 10, "n": [6]},
+    "kernel_choice": {**CELL, "width": [0.5]},
+    "normalisation": CELL,
+    "theorems": CELL,
+}
+
+
+@pytest.mark.parametrize("name", SYNTHETIC)
+def test_a_cell_is_the_same_again(name):
+    first, again = (EXPERIMENTS[name].run(SYNTHETIC[name], None) for _ in range(2))
+    assert again == first
+    json.dumps(again, allow_nan=False)
+    other = EXPERIMENTS[name].run({**SYNTHETIC[name], "repetition": 1}, None)
+    assert [row.get("KME") for row in other] != [row.get("KME") for row in again]
+
+
+@pytest.mark.parametrize("name", SYNTHETIC)
+def test_section_of_one_repetition(name):
+    experiment = EXPERIMENTS[name]
+    cells = experiment.cells(Plan(quick=True, repetitions=1))
+    section = experiment.section([row for cell in cells for row in experiment.run(cell, None)])
+    text = json.dumps(section.summary, allow_nan=False, ensure_ascii=False)
+    assert name == "theorems" or '"error": null' in text
+    for table in section.tables:
+        assert all(len(line) == len(table.columns) for line in table.rows)
+        assert not any("nan" in str(value).lower() for line in table.rows for value in line)
+    for picture in section.pictures:
+        assert picture.svg.startswith("<svg")
+        assert "nan" not in picture.caption + picture.finding
+        assert picture.finding.endswith(".")
+    assert sum(map(experiment.seconds, cells)) < 3
+
+
+def test_every_experiment_has_cells_of_both_forms_and_unique_keys():
+    for experiment in EXPERIMENTS.values():
+        for plan in (Plan(), Plan(quick=True)):
+            keys = [cell_key(experiment.name, setting) for setting in experiment.cells(plan)]
+            assert keys
+            assert len(set(keys)) == len(keys)
+        assert set(experiment.data_sets(Plan(quick=True))) <= {"wine", "wdbc"}
+
+
+def test_every_claim_has_an_id_of_its_own_and_experiments_that_exist():
+    assert len({claim.id for claim in CLAIMS}) == len(CLAIMS) == 28
+    assert {name for claim in CLAIMS for name in claim.needs} == set(EXPERIMENTS)

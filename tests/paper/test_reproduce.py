@@ -1,0 +1,184 @@
+"""Commands ``reproduce`` and ``claims``: the same report however a run went; errors that lead on."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from time import sleep
+from zlib import crc32
+
+import numpy as np
+import pytest
+
+from muhat.command_line import main
+from muhat.paper import reproduce
+from muhat.paper.experiment import Plan
+from muhat.paper.registry import EXPERIMENTS
+from muhat.paper.runner import Cell
+
+
+def test_the_time_left_follows_the_cells_that_are_done(monkeypatch, capsys):
+    """Cells that are estimated at one to four seconds take a hundred times as long; a log has a line a minute."""
+    experiment = replace(EXPERIMENTS["figure1"], seconds=lambda setting: setting["seconds"])
+    cells = [Cell(experiment, {"seconds": seconds}) for seconds in (1.0, 2.0, 3.0, 4.0)]
+    times = iter([0.0, 50.0, 100.0, 159.0, 160.0])
+    monkeypatch.setattr(reproduce, "monotonic", lambda: next(times))
+    reproduce._follow(iter(cells), cells)
+    left = reproduce.duration(100 * 7 / 3)
+    assert capsys.readouterr().out.splitlines() == [f"2 of 4 cells, about {left} left", "4 of 4 cells, about 1 s left"]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0.0, "1 s"), (99.0, "99 s"), (100.0, "2 min"), (5999.0, "100 min"), (6000.0, "1.7 h"), (36000.0, "10.0 h")],
+)
+def test_times_as_people_say_them(seconds, text):
+    assert reproduce.duration(seconds) == text
+
+
+def command(out, *more):
+    names = ["figure1", "--quick", "--repetitions", "40", "--out", str(out), *more]
+    return [sys.executable, "-m", "muhat.command_line", "reproduce", *names]
+
+
+def result_of(out):
+    return (out / "results.json").read_bytes(), (out / "index.html").read_bytes()
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The files of a run that nothing disturbed."""
+    out = tmp_path_factory.mktemp("whole")
+    subprocess.run(command(out, "--jobs", "1"), check=True, capture_output=True)
+    return result_of(out)
+
+
+def test_the_report_is_equal_with_any_number_of_jobs(whole, tmp_path):
+    subprocess.run(command(tmp_path, "--jobs", "2"), check=True, capture_output=True)
+    assert result_of(tmp_path) == whole
+
+
+def test_the_report_is_equal_over_dask(whole, tmp_path):
+    distributed = pytest.importorskip("distributed")
+    local = {"n_workers": 1, "threads_per_worker": 1, "processes": False}
+    with distributed.LocalCluster(
+        **local, dashboard_address="127.0.0.1:0", worker_dashboard_address="127.0.0.1:0"
+    ) as cluster:
+        arguments = command(tmp_path, "--dask", cluster.scheduler_address)[3:]
+        assert main(arguments) == 0
+    assert result_of(tmp_path) == whole
+
+
+def test_killed_at_random_moments_the_run_goes_on_to_the_same_report(whole, tmp_path):
+    rng = np.random.default_rng(0)
+    kills, finished = 0, False
+    while not finished:
+        run = subprocess.Popen(
+            command(tmp_path, "--jobs", "2"),
+            start_new_session=True,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        store = tmp_path / "cells.jsonl"
+        start = store.stat().st_size if store.exists() else 0
+        growth = int(rng.integers(1, 60_000)) if kills < 2 else 10**9
+        while run.poll() is None and not (store.exists() and store.stat().st_size > start + growth):
+            sleep(0.002)
+        finished = run.poll() == 0
+        if not finished:
+            os.killpg(run.pid, signal.SIGKILL)
+            run.wait()
+            kills += 1
+    assert kills >= 1
+    assert result_of(tmp_path) == whole
+
+
+def test_the_results_have_the_form_that_was_promised(whole):
+    results = json.loads(whole[0])
+    assert set(results) == {"claims", "experiments", "meta"}
+    assert {"id", "text", "verdict", "evidence"} <= set(results["claims"][0])
+    assert set(results["experiments"]) == {"figure1"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["figure9"], "'figure9' is not an experiment; choose from figure1"),
+        (["figure1", "--out", "/dev/null/report"], "choose another folder with --out"),
+        (["table1", "--data", "nowhere"], "table1 cannot run: data='nowhere' must be a folder that holds uci/"),
+    ],
+)
+def test_what_cannot_run_is_said(arguments, message, capsys):
+    assert main(["reproduce", *arguments]) == 2
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "arguments", [["reproduce", "--jobs", "0"], ["reproduce", "--seed", "-1"], ["reproduce", "--repetitions", "x"]]
+)
+def test_a_wrong_call_ends_with_two(arguments, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2
+
+
+def test_data_with_a_wrong_checksum_is_refused(data_folder, tmp_path, capsys):
+    (tmp_path / "uci").mkdir()
+    for path in Path(data_folder, "uci").glob("*.csv"):
+        text = path.read_text(encoding="utf-8")
+        (tmp_path / "uci" / path.name).write_text(text.replace("1", "2", 40) if path.stem == "glass" else text)
+    assert main(["reproduce", "table1", "--data", str(tmp_path), "--out", str(tmp_path / "out")]) == 2
+    assert "the values of the table 'glass' differ from the published ones" in capsys.readouterr().err
+
+
+def test_version_and_claims(whole, tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        main(["--version"])
+    assert capsys.readouterr().out.startswith("muhat 0.")
+    (tmp_path / "results.json").write_bytes(whole[0])
+    assert main(["claims", "--out", str(tmp_path)]) == 0
+    assert "cannot be checked" in capsys.readouterr().out
+    assert main(["claims", "--out", str(tmp_path / "nothing")]) == 2
+    assert "muhat reproduce --out" in capsys.readouterr().err
+    for damaged in (whole[0][:100], b"[]", b'{"claims": 3}', b'{"claims": [[]]}', b"\xff"):
+        (tmp_path / "results.json").write_bytes(damaged)
+        assert main(["claims", "--out", str(tmp_path)]) == 2
+        assert "is damaged" in capsys.readouterr().err
+
+
+def test_what_was_dropped_is_said(tmp_path, capsys):
+    """A damaged line, a cell of another version, and cells that are there already."""
+    few = ["reproduce", "figure1", "--quick", "--repetitions", "3", "--jobs", "1", "--out", str(tmp_path)]
+    assert main(few) == 0
+    assert "damaged" not in capsys.readouterr().out
+    path = tmp_path / "cells.jsonl"
+    first, second, third = path.read_bytes().splitlines(keepends=True)
+    other = json.dumps(json.loads(second.partition(b" ")[2]) | {"version": "0"}).encode()
+    path.write_bytes(first.replace(b"KME", b"KMO", 1) + b"%08x %s\n" % (crc32(other), other) + third)
+    assert main(few) == 0
+    said = capsys.readouterr().out
+    assert f"{path}: 1 damaged line(s) dropped; their cells run again" in said
+    assert f"{path}: 1 cell(s) of another version; they run again" in said
+    assert f"3 cells, 1 of them found in {path}; about 1 s" in said
+
+
+def test_the_report_names_data_that_muhat_prepare_made():
+    section = EXPERIMENTS["figure1"].section
+    experiment = replace(EXPERIMENTS["figure1"], data_sets=lambda plan: ("hep",))
+    rows = EXPERIMENTS["figure1"].run({"seed": 0, "repetition": 0}, None)
+    noted = reproduce.noted_section(experiment, Plan(), rows, ["hep", "other"])
+    said = "The numbers of hep come from a file made by `muhat prepare`, not from the file of the published run."
+    assert noted.notes == [*section(rows).notes, said]
+
+
+def test_cells_that_no_report_can_be_made_of(tmp_path, capsys):
+    subprocess.run(command(tmp_path, "--jobs", "1"), check=True, capture_output=True)
+    lines = (tmp_path / "cells.jsonl").read_bytes().splitlines()
+    contents = [json.loads(line.partition(b" ")[2]) for line in lines]
+    texts = [json.dumps({**content, "rows": [{"other": 1}]}).encode() for content in contents]
+    (tmp_path / "cells.jsonl").write_bytes(b"".join(b"%08x %s\n" % (crc32(text), text) for text in texts))
+    assert main(command(tmp_path)[3:]) == 2
+    assert "cells.jsonl holds cells that cannot be read" in capsys.readouterr().err
