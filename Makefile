@@ -24,9 +24,9 @@ quick: $(VENV)/.test
 coverage: $(VENV)/.test
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal --cov=muhat --cov-report=term-missing:skip-covered
 
-# A random sample of small changes of the code, and whether the tests notice them. Takes long: name rooms by ROOMS=...
+# A random sample of small changes of the code, and whether the tests notice them. Takes long: name subpackages by SUBPACKAGES=...
 mutants: $(VENV)/.test
-	$(BIN)/python tools/mutants.py $(if $(ROOMS),--room $(ROOMS))
+	$(BIN)/python tools/mutants.py $(if $(SUBPACKAGES),--subpackage $(SUBPACKAGES))
 
 lint: $(VENV)/.lint
 	$(BIN)/ruff check .

@@ -8,8 +8,8 @@ from pathlib import Path
 from textwrap import wrap
 
 import numpy as np
-from rooms import ROOMS, sentence
-from rooms import modules as modules_of
+from subpackages import SUBPACKAGES, sentence
+from subpackages import modules as modules_of
 
 import muhat as mh
 
@@ -24,7 +24,7 @@ COLOURS = {
     "#fdf0d5": "means",
     "#f8e1d8": "operators density bags inference",
 }
-"""Fills of groups of rooms; the others have OUTSIDE."""
+"""Fills of groups of subpackages; the others have OUTSIDE."""
 OUTSIDE = "#ece4f3"
 
 
@@ -43,21 +43,21 @@ def svg(width: int, height: int, title: str, parts: list[str]) -> str:
 
 
 def modules() -> str:
-    """The rooms in their order, each with its sentence and its files; a room may import from those above it."""
-    fills = {room: fill for fill, rooms in COLOURS.items() for room in rooms.split()}
+    """The subpackages in their order of import, each with its sentence and its files."""
+    fills = {subpackage: fill for fill, subpackages in COLOURS.items() for subpackage in subpackages.split()}
     parts, y = [], 16
-    for room in ROOMS:
-        words = wrap(sentence(room).replace("`", ""), 94)
-        lines = [*words, *wrap("  ".join(modules_of(room)), 88, replace_whitespace=False)]
+    for subpackage in SUBPACKAGES:
+        words = wrap(sentence(subpackage).replace("`", ""), 94)
+        lines = [*words, *wrap("  ".join(modules_of(subpackage)), 88, replace_whitespace=False)]
         height = 22 + 20 * len(lines)
-        parts += [box(16, y, 868, height, fills.get(room, OUTSIDE))]
-        parts.append(text(32, y + height / 2 + 6, room, 16, "font-weight='700'"))
+        parts += [box(16, y, 868, height, fills.get(subpackage, OUTSIDE))]
+        parts.append(text(32, y + height / 2 + 6, subpackage, 16, "font-weight='700'"))
         for i, line in enumerate(lines):
             faint = "xml:space='preserve' opacity='0.75'" if i >= len(words) else ""
             parts.append(text(184, y + 26 + 20 * i, line, 14, faint))
         y += height + 8
     parts.append(text(32, y + 16, "imports go upwards only: a test keeps it so", 14, "opacity='0.75'"))
-    return svg(900, y + 32, "Rooms of muhat, in the order in which they may import", parts)
+    return svg(900, y + 32, "Subpackages of muhat, in the order in which they may import", parts)
 
 
 def arrow(x: float, y: float, to_x: float, to_y: float) -> str:

@@ -19,7 +19,7 @@ SLOW = {
     "test_benchmarks.py": "each benchmark runs once, small",
     "test_examples.py": "each example of the gallery runs",
 }
-"""Rooms and files that `make quick` leaves out, and why; the marker ``slow`` does it for single tests."""
+"""Subpackages and files that `make quick` leaves out, and why; the marker ``slow`` does it for single tests."""
 CASES = 12
 """Cases of a law that `make quick` runs, drawn by the law's name: other laws meet other kernels and data sets."""
 WHOLE = (

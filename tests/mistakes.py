@@ -4,7 +4,7 @@ import pytest
 
 
 def refused(table):
-    """The test of a room's table, of rows (what, call, error, message)."""
+    """The test of a subpackage's table, of rows (what, call, error, message)."""
 
     @pytest.mark.parametrize(("call", "error", "message"), [row[1:] for row in table], ids=[row[0] for row in table])
     def test(call, error, message):

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import draw
 import pytest
-import rooms
+import subpackages
 
 import muhat as mh
 from muhat.paper.results_page import summary_lines
@@ -47,10 +47,10 @@ def test_every_public_name_is_in_the_reference():
     assert documented() >= set(mh.__all__)
 
 
-@pytest.mark.parametrize("room", mh._ROOMS)
-def test_every_public_name_of_a_room_is_in_the_reference(room):
-    names = getattr(importlib.import_module(f"muhat.{room}"), "__all__", [])
-    assert {name for name in names if name not in mh.__all__ and f"{room}.{name}" not in documented()} == set()
+@pytest.mark.parametrize("subpackage", mh._SUBPACKAGES)
+def test_every_public_name_of_a_room_is_in_the_reference(subpackage):
+    names = getattr(importlib.import_module(f"muhat.{subpackage}"), "__all__", [])
+    assert {name for name in names if name not in mh.__all__ and f"{subpackage}.{name}" not in documented()} == set()
 
 
 def described_parameters(docstring):
@@ -130,12 +130,12 @@ def test_the_plain_index_lists_every_page():
 
 def test_the_picture_of_the_rooms_is_the_one_that_is_drawn():
     stored = (DOCS / "images" / "modules.svg").read_text(encoding="utf-8")
-    assert draw.modules() == stored, "the rooms have changed: run python docs/draw.py"
+    assert draw.modules() == stored, "the subpackages have changed: run python docs/draw.py"
 
 
 def test_the_page_on_architecture_has_the_rooms():
     page = (DOCS / "architecture.md").read_text(encoding="utf-8")
-    assert rooms.with_table(page) == page, "the rooms have changed: run python docs/rooms.py"
+    assert subpackages.with_table(page) == page, "the subpackages have changed: run python docs/subpackages.py"
 
 
 def heading(example):

@@ -11,7 +11,7 @@ from itertools import chain
 from pathlib import Path
 
 import pytest
-from rooms import ROOMS
+from subpackages import SUBPACKAGES
 
 import muhat as mh
 from muhat import command_line
@@ -45,14 +45,18 @@ def imported(path):
 def test_imports_go_one_way():
     for name, path in modules().items():
         own = name.split("/")[0]
-        assert own in ROOMS, f"muhat.{own} has no place in the order of rooms; add it to docs/rooms.py"
+        assert own in SUBPACKAGES, (
+            f"muhat.{own} has no place in the order of subpackages; add it to docs/subpackages.py"
+        )
         for other in set(imported(path)) - {own}:
-            assert other in ROOMS, f"{name} imports muhat.{other}, which has no place in ROOMS"
-            assert ROOMS.index(other) < ROOMS.index(own), f"muhat.{name} imports muhat.{other}, which comes after it"
+            assert other in SUBPACKAGES, f"{name} imports muhat.{other}, which has no place in SUBPACKAGES"
+            assert SUBPACKAGES.index(other) < SUBPACKAGES.index(own), (
+                f"muhat.{name} imports muhat.{other}, which comes after it"
+            )
 
 
 def test_every_room_is_there_and_opens_with_its_sentence():
-    assert set(ROOMS) == {name.split("/")[0] for name in modules()}
+    assert set(SUBPACKAGES) == {name.split("/")[0] for name in modules()}
     for name, path in modules().items():
         assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))), f"{name} does not say what it is"
 
@@ -85,7 +89,7 @@ def test_import_costs_a_tenth_more_than_scikit_learn_at_most(loaded):
 def test_public_names():
     assert list(mh.__all__) == sorted(set(mh.__all__))
     extra = set(dir(mh)) - set(mh.__all__) - {"__version__"}
-    assert extra <= set(ROOMS), f"{sorted(extra)} are visible and not in __all__"
+    assert extra <= set(SUBPACKAGES), f"{sorted(extra)} are visible and not in __all__"
     assert all(inspect.ismodule(getattr(mh, name)) for name in extra)
     for name in mh.__all__:
         thing = getattr(mh, name)
@@ -136,7 +140,7 @@ def test_the_package_is_a_command(monkeypatch, capsys):
 
 
 def test_rooms_are_found_where_nobody_imported_them():
-    for room in mh._ROOMS:
-        assert mh.__getattr__(room) is importlib.import_module(f"muhat.{room}")
-    with pytest.raises(AttributeError, match="module 'muhat' has no attribute 'rooms'"):
-        mh.__getattr__("rooms")
+    for subpackage in mh._SUBPACKAGES:
+        assert mh.__getattr__(subpackage) is importlib.import_module(f"muhat.{subpackage}")
+    with pytest.raises(AttributeError, match="module 'muhat' has no attribute 'subpackages'"):
+        mh.__getattr__("subpackages")

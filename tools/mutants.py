@@ -1,12 +1,12 @@
-"""Do the tests notice a change of the code? ``make mutants``, or ``python tools/mutants.py --room means --count 5``.
+"""Mutation testing: ``make mutants``, or ``python tools/mutants.py --subpackage means --count 5``.
 
 Of every module a random sample of small changes is made, one at a time, in a copy of the sources: an operator, a
 comparison, a constant, a condition, a sign. Constants of a module are left alone: most of them tune the speed. So are
 assertions, among them ``zip(..., strict=True)``. The quick tests that reach the changed line run on the copy; a first
 run of all tests under ``coverage`` says which these are, and ``--map FILE`` keeps what it finds. Where none is quick,
-all tests of the room run. A change that nobody notices survives. ``accepted_mutants.txt`` lists survivors that change
-nothing a user can see, each with its reason; the command ends with 1 where another one survives. It needs a system that
-can fork.
+all tests of the subpackage run. A change that nobody notices survives. ``accepted_mutants.txt`` lists survivors that
+change nothing a user can see, each with its reason; the command ends with 1 where another one survives. It needs a
+system that can fork.
 """
 
 from __future__ import annotations
@@ -147,9 +147,9 @@ def mutants(path: Path) -> list[Mutant]:
 
 
 def own_tests(module: str) -> list[str]:
-    """The folder of the module's room, or the file's own tests."""
-    room = module.partition("/")[0].removesuffix(".py")
-    own = [ROOT / "tests" / room, ROOT / "tests" / f"test_{room}.py"]
+    """The folder of the module's subpackage, or the file's own tests."""
+    subpackage = module.partition("/")[0].removesuffix(".py")
+    own = [ROOT / "tests" / subpackage, ROOT / "tests" / f"test_{subpackage}.py"]
     return [str(path.relative_to(ROOT)) for path in own if path.exists()]
 
 
@@ -170,7 +170,7 @@ class Reach:
         self.files = {file.rpartition("src/muhat/")[2]: file for file in self.data.measured_files()}
 
     def tests(self, mutant: Mutant) -> list[str]:
-        """Tests that reach the mutant; first stored answers, then its room. None where another process runs it."""
+        """Tests that reach the mutant: stored answers, then its subpackage; None where another process runs it."""
         file = self.files.get(mutant.module)
         contexts = self.data.contexts_by_lineno(file) if file else {}
         found = {context.rpartition("|")[0] for line in mutant.lines for context in contexts.get(line, [])}
@@ -220,7 +220,7 @@ def run(copy: Path, tests: list[str], limit: float) -> int:
 
 
 def outcome(mutant: Mutant, copy: Path, reach: Reach, limit: float) -> str:
-    """Killed where one of the quick tests that reach the line fails, or where there are none, one of the room's.
+    """Killed where one of the quick tests that reach the line fails, or where there are none, one of the subpackage's.
 
     Tests that do not end notice the change too, and are counted apart: a loaded machine needs a larger limit.
     """
@@ -245,12 +245,14 @@ def accepted() -> dict[str, str]:
     return dict(line.split(" | ") for line in rows)
 
 
-def chosen(rooms: list[str], count: int, seed: int) -> list[Mutant]:
+def chosen(subpackages: list[str], count: int, seed: int) -> list[Mutant]:
     """A random sample of the mutants of each module."""
     found = []
     for path in sorted(PACKAGE.rglob("*.py")):
         module = path.relative_to(PACKAGE).as_posix()
-        if not rooms or any(module == room or module.startswith(f"{room}/") for room in rooms):
+        if not subpackages or any(
+            module == subpackage or module.startswith(f"{subpackage}/") for subpackage in subpackages
+        ):
             every = mutants(path)
             found += random.Random(f"{seed} {module}").sample(every, min(count, len(every)))
     return found
@@ -258,7 +260,9 @@ def chosen(rooms: list[str], count: int, seed: int) -> list[Mutant]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--room", nargs="*", default=[], help="rooms, or paths such as means/robust.py; all by default")
+    parser.add_argument(
+        "--subpackage", nargs="*", default=[], help="subpackages, or paths such as means/robust.py; all by default"
+    )
     parser.add_argument("--count", type=int, default=2, help="mutants of each module")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--map", type=Path, help="which test reaches which line; made there where it does not exist")
@@ -274,20 +278,20 @@ def main() -> int:
             importlib.import_module(library)
         copy = Path(folder) / "copy"
         shutil.copytree(PACKAGE, copy / "muhat", ignore=shutil.ignore_patterns("__pycache__"))
-        for mutant in chosen(options.room, options.count, options.seed):
-            room = mutant.module.partition("/")[0]
+        for mutant in chosen(options.subpackage, options.count, options.seed):
+            subpackage = mutant.module.partition("/")[0]
             reason = known.get(str(mutant))
             found = outcome(mutant, copy, reach, options.limit)
             found = "accepted" if found == "survive" and reason else found
-            counts[room][found] += 1
+            counts[subpackage][found] += 1
             if found != "killed":
                 print(f"{found}: line {mutant.lines[-1]} of {mutant}" + (f"  ({reason})" if reason else ""), flush=True)
     every = {str(mutant) for path in PACKAGE.rglob("*.py") for mutant in mutants(path)}
     for gone in known.keys() - every:
         print(f"accepted, and there is no such change any more: {gone}")
-    for room, count in (*counts.items(), ("all", total := sum(counts.values(), Counter()))):
+    for subpackage, count in (*counts.items(), ("all", total := sum(counts.values(), Counter()))):
         numbers = (f"{count[name]:4} {name}" for name in ("killed", "endless", "accepted", "survive"))
-        print(f"{room:20}", *numbers)
+        print(f"{subpackage:20}", *numbers)
     return bool(total["survive"])
 
 

@@ -102,7 +102,7 @@ __all__ = [
     "pooled_means",
 ]
 
-_ROOMS = (
+_SUBPACKAGES = (
     "bags",
     "density",
     "distributed",
@@ -117,14 +117,14 @@ _ROOMS = (
     "shrinkage",
 )
 
-if not _TYPE_CHECKING:  # types know the rooms that are imported, and no others
+if not _TYPE_CHECKING:  # types know the subpackages that are imported, and no others
 
     def __getattr__(name: str) -> object:
-        """Rooms with public names of their own, imported when they are asked for."""
-        if name in _ROOMS:
+        """Subpackages with public names of their own, imported when they are asked for."""
+        if name in _SUBPACKAGES:
             return _import_module(f"muhat.{name}")
         raise AttributeError(f"module 'muhat' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return [*__all__, *_ROOMS, "__version__"]
+    return [*__all__, *_SUBPACKAGES, "__version__"]

@@ -1,4 +1,4 @@
-"""The rooms of muhat in their import order; a test enforces it, and the drawing and the docs are made from it."""
+"""The subpackages of muhat in their import order; a test enforces it, and the drawing and the docs are made from it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parents[1] / "src" / "muhat"
 
-ROOMS = [
+SUBPACKAGES = [
     "types",
     "progress",
     "validation",
@@ -36,28 +36,28 @@ ROOMS = [
 ]
 
 
-def modules(room: str) -> list[str]:
-    """The files of a room, without the package's own."""
-    folder = PACKAGE / room
+def modules(subpackage: str) -> list[str]:
+    """The files of a subpackage, without the package's own."""
+    folder = PACKAGE / subpackage
     return sorted(path.stem for path in folder.glob("*.py") if path.stem != "__init__")
 
 
-def sentence(room: str) -> str:
-    """The sentence that a room or a file opens with."""
-    path = PACKAGE / room / "__init__.py" if (PACKAGE / room).is_dir() else PACKAGE / f"{room}.py"
+def sentence(subpackage: str) -> str:
+    """The sentence that a subpackage or a file opens with."""
+    path = PACKAGE / subpackage / "__init__.py" if (PACKAGE / subpackage).is_dir() else PACKAGE / f"{subpackage}.py"
     return (ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) or "").splitlines()[0]
 
 
 def table() -> str:
-    """The rooms and their sentences, as a table for the page on architecture."""
-    lines = [f"| `{room}` | {sentence(room)} |" for room in ROOMS if room != "__main__"]
-    return "\n".join(["| room | what it is |", "|---|---|", *lines])
+    """The subpackages and their sentences, as a table for the page on architecture."""
+    lines = [f"| `{subpackage}` | {sentence(subpackage)} |" for subpackage in SUBPACKAGES if subpackage != "__main__"]
+    return "\n".join(["| subpackage | what it is |", "|---|---|", *lines])
 
 
 def with_table(page: str) -> str:
     """The page with the table between its two comments."""
     before, start, rest = page.partition("this table -->\n")
-    _, end, after = rest.partition("<!-- end of rooms -->")
+    _, end, after = rest.partition("<!-- end of subpackages -->")
     return f"{before}{start}\n{table()}\n\n{end}{after}"
 
 
