@@ -215,7 +215,17 @@ def constructor_signature(app, what, name, obj, options, signature, return_annot
     return None
 
 
+def drop_repeated_signatures(app, domain, kind, content):
+    """One signature of a function that dispatches on the class of a kernel: Sphinx writes one for each class."""
+    seen = set()
+    for signature in [node for node in content.parent.children if node.tagname == "desc_signature"]:
+        if signature.astext() in seen:
+            content.parent.remove(signature)
+        seen.add(signature.astext())
+
+
 def setup(app):
+    app.connect("object-description-transform", drop_repeated_signatures)
     app.connect("autodoc-process-signature", constructor_signature)
     if REPORT.exists():
         app.tags.add("report")

@@ -35,5 +35,7 @@ class Counting(mh.Gaussian):
         Counting.largest = max(Counting.largest, len(X) * len(Y))
         return super().evaluate(X, Y)
 
-    def evaluate_fast(self, X, Y):
-        return self.evaluate(X, Y)
+
+@mh.kernels.evaluate_fast.register(Counting)
+def count_all_values(kernel, X, Y):
+    return kernel.evaluate(X, Y)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from muhat.kernels.base import Kernel, Measure, check_kernel
+from muhat.kernels.expectations import expect, gaussian_expectations
 from muhat.linalg import gram
 from muhat.linalg.resources import one_blas_thread
 from muhat.measures import Atoms, FactoredGaussian, Gaussians
@@ -91,14 +92,14 @@ class Element:
     def _integral(self, points: Array, measure: Measure) -> Array:
         if isinstance(measure, Atoms):
             return gram.product(self.kernel, points, measure.points, measure.weights)
-        return measure.weights @ self.kernel.gaussian_expectations(measure, _unweighted(points))
+        return measure.weights @ gaussian_expectations(self.kernel, measure, _unweighted(points))
 
     @one_blas_thread()
     def inner(self, other: Element) -> float:
         """Inner product with an element of the same space."""
         self._check_same_space(other)
         pairs = [(P, Q) for P in self.measures for Q in other.measures]
-        return float(sum(self.kernel.expect(P, Q) for P, Q in pairs))
+        return float(sum(expect(self.kernel, P, Q) for P, Q in pairs))
 
     def norm(self) -> float:
         """Norm in the space."""

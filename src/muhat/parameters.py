@@ -28,14 +28,13 @@ def _split_nested(params: dict[str, Any]) -> tuple[dict[str, Any], dict[str, dic
 
 
 class Value:
-    """Base of frozen dataclasses that scikit-learn can read as nested parameters."""
+    """Base of frozen dataclasses that scikit-learn can read as nested parameters.
+
+    A dataclass writes its own ``__repr__``, with all digits. Those declared by ``@dataclass(frozen=True, repr=False)``
+    have the shorter one of this class.
+    """
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        if "__repr__" not in vars(cls):
-            type.__setattr__(cls, "__repr__", Value.__repr__)  # or a dataclass would make its own
 
     def __repr__(self) -> str:
         """Parameters with six digits; equality sees all of them, and so does :meth:`exact_repr`."""

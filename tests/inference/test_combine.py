@@ -237,7 +237,7 @@ def test_spectral_p_value_is_that_of_the_refitted_within_covariance():
     """S_T = S_W + (nm/N²)ddᵀ: with S_W refitted for every split the statistic is a monotone function of ours."""
     X, Y = sample(9, 2, seed=0), sample(7, 2, seed=1, shift=0.7)
     rows = np.vstack([X, Y])
-    features = mh.Polynomial(2).exact_features(rows)
+    features = mh.kernels.exact_features(mh.Polynomial(2), rows)
     K = features @ features.T
     everything, splits = splits_of(9, 7, count=60)
     lam = 0.05
@@ -256,7 +256,7 @@ def test_spectral_p_value_is_that_of_the_refitted_within_covariance():
 def test_spectral_witness_is_the_fisher_direction():
     X, Y = sample(15, 2, seed=0), sample(12, 2, seed=1, shift=1.5)
     result = mh.mmd_test(X, Y, mh.Polynomial(2), 99, 0, statistic="spectral")
-    features = mh.Polynomial(2).exact_features(np.vstack([X, Y]))
+    features = mh.kernels.exact_features(mh.Polynomial(2), np.vstack([X, Y]))
     strongest = result.components[0]
     largest = np.linalg.eigvalsh(np.cov(features.T, bias=True))[-1]
     lam = float(strongest.name.removeprefix("λ = ")) * largest

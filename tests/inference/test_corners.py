@@ -128,4 +128,4 @@ def test_findings_know_the_bandwidth_of_their_kernel():
     assert 0.0 < known["close pairs", "close pairs"] < known["wide", "Gaussian"] < np.inf
     units = next(part.kernel for part in found if part.name == "close pairs")
     assert units.kernel.bandwidth == known["close pairs", "close pairs"]
-    assert units.upper_bound == 1.0
+    assert mh.kernels.upper_bound(units) == 1.0

@@ -19,7 +19,7 @@ def test_against_the_definition():
         assert k(X)[i, j] == pytest.approx(numbers * same, rel=1e-12)
     np.testing.assert_allclose(k.diag(X), np.diag(k(X)), rtol=1e-12)
     assert np.linalg.eigvalsh(k(X)).min() > -1e-10
-    assert k(X).max() <= k.upper_bound
+    assert k(X).max() <= mh.kernels.upper_bound(k)
 
 
 def test_a_changed_category_is_seen():
@@ -38,3 +38,20 @@ def test_columns_are_checked(columns):
 def test_a_column_that_is_not_there():
     with pytest.raises(ValueError, match="X, with 4 columns, does not have"):
         mh.OnColumns(mh.Gaussian(1.0), (4,))(X)
+
+
+def test_rescaled_columns_are_those_divided_by_their_scales():
+    scales = (2.0, 50.0, 1.0, 1.0)
+    k = mh.kernels.Rescaled(mh.Gaussian(), scales).resolve(X)
+    inner = mh.Gaussian().resolve(X / scales)
+    assert k.kernel == inner
+    np.testing.assert_array_equal(k(X), inner(X / scales))
+    np.testing.assert_array_equal(k.diag(X), inner.diag(X / scales))
+    assert mh.kernels.upper_bound(k) == 1.0
+    assert mh.kernels.upper_bound(mh.kernels.Rescaled(mh.Linear(), scales)) == np.inf
+
+
+@pytest.mark.parametrize("scales", [(), [1.0], (0.0,), (np.nan,), (-1.0, 2.0)])
+def test_scales_are_checked(scales):
+    with pytest.raises(ValueError, match="must be a tuple of positive numbers; pass one for each column"):
+        mh.kernels.Rescaled(mh.Gaussian(), scales)

@@ -430,7 +430,7 @@ def test_the_score_of_few_features_is_that_of_the_whole_spectrum(kernel):
     X = sample(25, 2, seed=3)
     refits = gaussian_target(kernel, X)
     whole = AdaptiveScore(whole_spectrum(kernel(X)), refits)
-    few = AdaptiveScore(low_rank_spectrum(kernel.exact_features(X)), refits)
+    few = AdaptiveScore(low_rank_spectrum(mh.kernels.exact_features(kernel, X)), refits)
     assert not few.spectrum.complete
     lams = np.geomspace(1e-3, 1e2, 7)
     by_few, by_whole = AdaptiveDeletion(few), AdaptiveDeletion(whole)

@@ -7,6 +7,7 @@ import numpy as np
 from muhat.bags.data import Bags, BagTile
 from muhat.kernels.base import Kernel
 from muhat.linalg import gram
+from muhat.linalg.gram import evaluate_fast
 from muhat.linalg.resources import one_blas_thread
 from muhat.means.base import BaseKernelMean
 from muhat.means.nested import mean_weights
@@ -29,7 +30,7 @@ def bag_sums(kernel: Kernel, A: Bags, a: Array, B: Bags, b: Array) -> Array:
         X, Y = A.rows[row.rows], B.rows[column.rows]
         values = None if compiled is None else compiled(X, Y, column.weights.T.toarray())
         return (
-            (column.weights @ (row.weights @ kernel.evaluate_fast(X, Y)).T).T
+            (column.weights @ (row.weights @ evaluate_fast(kernel, X, Y)).T).T
             if values is None
             else row.weights @ values
         )

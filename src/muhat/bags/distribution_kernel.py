@@ -25,6 +25,7 @@ from muhat.bags.whitening import (
 )
 from muhat.features.base import BaseFeatures
 from muhat.kernels.base import Kernel, check_kernel
+from muhat.kernels.between_elements import compares_elements, evaluate_between_elements, resolve_between_elements
 from muhat.kernels.radial import Gaussian
 from muhat.linalg.resources import check_memory, one_blas_thread
 from muhat.means.base import BaseKernelMean
@@ -278,7 +279,7 @@ def check_level2(level2: Any) -> None:
     """Raise a ValueError unless ``level2`` is "linear", or a kernel that compares elements."""
     if isinstance(level2, str) and level2 == "linear":
         return
-    if not (isinstance(level2, Kernel) and level2.has_level2):
+    if not (isinstance(level2, Kernel) and compares_elements(level2)):
         raise ValueError(
             f'level2={level2!r} must be "linear", or a kernel that is a function of the distance of two mean '
             f"elements (Gaussian, Laplace, Matern) or of their inner product (Linear, Polynomial)"
@@ -287,9 +288,9 @@ def check_level2(level2: Any) -> None:
 
 def resolve_level2(level2: Level2, inner: Array) -> Level2:
     """The kernel with "median" replaced by the median distance over the pairs i < j of a Gram matrix."""
-    return level2.resolve_level2(inner) if isinstance(level2, Kernel) else level2
+    return resolve_between_elements(level2, inner) if isinstance(level2, Kernel) else level2
 
 
 def evaluate_level2(level2: Level2, inner: Array, a: Array, b: Array) -> Array:
     """κ(f_i, g_j) from the inner products ⟨f_i, g_j⟩ and the squared norms a_i = ‖f_i‖², b_j = ‖g_j‖²."""
-    return level2.evaluate_level2(inner, a, b) if isinstance(level2, Kernel) else inner.copy()
+    return evaluate_between_elements(level2, inner, a, b) if isinstance(level2, Kernel) else inner.copy()

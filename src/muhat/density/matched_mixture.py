@@ -14,6 +14,7 @@ from muhat.density.objective import Mixture
 from muhat.density.solvers import Settings, Solver, solve
 from muhat.density.start import check_matchable, kernel_size, matching_objective, start_mixture
 from muhat.kernels.base import Kernel, check_kernel
+from muhat.kernels.invariance import length_scales
 from muhat.kernels.radial import Gaussian
 from muhat.linalg.resources import check_memory
 from muhat.means.base import BaseKernelMean
@@ -343,7 +344,7 @@ def _check_size(X: Array, m: int) -> None:
 
 def _check_squares(kernel: Kernel) -> None:
     """Raise a ValueError where variances in units of the bandwidth, or their derivatives, are not numbers."""
-    for length in kernel.length_scales:
+    for length in length_scales(kernel):
         if not 1e-150 < length < 1e150:
             raise ValueError(
                 f"{kernel!r} has a bandwidth whose square over- or underflows. Multiply X by a constant so that its "

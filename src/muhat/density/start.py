@@ -13,7 +13,10 @@ from threadpoolctl import threadpool_limits
 
 from muhat.density.objective import GaussianTerm, Mixture, Objective, PolynomialTerm, Term
 from muhat.elements import Element
-from muhat.kernels.base import Kernel
+from muhat.kernels.base import Kernel, linear_terms
+from muhat.kernels.dot import polynomial_form
+from muhat.kernels.expectations import has_gaussian_expectations
+from muhat.linalg.gram import gaussian_bandwidth
 from muhat.measures import Atoms, GaussianMixture, Gaussians
 from muhat.types import Array
 
@@ -23,7 +26,7 @@ _ONE_THREAD_ROWS = 2000
 
 def check_matchable(kernel: Kernel) -> None:
     """Raise a ValueError unless all terms of a resolved kernel are Gaussian, or polynomial of degree 3 at most."""
-    if all(_has_term(term) for _, term in kernel.terms()):
+    if all(_has_term(term) for _, term in linear_terms(kernel)):
         return
     raise ValueError(
         f"kernel={kernel!r} has no closed-form expectation under a Gaussian, which matching needs; use Linear(), "
@@ -32,27 +35,28 @@ def check_matchable(kernel: Kernel) -> None:
 
 
 def _has_term(kernel: Kernel) -> bool:
-    if kernel.polynomial_form is not None:
-        return kernel.has_gaussian_expectations
-    return kernel.gaussian_bandwidth is not None
+    if polynomial_form(kernel) is not None:
+        return has_gaussian_expectations(kernel)
+    return gaussian_bandwidth(kernel) is not None
 
 
 def matching_objective(target: Element) -> Objective:
     """The squared distance of mixtures from the target."""
     check_matchable(target.kernel)
-    terms = [(factor, _term(kernel, target)) for factor, kernel in target.kernel.terms()]
+    terms = [(factor, _term(kernel, target)) for factor, kernel in linear_terms(target.kernel)]
     return Objective(terms, target.norm() ** 2)
 
 
 def kernel_size(kernel: Kernel, unit: float) -> float:
     """How the kernel grows with the scale of the data: for every part its factor at scale 1."""
-    return sum(factor * _growth(part, unit) for factor, part in kernel.terms())
+    return sum(factor * _growth(part, unit) for factor, part in linear_terms(kernel))
 
 
 def _growth(kernel: Kernel, unit: float) -> float:
-    if kernel.polynomial_form is None:
+    form = polynomial_form(kernel)
+    if form is None:
         return 1.0
-    p, c = kernel.polynomial_form
+    p, c = form
     return _power_gain(unit**2, c, p) / _power_gain(1.0, c, p)
 
 
@@ -64,11 +68,12 @@ def _power_gain(x: float, c: float, p: int) -> float:
 def _term(kernel: Kernel, target: Element) -> Term:
     atoms = [measure for measure in target.measures if isinstance(measure, Atoms)]
     gaussians = [measure for measure in target.measures if isinstance(measure, Gaussians)]
-    if kernel.polynomial_form is not None:
+    form, bandwidth = polynomial_form(kernel), gaussian_bandwidth(kernel)
+    if form is not None:
         atoms += [_cubature(measure) for measure in gaussians]
-        return PolynomialTerm(*kernel.polynomial_form, *_pooled(atoms, target.n_features))
-    assert kernel.gaussian_bandwidth is not None, "checked before"
-    term = GaussianTerm(kernel.gaussian_bandwidth, *_pooled(atoms, target.n_features))
+        return PolynomialTerm(*form, *_pooled(atoms, target.n_features))
+    assert bandwidth is not None, "checked before"
+    term = GaussianTerm(bandwidth, *_pooled(atoms, target.n_features))
     for measure in gaussians:
         for weight, (mean, covariance) in zip(measure.weights, measure.components(), strict=True):
             term.add_gaussian(float(weight), mean, covariance)

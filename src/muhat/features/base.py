@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 
 from muhat.kernels.base import Kernel, check_kernel
-from muhat.kernels.encoding import encode_kernel
+from muhat.kernels.serialization import encode_kernel
 from muhat.linalg.blocks import blocks
 from muhat.parameters import ValueParametersMixin
 from muhat.types import Array

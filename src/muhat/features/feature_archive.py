@@ -12,7 +12,7 @@ from muhat.features.base import BaseFeatures
 from muhat.features.fourier import Fourier
 from muhat.features.nystroem import Nystroem
 from muhat.kernels.base import Kernel
-from muhat.kernels.encoding import decode_kernel, encode_kernel
+from muhat.kernels.serialization import decode_kernel, encode_kernel
 from muhat.validation import check_flag
 
 

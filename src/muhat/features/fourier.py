@@ -9,7 +9,9 @@ from scipy.linalg import qr
 
 from muhat.features.base import BaseFeatures
 from muhat.kernels.base import Kernel
+from muhat.kernels.invariance import length_scales
 from muhat.kernels.radial import Gaussian, Radial
+from muhat.kernels.spectral_measure import sample_frequencies
 from muhat.linalg.blocks import blocks
 from muhat.types import Array, RandomState
 from muhat.validation import check_count, check_flag, check_rng
@@ -29,7 +31,7 @@ class Fourier(BaseFeatures):
     Parameters
     ----------
     kernel : Gaussian, Laplace, Matern or another Radial kernel, default Gaussian()
-        It draws its own frequencies, by ``sample_frequencies``.
+        Its frequencies are drawn by ``muhat.kernels.sample_frequencies``.
     n_components : int, default 1000
         Number of features, 2f; an odd number is rounded up.
     orthogonal : bool, default False
@@ -86,7 +88,7 @@ class Fourier(BaseFeatures):
                 f"orthogonal=True needs a kernel of the Euclidean distance; with {self.kernel!r} use orthogonal=False"
             )
         rng = check_rng(self.random_state)
-        self.frequencies_ = kernel.sample_frequencies(rows.shape[1], pairs, rng)
+        self.frequencies_ = sample_frequencies(kernel, rows.shape[1], pairs, rng)
         if self.orthogonal:
             self.frequencies_ = _with_orthogonal_directions(self.frequencies_, rng)
         self._centre = (rows / len(rows)).sum(axis=0)  # phases of rows far from zero would lose their digits
@@ -121,7 +123,7 @@ class Fourier(BaseFeatures):
         size = max(_CACHED // width, 1)
         buffers = np.empty((3, min(size, len(rows)), width))
         with np.errstate(over="ignore"):
-            scaled = (rows - self._centre) / self.kernel_.length_scales[0]
+            scaled = (rows - self._centre) / length_scales(self.kernel_)[0]
         np.clip(scaled, -_FARTHEST, _FARTHEST, out=scaled)
         for block in blocks(len(rows), size):
             turns, sine, work = buffers[:, : block.stop - block.start]

@@ -20,9 +20,9 @@ from scipy.special import ndtri
 from scipy.stats import rankdata
 
 from muhat.inference.combine import Component
-from muhat.inference.samples import in_units
 from muhat.kernels.base import Kernel
 from muhat.kernels.dot import Linear
+from muhat.kernels.mixed import rescaled
 from muhat.kernels.radial import Gaussian
 from muhat.linalg.blocks import blocks
 from muhat.linalg.distances import squared_distances
@@ -317,7 +317,7 @@ def default_components(
     units = np.where(rows.std(axis=0) > 0, rows.std(axis=0), 1.0)
     return [
         mmd_component("Gaussian", broad, Gaussian(wide), "wide", WIDE_WEIGHT),
-        mmd_component("linear", linear, in_units(Linear(), units), "wide", WIDE_WEIGHT),
+        mmd_component("linear", linear, rescaled(Linear(), units), "wide", WIDE_WEIGHT),
         mmd_component("nearest neighbours", local, None, "wide", WIDE_WEIGHT),
         mmd_component("Gaussian", fine, Gaussian(finest), group="fine"),
         whitened(rows, float(scales.bandwidths[2]), splits, rng),

@@ -14,6 +14,7 @@ from scipy.stats import t as student
 
 from muhat.elements import Element, embed
 from muhat.kernels.base import Kernel
+from muhat.kernels.bounds import upper_bound
 from muhat.linalg import gram
 from muhat.linalg.blocks import blocks
 from muhat.linalg.resources import one_blas_thread
@@ -236,7 +237,7 @@ def _squared_diameter(kernel: Kernel, bound: Any) -> float:
     """An upper bound of ‖φ(x) − φ(x')‖²: 2 sup k for kernels without negative values, 4 sup k for others."""
     if bound is not None:
         return 4.0 * check_number("bound", bound, low=0, open_low=True)
-    return 2.0 * kernel.upper_bound
+    return 2.0 * upper_bound(kernel)
 
 
 def _bernstein_radius(n: float, variance: float, diameter: float, delta: float) -> float:
@@ -401,7 +402,7 @@ def _allowing_for_unseen_rows(
     sample: _Sample, values: Array, low: Array, high: Array, V: Array, level: float
 ) -> tuple[Array, Array]:
     """The bands, wider where few rows carry the variance; a row that was not seen has values in [0, k(x, x)]."""
-    bound, deviations = sample.kernel.upper_bound, V - V.mean(axis=1, keepdims=True)
+    bound, deviations = upper_bound(sample.kernel), V - V.mean(axis=1, keepdims=True)
     few = few_rows_carry(deviations, 1e-12 * float(np.abs(V).max()), bound)
     if not np.isfinite(bound):
         if few.any():

@@ -21,9 +21,10 @@ from muhat.inference.dependence_statistics import (
 )
 from muhat.inference.resampling import EPS, permutation_pvalue, pooled_gram
 from muhat.inference.results import CombinedResult, observed_and_null, ranked
-from muhat.inference.samples import check_scale, check_strata, coordinates, in_units, sample_rows, without_units
+from muhat.inference.samples import check_scale, check_strata, coordinates, sample_rows
 from muhat.inference.two_sample import COPIES, is_plain
 from muhat.kernels.base import Kernel, check_kernel
+from muhat.kernels.mixed import rescaled, without_scales
 from muhat.kernels.radial import Gaussian
 from muhat.linalg.centered_gram import center_gram, subtract_means
 from muhat.linalg.distances import power_of_two_near
@@ -49,7 +50,7 @@ class HSICResult(CombinedResult):
 
     @property
     def _in_one_word(self) -> str:
-        kernels = " and ".join(repr(without_units(kernel)) for kernel in (self.kernel_x, self.kernel_y))
+        kernels = " and ".join(repr(without_scales(kernel)) for kernel in (self.kernel_x, self.kernel_y))
         return f"X and Y depend on each other under {kernels}"
 
 
@@ -201,7 +202,7 @@ def _single(
     scale = unit_x / (n * (n - 3) if unbiased else n**2) * unit_y
     if not np.isfinite(scale * float(np.abs(sums).max())):
         raise ValueError(f"HSIC of {kernel_x!r} and {kernel_y!r} overflows on X and Y; rescale them first")
-    kernels = in_units(kernel_x, units[0]), in_units(kernel_y, units[1])
+    kernels = rescaled(kernel_x, units[0]), rescaled(kernel_y, units[1])
     return HSICResult(scale * statistic, pvalue, scale * null, (), "exact", *kernels)
 
 
@@ -229,7 +230,7 @@ def _combined(components: list[Component], units: tuple[Any, ...], names: tuple[
     strongest = next((finding for finding in found if finding.name in labels), None)
     method = "exact" if n <= MAX_EXACT_PAIRS else f"{FEATURES} features of each kernel"
     columns = None if strongest is None else labels[strongest.name]
-    outer_x, outer_y = (in_units(kernel, unit) for kernel, unit in zip(kernels, units, strict=True))
+    outer_x, outer_y = (rescaled(kernel, unit) for kernel, unit in zip(kernels, units, strict=True))
     return HSICResult(*observed_and_null(combined), found, method, outer_x, outer_y, columns)
 
 

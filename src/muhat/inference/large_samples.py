@@ -29,8 +29,8 @@ from muhat.inference.difference_statistics import (
     standardised,
 )
 from muhat.inference.resampling import other_splits
-from muhat.inference.samples import in_units
 from muhat.kernels.dot import Linear
+from muhat.kernels.mixed import rescaled
 from muhat.kernels.radial import Gaussian
 from muhat.linalg.blocks import blocks
 from muhat.types import Array
@@ -187,7 +187,7 @@ def binned_components(rows: Array, bins: Any, splits: Splits, rng: np.random.Gen
     line = contrast(linear_sums(_bin_means(linear.__getitem__, bins), splits), splits)
     components = [
         mmd_component("Gaussian", found[wide], Gaussian(wide), "wide", WIDE_WEIGHT),
-        mmd_component("linear", line, in_units(Linear(), units), "wide", WIDE_WEIGHT),
+        mmd_component("linear", line, rescaled(Linear(), units), "wide", WIDE_WEIGHT),
         mmd_component("Gaussian", found[finest], Gaussian(finest), "fine"),
         spread_component(found[finest], Gaussian(finest), "close pairs"),
         spread_component(found[widest], Gaussian(widest)),

@@ -19,6 +19,7 @@ from muhat.inference.error_bars import (
 )
 from muhat.inference.samples import same_columns
 from muhat.kernels.base import Kernel, check_kernel
+from muhat.kernels.bounds import upper_bound
 from muhat.kernels.radial import Gaussian
 from muhat.linalg import gram
 from muhat.linalg.resources import one_blas_thread
@@ -183,7 +184,7 @@ def _interval(
         raise ValueError(f'method={method!r} must be "jackknife" or "bootstrap"')
     below, above = _of_unseen_rows(K, groups, within, between, left_out, kernel, level)
     if below or above:
-        bound = 2.0 * kernel.upper_bound
+        bound = 2.0 * upper_bound(kernel)
         low = max(estimate - np.hypot(estimate - low, below), min(low, -bound if min(within) < 0 else 0.0))
         high = min(estimate + np.hypot(high - estimate, above), max(high, bound))
     unseen = (below if estimate > 0 else above) / student.ppf(0.5 + 0.5 * level, freedom)
@@ -207,7 +208,7 @@ def _of_unseen_rows(
     is known at all rows, and 0 far away from them. Its spread vanishes for equal samples, where the second
     derivative counts: a share ε far away changes MMD² by up to 2·ε²·sup k.
     """
-    bound, rounding = kernel.upper_bound, 1e-12 * float(np.abs(K).max())
+    bound, rounding = upper_bound(kernel), 1e-12 * float(np.abs(K).max())
     few = [bool(few_rows_carry(values - values.mean(), rounding, bound)) for values in left_out]
     if any(few) and not np.isfinite(bound):
         warn_of_few_rows("the interval", kernel)

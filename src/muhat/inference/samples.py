@@ -344,35 +344,6 @@ def check_strata(strata: Any, observed: Array | None, n: int) -> Any:
 # ---------------------------------------------------------------- units of columns
 
 
-@dataclass(frozen=True)
-class InUnits(Kernel):
-    """k(x / units, y / units), a kernel on columns of different units."""
-
-    kernel: Kernel
-    units: tuple[float, ...]
-
-    def evaluate(self, X: Array, Y: Array) -> Array:
-        first = X / self.units
-        return self.kernel.evaluate(first, first if Y is X else Y / self.units)
-
-    def diagonal(self, X: Array) -> Array:
-        return self.kernel.diagonal(X / self.units)
-
-    @property
-    def upper_bound(self) -> float:
-        return self.kernel.upper_bound
-
-
-def in_units(kernel: Kernel, units: Array | None) -> Kernel:
-    """The kernel itself where columns stay in their own units."""
-    return kernel if units is None else InUnits(kernel, tuple(map(float, units)))
-
-
-def without_units(kernel: Kernel) -> Kernel:
-    """The kernel that sees the columns in their units."""
-    return kernel.kernel if isinstance(kernel, InUnits) else kernel
-
-
 def check_scale(
     scale: Any,
     pooled: Array,

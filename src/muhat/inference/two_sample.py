@@ -28,13 +28,12 @@ from muhat.inference.samples import (
     Coding,
     check_scale,
     check_strata,
-    in_units,
     two_samples,
     two_tables,
-    without_units,
     witness_of,
 )
 from muhat.kernels.base import Kernel, check_kernel
+from muhat.kernels.mixed import rescaled, without_scales
 from muhat.kernels.radial import Gaussian
 from muhat.linalg.blocks import blocks
 from muhat.linalg.distances import power_of_two_near
@@ -85,7 +84,7 @@ class MMDResult(CombinedResult):
 
     @property
     def _in_one_word(self) -> str:
-        return "X and Y differ" if self.kernel is None else f"X and Y differ under {without_units(self.kernel)!r}"
+        return "X and Y differ" if self.kernel is None else f"X and Y differ under {without_scales(self.kernel)!r}"
 
 
 @one_blas_thread()
@@ -371,7 +370,7 @@ class _Question:
         found = ranked(components, combined, lambda part: (None, None, "X and Y differ"))
         strongest = components[int(combined.shares.argmax())]
         weights = spectral_weights(K, self._difference(), strongest.value)
-        return self.result(*observed_and_null(combined), found, "exact", self.in_units(kernel), weights)
+        return self.result(*observed_and_null(combined), found, "exact", self.rescaled(kernel), weights)
 
     def single(self, kernel: Kernel | None, K: Array, mean: Any, unbiased: bool) -> MMDResult:
         means, observed = estimated_means(mean, K, self.n, unbiased), self.observed
@@ -380,7 +379,7 @@ class _Question:
         null = np.concatenate([means.statistics(S) for S in blocks])
         pvalue = permutation_pvalue(statistic, null, EPS * float(np.trace(K)) / len(K))
         weights = means.weights(observed[:, None])[:, 0]
-        return self.result(statistic, pvalue, null, (), "exact", self.in_units(kernel), weights)
+        return self.result(statistic, pvalue, null, (), "exact", self.rescaled(kernel), weights)
 
     def combined(self, components: list[Component], method: str) -> MMDResult:
         tie = 1e-8 if len(self.observed) <= difference_statistics.SMALL else FLOAT32_TIE
@@ -389,8 +388,8 @@ class _Question:
         kernel = next((finding.kernel for finding in found if finding.kernel is not None), None)
         return self.result(*observed_and_null(combined), found, method, kernel, self._difference())
 
-    def in_units(self, kernel: Kernel | None) -> Kernel | None:
-        return None if kernel is None else in_units(kernel, self.units)
+    def rescaled(self, kernel: Kernel | None) -> Kernel | None:
+        return None if kernel is None else rescaled(kernel, self.units)
 
     def result(
         self,
@@ -416,7 +415,7 @@ class _Question:
         if part.group in ("spread", "close pairs"):
             kernel, wider = part.value
             what = "is more spread out" if part.group == "spread" else "has fewer close pairs of rows"
-            return self.in_units(kernel), None, f"{wider} {what}", None
+            return self.rescaled(kernel), None, f"{wider} {what}", None
         if part.group == "columns":
             column, kind, larger = part.value
             label = str(column) if self.names is None else self.names[column]
@@ -425,7 +424,7 @@ class _Question:
             name = f"column {column}" if self.names is None else f"column {label!r}"
             what = "is more spread out" if kind == "scale" else "is higher"
             return None, label, f"{name} {what} in {larger}", kind
-        return self.in_units(part.value), None, _WORDS.get(part.group, f"X and Y differ under {part.group}"), None
+        return self.rescaled(part.value), None, _WORDS.get(part.group, f"X and Y differ under {part.group}"), None
 
     def _share_in_words(self, column: int) -> str:
         """How often a coordinate of zeros and ones is 1 in either sample."""

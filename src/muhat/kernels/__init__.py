@@ -1,11 +1,18 @@
-"""What a kernel is, and all that we have."""
+"""Kernels, their sums and products, and functions of them: exact features, expectations, bounds, frequencies."""
 
 from muhat.kernels.base import Kernel, Measure, Product, Scaled, Sum, check_kernel
+from muhat.kernels.between_elements import evaluate_between_elements
+from muhat.kernels.bounds import upper_bound
 from muhat.kernels.dot import InnerProduct, Linear, Polynomial
-from muhat.kernels.encoding import decode_kernel, encode_kernel
+from muhat.kernels.expectations import gaussian_diagonal, gaussian_expectations
+from muhat.kernels.fast_values import evaluate_fast
+from muhat.kernels.feature_maps import exact_feature_count, exact_features
 from muhat.kernels.foreign import Precomputed, as_kernel
-from muhat.kernels.mixed import Categorical, OnColumns
+from muhat.kernels.invariance import is_isotropic, is_stationary, length_scales
+from muhat.kernels.mixed import Categorical, OnColumns, Rescaled
 from muhat.kernels.radial import Gaussian, Laplace, Matern, Radial
+from muhat.kernels.serialization import decode_kernel, encode_kernel
+from muhat.kernels.spectral_measure import sample_frequencies
 
 __all__ = [
     "Categorical",
@@ -21,10 +28,22 @@ __all__ = [
     "Precomputed",
     "Product",
     "Radial",
+    "Rescaled",
     "Scaled",
     "Sum",
     "as_kernel",
     "check_kernel",
     "decode_kernel",
     "encode_kernel",
+    "evaluate_between_elements",
+    "evaluate_fast",
+    "exact_feature_count",
+    "exact_features",
+    "gaussian_diagonal",
+    "gaussian_expectations",
+    "is_isotropic",
+    "is_stationary",
+    "length_scales",
+    "sample_frequencies",
+    "upper_bound",
 ]

@@ -1,4 +1,4 @@
-"""Kernels that come from elsewhere: a Gram matrix, a function, a Gaussian-process kernel of scikit-learn."""
+"""Kernels given by a Gram matrix, by a function, or by a Gaussian-process kernel of scikit-learn."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from muhat.kernels.base import Kernel, check_values, some_rows
+from muhat.kernels.base import Composed, Kernel
+from muhat.kernels.checks import check_values, some_rows
 from muhat.types import Array
 from muhat.validation import check_rows
 
@@ -22,10 +23,6 @@ class Precomputed(Kernel):
     """
 
     matrix: Array
-
-    @property
-    def evaluates_new_rows(self) -> bool:
-        return False
 
     def training_points(self) -> Any:
         """The training rows, by number: integers where other kernels have coordinates."""
@@ -60,9 +57,6 @@ class Precomputed(Kernel):
             raise ValueError("kernel='precomputed' knows no k(x, x) for a row outside of the training rows")
         return np.diag(self.matrix)[X[:, 0]]
 
-    def _no_closed_form(self) -> str:
-        return "kernel='precomputed' has no expectation under a Gaussian; pass a kernel and the data instead"
-
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Precomputed) and (
             self.matrix is other.matrix or np.array_equal(self.matrix, other.matrix)
@@ -73,6 +67,13 @@ class Precomputed(Kernel):
 
     def __repr__(self) -> str:
         return f"Precomputed(n={len(self.matrix)})"
+
+
+def evaluates_new_rows(kernel: Kernel) -> bool:
+    """Whether the kernel is known at every row, and not only between the rows of a Gram matrix."""
+    if isinstance(kernel, Composed):
+        return all(map(evaluates_new_rows, kernel.parts))
+    return not isinstance(kernel, Precomputed)
 
 
 def _positions(X: Array) -> Any:
@@ -89,7 +90,7 @@ def _are_indices(X: Any) -> bool:
 _ROWWISE = "wrap a function of two rows with sklearn.metrics.pairwise.pairwise_kernels"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class FromFunction(Kernel):
     """A function of two matrices, ``function(X, Y) -> (n, m)``, as a kernel."""
 
@@ -118,7 +119,7 @@ class FromFunction(Kernel):
         return self
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class FromGaussianProcess(Kernel):
     """A kernel of ``sklearn.gaussian_process.kernels`` as a kernel of this library."""
 

@@ -1,4 +1,4 @@
-"""Kernels for rows of mixed columns: equal categories, and a kernel that sees some of the columns."""
+"""Kernels for rows of mixed columns: equal categories, kernels on some of the columns, and on rescaled columns."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from muhat.types import Array
 from muhat.validation import check_rows
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Categorical(Kernel):
     r"""The share of the columns in which two rows have the same category.
 
@@ -36,12 +36,8 @@ class Categorical(Kernel):
     def diagonal(self, X: Array) -> Array:
         return np.ones(len(X))
 
-    @property
-    def upper_bound(self) -> float:
-        return 1.0
 
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class OnColumns(Kernel):
     r"""A kernel that sees some of the columns only.
 
@@ -77,22 +73,67 @@ class OnColumns(Kernel):
             )
 
     def resolve(self, X: Any, sample_weight: Array | None = None) -> OnColumns:
-        return OnColumns(self.kernel.resolve(self._seen(check_rows(X)), sample_weight), self.columns)
+        return OnColumns(self.kernel.resolve(self.chosen(check_rows(X)), sample_weight), self.columns)
 
     def evaluate(self, X: Array, Y: Array) -> Array:
-        return self.kernel.evaluate(self._seen(X), self._seen(Y))
-
-    def evaluate_fast(self, X: Array, Y: Array) -> Array:
-        return self.kernel.evaluate_fast(self._seen(X), self._seen(Y))
+        return self.kernel.evaluate(self.chosen(X), self.chosen(Y))
 
     def diagonal(self, X: Array) -> Array:
-        return self.kernel.diagonal(self._seen(X))
+        return self.kernel.diagonal(self.chosen(X))
 
-    @property
-    def upper_bound(self) -> float:
-        return self.kernel.upper_bound
-
-    def _seen(self, X: Array) -> Array:
+    def chosen(self, X: Array) -> Array:
+        """The columns of X that the kernel sees."""
         if max(self.columns) >= X.shape[1]:
             raise ValueError(f"columns={self.columns!r} has a number that X, with {X.shape[1]} columns, does not have")
         return X[:, list(self.columns)]
+
+
+@dataclass(frozen=True, repr=False)
+class Rescaled(Kernel):
+    r"""A kernel of columns that are divided by a scale each.
+
+    .. math:: k(x, y) = \mathrm{kernel}(x_1 / s_1, …, x_d / s_d;\; y_1 / s_1, …, y_d / s_d)
+
+    Tests with ``scale="columns"`` give it as their kernel, so that witness functions take rows in their own units.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        Its median bandwidth is found on the rescaled columns.
+    scales : tuple of float
+        One positive number for each column.
+
+    Examples
+    --------
+    >>> import muhat as mh
+    >>> mh.kernels.Rescaled(mh.Linear(), (1.0, 100.0))([[2.0, 300.0]], [[4.0, 200.0]])
+    array([[14.]])
+    """
+
+    kernel: Kernel
+    scales: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        check_kernel("kernel", self.kernel)
+        if not (isinstance(self.scales, tuple) and self.scales and all(scale > 0 for scale in self.scales)):
+            raise ValueError(f"scales={self.scales!r} must be a tuple of positive numbers; pass one for each column")
+
+    def resolve(self, X: Any, sample_weight: Array | None = None) -> Rescaled:
+        return Rescaled(self.kernel.resolve(check_rows(X) / self.scales, sample_weight), self.scales)
+
+    def evaluate(self, X: Array, Y: Array) -> Array:
+        first = X / self.scales
+        return self.kernel.evaluate(first, first if Y is X else Y / self.scales)
+
+    def diagonal(self, X: Array) -> Array:
+        return self.kernel.diagonal(X / self.scales)
+
+
+def rescaled(kernel: Kernel, scales: Array | None) -> Kernel:
+    """The kernel on columns divided by these scales; the kernel itself where there are none."""
+    return kernel if scales is None else Rescaled(kernel, tuple(map(float, scales)))
+
+
+def without_scales(kernel: Kernel) -> Kernel:
+    """The kernel that sees the rescaled columns."""
+    return kernel.kernel if isinstance(kernel, Rescaled) else kernel

@@ -1,29 +1,27 @@
-"""Kernels of a distance: Gaussian, Laplace and Matérn, with the median heuristic."""
+"""Kernels of the distance of two rows: Gaussian, Laplace and Matérn, with the median heuristic."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
-from scipy.linalg import cholesky, solve_triangular
 from scipy.spatial.distance import cdist
 
-from muhat.kernels.base import Kernel, Measure
+from muhat.kernels.base import Kernel
 from muhat.linalg.distances import (
     Metric,
-    element_squared_distances,
     median_distance,
-    negative_half_squares,
     power_of_two_near,
     squared_distances,
 )
-from muhat.measures import Atoms, FactoredCovariance, Gaussians
+from muhat.linalg.gram import gaussian_bandwidth
 from muhat.types import Array
-from muhat.validation import check_number, check_rows, warn_caller
+from muhat.validation import check_number, check_rows
 
-_FARTHEST = 1e100
+FARTHEST = 1e100
 """Distances are cut here, so that powers of them are numbers."""
 
 
@@ -36,8 +34,8 @@ class Radial(Kernel):
     r"""A kernel of a distance: :math:`k(x, y) = \mathrm{profile}(\|x - y\| / s)` with s = ``bandwidth``.
 
     To write your own, derive a frozen dataclass with a field ``bandwidth`` and define :meth:`profile`. The matrix, its
-    diagonal and bound, the bandwidth "median", sampled targets and kernels between bags follow. Define
-    :meth:`sample_frequencies` too for Fourier features.
+    diagonal and bound, the bandwidth "median", sampled targets and kernels between bags follow. Register with
+    ``muhat.kernels.sample_frequencies`` too for Fourier features.
 
     The profile must be positive definite in every dimension. Schoenberg's theorem says that it is then a mixture of
     Gaussian profiles: it has no negative values, and it is largest at 0.
@@ -121,13 +119,14 @@ class Radial(Kernel):
         else:
             r = squared_distances(X, Y, scale=self.width)
             np.sqrt(r, out=r)
-        return self.profile(np.minimum(r, _FARTHEST, out=r))
+        return self.profile(np.minimum(r, FARTHEST, out=r))
 
     def diagonal(self, X: Array) -> Array:
-        return np.full(len(X), self.upper_bound)
+        return np.full(len(X), self.value_at_zero)
 
     @property
-    def upper_bound(self) -> float:
+    def value_at_zero(self) -> float:
+        """The profile at distance 0: k(x, x) of every row, and the largest value of the kernel."""
         values = np.asarray(self.profile(np.zeros(1)))
         if values.shape != (1,):
             raise ValueError(
@@ -135,51 +134,6 @@ class Radial(Kernel):
                 f"array of the shape of r, one value for each distance"
             )
         return float(values[0])
-
-    @property
-    def is_stationary(self) -> bool:
-        return True
-
-    @property
-    def is_isotropic(self) -> bool:
-        return self.metric == "euclidean"
-
-    @property
-    def length_scales(self) -> tuple[float, ...]:
-        return (self.width,)
-
-    def gaussian_diagonal(self, P: Gaussians) -> Array:
-        return np.full(len(P), self.upper_bound)
-
-    @property
-    def has_level2(self) -> bool:
-        return True
-
-    def resolve_level2(self, inner: Array) -> Self:
-        if self.bandwidth != "median":
-            return self
-        norms = np.diag(inner)
-        squared = element_squared_distances(inner, norms, norms)[np.triu_indices(len(inner), 1)]
-        positive = squared[squared > 0]
-        if not len(positive):
-            raise ValueError(
-                f"level2={self!r} needs two bags that differ, and the mean elements of all bags ({len(inner)}) are "
-                f"equal; pass the bandwidth as a number, for example level2=Gaussian(bandwidth=1.0)"
-            )
-        if np.median(squared) == 0:
-            warn_caller(
-                f"level2={self!r}: more than half of the pairs of bags coincide, so the median distance is 0; the "
-                f"median of the non-zero distances is used instead. Pass a number to choose the bandwidth yourself.",
-            )
-            squared = positive
-        median = np.median(np.sqrt(squared)) if self.metric == "cityblock" else np.sqrt(np.median(squared))
-        return self.with_params(bandwidth=float(median))
-
-    def evaluate_level2(self, inner: Array, left: Array, right: Array) -> Array:
-        r = np.sqrt(element_squared_distances(inner, left, right))
-        with np.errstate(over="ignore"):
-            r /= self.width
-        return self.profile(np.minimum(r, _FARTHEST, out=r))
 
 
 def _cityblock_distances(X: Array, Y: Array, scale: float) -> Array:
@@ -193,7 +147,7 @@ def _cityblock_distances(X: Array, Y: Array, scale: float) -> Array:
     return distances
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Gaussian(Radial):
     r"""The Gaussian kernel: smooth bumps of width s = ``bandwidth``.
 
@@ -227,35 +181,11 @@ class Gaussian(Radial):
         K *= -0.5
         return np.exp(K, out=K)
 
-    def evaluate_fast(self, X: Array, Y: Array) -> Array:
-        exponents = negative_half_squares(X, Y, scale=self.width)
-        if exponents is None:
-            return self.evaluate(X, Y)
-        return np.exp(exponents, out=exponents)
 
-    gaussian_bandwidth = Radial.width
-
-    def sample_frequencies(self, width: int, count: int, rng: np.random.Generator) -> Array:
-        """Standard normal."""
-        return rng.standard_normal((width, count))
-
-    def gaussian_expectations(self, P: Gaussians, Q: Measure) -> Array:
-        if isinstance(Q, Atoms):
-            return np.stack([self._smoothed(Q.points - mean, S) for mean, S in P.components()])
-        pairs = [[self._smoothed(b - a, S + T) for b, T in Q.components()] for a, S in P.components()]
-        return np.array(pairs)
-
-    def _smoothed(self, offsets: Array, covariance: Any) -> Array:
-        """|I + Σ/s²|^(−½) exp(−½ rᵀ(Σ + s²I)⁻¹r) for each offset r."""
-        s = self.width
-        if isinstance(covariance, FactoredCovariance):
-            return covariance.smoothed(np.atleast_2d(offsets), s).reshape(offsets.shape[:-1])
-        root = cholesky(np.eye(len(covariance)) + covariance / s / s, lower=True)
-        standardised = solve_triangular(root, offsets.T / s, lower=True)
-        return np.exp(-0.5 * (standardised**2).sum(axis=0) - np.log(np.diag(root)).sum())
+gaussian_bandwidth.register(Gaussian, attrgetter("width"))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Laplace(Radial):
     r"""The Laplace kernel of the L1 distance: pointed bumps of width s = ``bandwidth``.
 
@@ -280,12 +210,8 @@ class Laplace(Radial):
         np.negative(r, out=r)
         return np.exp(r, out=r)
 
-    def sample_frequencies(self, width: int, count: int, rng: np.random.Generator) -> Array:
-        """Cauchy in each coordinate."""
-        return rng.standard_cauchy((width, count))
 
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Matern(Radial):
     r"""The Matérn kernel of smoothness ν = ``nu`` and width s = ``bandwidth``.
 
@@ -321,8 +247,3 @@ class Matern(Radial):
         if self.nu == 0.5:
             return decay
         return decay * (1 + r if self.nu == 1.5 else 1 + r + r**2 / 3)
-
-    def sample_frequencies(self, width: int, count: int, rng: np.random.Generator) -> Array:
-        """Student's t with 2ν degrees of freedom."""
-        normal = rng.standard_normal((width, count))
-        return normal / np.sqrt(rng.chisquare(2 * self.nu, count) / (2 * self.nu))

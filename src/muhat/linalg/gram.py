@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import copy_context
+from functools import partial, singledispatch
+from math import inf
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -24,6 +26,7 @@ from scipy.sparse import issparse
 
 from muhat.linalg import compiled
 from muhat.linalg.blocks import blocks
+from muhat.linalg.distances import negative_half_squares
 from muhat.linalg.resources import check_memory, one_blas_thread
 from muhat.types import Array
 from muhat.validation import check_count, check_overflow
@@ -38,18 +41,75 @@ Result = TypeVar("Result")
 
 
 class TileKernel(Protocol):
-    """What sums need to know of a kernel; ``muhat.kernels.Kernel`` describes each method."""
+    """The one method of a kernel that sums over tiles require."""
 
-    def evaluate(self, X: Array, Y: Array) -> Array: ...
+    def evaluate(self, X: Array, Y: Array) -> Array:
+        """Values of all pairs of rows, a new array of shape (n, m)."""
 
-    def evaluate_fast(self, X: Array, Y: Array) -> Array: ...
 
-    def exact_feature_count(self, width: int) -> float: ...
+# Shortcuts that sums take where a kernel has them. Kernels register theirs by type, in ``muhat.kernels``.
 
-    def exact_features(self, X: Array) -> Array: ...
 
-    @property
-    def gaussian_bandwidth(self) -> float | None: ...
+@singledispatch
+def gaussian_bandwidth(kernel: TileKernel) -> float | None:
+    """The number s if k(x, y) = exp(−‖x − y‖² / 2s²), for which many things are known in closed form; or None.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    """
+    return None
+
+
+@singledispatch
+def evaluate_fast(kernel: TileKernel, X: Array, Y: Array) -> Array:
+    """Kernel values for sums: as ``kernel.evaluate``, or faster where that costs no more than 1e-13 of the values.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X : array of shape (n, d)
+        The rows, one observation each.
+    Y : array of shape (m, d)
+        The rows of the second sample.
+
+    Returns
+    -------
+    array of shape (n, m)
+    """
+    bandwidth = gaussian_bandwidth(kernel)
+    exponents = None if bandwidth is None else negative_half_squares(X, Y, scale=bandwidth)
+    return kernel.evaluate(X, Y) if exponents is None else np.exp(exponents, out=exponents)
+
+
+@singledispatch
+def exact_feature_count(kernel: TileKernel, width: int) -> float:
+    """Number of exact features of a row; infinity for a kernel without a finite number of them.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    width : int
+        Columns of the rows.
+    """
+    return inf
+
+
+@singledispatch
+def exact_features(kernel: TileKernel, X: Array) -> Array:
+    """Exact features φ(x), with k(x, y) = φ(x)ᵀφ(y), one row each.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X : array of shape (n, d)
+        The rows, one observation each.
+
+    Returns
+    -------
+    array of shape (n, exact_feature_count(kernel, d))
+    """
+    raise TypeError(f"{type(kernel).__name__} has no exact features")
 
 
 BLOCK = 512
@@ -146,7 +206,7 @@ def compiled_product(kernel: TileKernel, entries: int, columns: int) -> TileProd
 
     It returns None for tiles that it cannot sum to the last digits.
     """
-    if entries < COMPILED or columns > compiled.FEW or (bandwidth := kernel.gaussian_bandwidth) is None:
+    if entries < COMPILED or columns > compiled.FEW or (bandwidth := gaussian_bandwidth(kernel)) is None:
         return None
     sums = compiled.gaussian_sums()
     return None if sums is None else lambda X, Y, W: sums(X, Y, W, bandwidth)
@@ -158,7 +218,7 @@ def _tile_product(kernel: TileKernel, entries: int, columns: int) -> tuple[Calla
 
     def times(X: Array, Y: Array, W: Array) -> Array:
         values = None if fast is None else fast(X, Y, W)
-        return kernel.evaluate_fast(X, Y) @ W if values is None else values
+        return evaluate_fast(kernel, X, Y) @ W if values is None else values
 
     return times, BLOCK if fast is None else compiled.BLOCK
 
@@ -186,10 +246,11 @@ class _Features(NamedTuple):
 
 def _cheap_features(kernel: TileKernel, width: int, rows: int, entries: float, columns: int) -> _Features | None:
     """The features of the kernel, where those of that many rows cost less than that many entries of tiles."""
-    count = kernel.exact_feature_count(width)
+    count = exact_feature_count(kernel, width)
     if rows * count * (_OVERHEAD + columns) >= entries * (_OVERHEAD + width):
         return None
-    return _Features(kernel.exact_features, int(count))
+    features = exact_features.dispatch(type(kernel))  # looked up once for all blocks
+    return _Features(partial(features, kernel), int(count))
 
 
 def dense(kernel: TileKernel, X: Array, *, arrays: int = 2) -> Array:

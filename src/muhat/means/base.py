@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from muhat.elements import Element
 from muhat.features.nystroem import Nystroem
 from muhat.kernels.base import Kernel
-from muhat.kernels.foreign import Precomputed
+from muhat.kernels.foreign import Precomputed, evaluates_new_rows
 from muhat.linalg.resources import FEWEST_NUMBERS_FOR_THREADS, steady_blas
 from muhat.means.fit import FitSample, MeanFit, UsedRows
 from muhat.parameters import ValueParametersMixin
@@ -215,7 +215,7 @@ class BaseKernelMean(ValueParametersMixin, BaseEstimator):
         """
         mean = fit_of(self).mean
         rows = check_rows(X, estimator=self, reset=False)
-        constant = self.kernel_.diagonal(rows).mean() if self.kernel_.evaluates_new_rows else 0.0
+        constant = self.kernel_.diagonal(rows).mean() if evaluates_new_rows(self.kernel_) else 0.0
         return float(2.0 * mean.values(rows).mean() - constant - mean.norm() ** 2)
 
     def __sklearn_tags__(self) -> Any:

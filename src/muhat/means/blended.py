@@ -14,10 +14,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from muhat.gaussian import FittedGaussian, varying_columns
 from muhat.kernels.base import Kernel, check_kernel
+from muhat.kernels.invariance import is_stationary
 from muhat.kernels.radial import Gaussian
 from muhat.linalg import gram
 from muhat.linalg.blocks import blocks
 from muhat.linalg.columns import ColumnUnits
+from muhat.linalg.gram import gaussian_bandwidth
 from muhat.linalg.resources import check_memory, steady_blas
 from muhat.means.targets import LooTarget, TargetKind, gaussian_kind, gaussian_target, sampled_target
 from muhat.parameters import ValueParametersMixin
@@ -372,7 +374,7 @@ def blending_share(kernel: Kernel, rows: Array) -> float:
     n, varies = len(rows), varying_columns(rows)
     if not varies.any():
         return 0.0  # one point: both parts are the same
-    if kernel.is_stationary:  # it does not see the others
+    if is_stationary(kernel):  # it does not see the others
         rows = rows[:, varies]
     target = _loo_target(kernel, rows)
     K = gram.dense(kernel, rows)
@@ -391,6 +393,6 @@ def _loo_target(kernel: Kernel, rows: Array) -> LooTarget:
             f"kernel={kernel!r} cannot compare these rows with a Gaussian ({kind.value.removeprefix('none: ')}); use "
             f"Gaussian(), and rescale rows that are very large or very small"
         )
-    narrow = rows.shape[1] <= MAX_COLUMNS_FOR_COVARIANCE or kernel.gaussian_bandwidth is not None
+    narrow = rows.shape[1] <= MAX_COLUMNS_FOR_COVARIANCE or gaussian_bandwidth(kernel) is not None
     exact = kind is TargetKind.GAUSSIAN and narrow
     return (gaussian_target if exact else sampled_target)(kernel, rows)

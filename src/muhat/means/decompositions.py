@@ -11,6 +11,7 @@ import numpy as np
 from muhat.features.nystroem import pivoted_cholesky
 from muhat.kernels.base import Kernel
 from muhat.linalg import gram
+from muhat.linalg.gram import exact_feature_count, exact_features
 from muhat.linalg.resources import check_memory, memory_budget
 from muhat.linalg.spectrum import Spectrum, dense_spectrum, low_rank_spectrum
 from muhat.types import Array
@@ -92,7 +93,7 @@ class DenseSolver:
 
 def has_few_features(kernel: Kernel, rows: Array) -> bool:
     """Whether the kernel has exact features, far fewer than rows and than a whole spectrum is made of."""
-    return 4 * kernel.exact_feature_count(rows.shape[1]) <= min(len(rows), MAX_ROWS_FOR_WHOLE_SPECTRUM)
+    return 4 * exact_feature_count(kernel, rows.shape[1]) <= min(len(rows), MAX_ROWS_FOR_WHOLE_SPECTRUM)
 
 
 @dataclass(frozen=True)
@@ -105,8 +106,8 @@ class FeatureSolver:
     def decompositions(self, kernel: Kernel, rows: Array, counts: Array | None) -> Iterator[Decomposition]:
         with np.errstate(over="ignore"):
             check_overflow(kernel, kernel.diagonal(rows))
-        _check_low_rank_memory(len(rows), int(kernel.exact_feature_count(rows.shape[1])), self.memory_limit)
-        yield exact(low_rank_spectrum(kernel.exact_features(rows), counts))
+        _check_low_rank_memory(len(rows), int(exact_feature_count(kernel, rows.shape[1])), self.memory_limit)
+        yield exact(low_rank_spectrum(exact_features(kernel, rows), counts))
 
     def at_rank(self, rank: int) -> Self:
         return self

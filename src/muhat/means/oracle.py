@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from muhat.elements import Element, embed
 from muhat.kernels.base import Kernel, Measure
+from muhat.kernels.expectations import expect_diag
 from muhat.measures import Atoms, Gaussians
 from muhat.validation import check_count
 
@@ -58,7 +59,7 @@ def oracle_shrinkage(kernel: Kernel, P: Measure, n: int, target: Element | None 
     if target is not None and not isinstance(target, Element):
         raise ValueError(f"target={target!r} must be an Element of the space; make one by muhat.embed(kernel, ...)")
     mean = embed(kernel, P)
-    plain_risk = max(mean.kernel.expect_diag(P) - mean.norm() ** 2, 0.0) / n
+    plain_risk = max(expect_diag(mean.kernel, P) - mean.norm() ** 2, 0.0) / n
     bias = mean.norm() ** 2 if target is None else target.distance(mean) ** 2
     if plain_risk == 0:
         return OracleShrinkage(0.0, 0.0)

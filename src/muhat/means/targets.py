@@ -17,9 +17,14 @@ from scipy.linalg import qr
 
 from muhat.elements import Element, check_element
 from muhat.gaussian import LARGEST, SMALLEST, FittedGaussian, LooEmbeddings, normal_points
-from muhat.kernels.base import Kernel
+from muhat.kernels.base import Kernel, linear_terms
+from muhat.kernels.dot import polynomial_form
+from muhat.kernels.expectations import has_gaussian_expectations
+from muhat.kernels.foreign import evaluates_new_rows
+from muhat.kernels.invariance import is_isotropic, is_stationary, length_scales
 from muhat.linalg.blocks import random_folds
 from muhat.linalg.distances import power_of_two_near
+from muhat.linalg.gram import gaussian_bandwidth
 from muhat.measures import Atoms
 from muhat.types import Array
 
@@ -120,25 +125,25 @@ def _given_element(target: Element) -> Element:
 
 def gaussian_kind(kernel: Kernel, points: Array) -> TargetKind:
     """How a kernel has a Gaussian as its target, or why it has none."""
-    bandwidth = kernel.gaussian_bandwidth
+    bandwidth = gaussian_bandwidth(kernel)
     if bandwidth is not None:
         return TargetKind.GAUSSIAN if _has_squares(points, (bandwidth,), _LARGEST_NUMBER) else TargetKind.SCALE
-    if not kernel.evaluates_new_rows:
+    if not evaluates_new_rows(kernel):
         return TargetKind.GRAM_MATRIX
-    if all(form is not None and form[0] == 1 for form in (term.polynomial_form for _, term in kernel.terms())):
+    if all(form is not None and form[0] == 1 for form in (polynomial_form(term) for _, term in linear_terms(kernel))):
         return TargetKind.LINEAR_KERNEL  # the target is the plain average
-    exact, sampled, d = kernel.has_gaussian_expectations, kernel.is_stationary, points.shape[1]
+    exact, sampled, d = has_gaussian_expectations(kernel), is_stationary(kernel), points.shape[1]
     if not (exact and (sampled or d <= MAX_COLUMNS_FOR_MOMENTS)) and not (sampled and d <= _MAX_COLUMNS_OF_SOBOL):
         return TargetKind.NO_CLOSED_FORM
-    if not _has_squares(points, kernel.length_scales, _LARGEST_NUMBER if sampled else _LARGEST_POWERED):
+    if not _has_squares(points, length_scales(kernel), _LARGEST_NUMBER if sampled else _LARGEST_POWERED):
         return TargetKind.SCALE
     return TargetKind.GAUSSIAN if exact else TargetKind.SAMPLE
 
 
-def _has_squares(points: Array, length_scales: tuple[float, ...], largest: float) -> bool:
+def _has_squares(points: Array, lengths: tuple[float, ...], largest: float) -> bool:
     """Whether squares of the data, in units of the length scales if there are any, neither overflow nor vanish."""
     spread = np.ptp(points, axis=0).max() if np.abs(points).max() < largest else np.inf
-    widths = [spread / scale for scale in length_scales] or [spread]
+    widths = [spread / length for length in lengths] or [spread]
     return bool(spread == 0 or all(SMALLEST < width < LARGEST for width in widths))
 
 
@@ -171,9 +176,10 @@ def gaussian_target(kernel: Kernel, points: Array) -> LooTarget:
     """The Gaussian fitted to the rows as a target, for a kernel with closed-form expectations under Gaussians."""
     embed, n = partial(gaussian_element, kernel), len(points)
     make = partial(gaussian_element, kernel, points)
-    if kernel.gaussian_bandwidth is None or n > MAX_ROWS_LEFT_OUT_ONE_BY_ONE:
+    bandwidth = gaussian_bandwidth(kernel)
+    if bandwidth is None or n > MAX_ROWS_LEFT_OUT_ONE_BY_ONE:
         return _target_by_parts(embed, make, points, random_folds(points, PARTS_LEFT_OUT))
-    embeddings, one_by_one = LooEmbeddings(points, kernel.gaussian_bandwidth), np.arange(n)
+    embeddings, one_by_one = LooEmbeddings(points, bandwidth), np.arange(n)
     at_rows, squared_norm, own, inexact = embeddings.needed()
     for i in np.flatnonzero(inexact).tolist():
         own[i] = embed(np.delete(points, i, axis=0)).values(points[i : i + 1])[0]
@@ -195,7 +201,7 @@ def sampled_target(kernel: Kernel, points: Array) -> LooTarget:
     """
     n, d = points.shape
     rows, base = points, normal_points(d, SAMPLE_POINTS)
-    if kernel.is_isotropic and d >= _FEWEST_TO_ROTATE * (n + SAMPLE_POINTS // 2):
+    if is_isotropic(kernel) and d >= _FEWEST_TO_ROTATE * (n + SAMPLE_POINTS // 2):
         rows, base = _in_fewer_columns(points, base)
     embed, make = partial(_EmbeddedSample, kernel, base=base, d=d), partial(sampled_element, kernel, points)
     return _target_by_parts(embed, make, rows, random_folds(points, PARTS_LEFT_OUT))

@@ -16,8 +16,8 @@ from sklearn.utils.validation import check_is_fitted
 from muhat.elements import Element
 from muhat.features.base import BaseFeatures
 from muhat.features.sketch import MeanSketch
-from muhat.inference.samples import in_units
 from muhat.kernels.base import Kernel, check_kernel
+from muhat.kernels.mixed import rescaled
 from muhat.kernels.radial import Gaussian
 from muhat.linalg.blocks import blocks
 from muhat.linalg.columns import ColumnUnits, dominant_column
@@ -368,7 +368,7 @@ class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
         columns = changed_columns(reference, rows, self.column_names_)
         self.result_ = Drift(row, row - window + 1, window, score, threshold, columns, kernel)
         self._alarm_rows = rows
-        self.witness_ = witness(in_units(kernel, self._reference.units), reference, rows)
+        self.witness_ = witness(rescaled(kernel, self._reference.units), reference, rows)
 
     @property
     def column_names_(self) -> list[str]:

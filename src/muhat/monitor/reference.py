@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 
 from muhat.features.sketch import MeanSketch
-from muhat.inference.samples import in_units
 from muhat.kernels.base import Kernel
+from muhat.kernels.mixed import rescaled
 from muhat.linalg import gram
 from muhat.linalg.compiled import row_values
+from muhat.linalg.gram import gaussian_bandwidth
 from muhat.linalg.resources import check_memory, one_blas_thread
 from muhat.types import Array
 from muhat.validation import check_overflow
@@ -42,8 +43,8 @@ class RowReference:
     def __init__(self, rows: Array, kernels: Sequence[Kernel], units: Array | None = None) -> None:
         self.rows, self.kernels, self.n, self.units = rows, tuple(kernels), len(rows), units
         self.width = rows.shape[1]
-        self._kernels = tuple(in_units(kernel, units) for kernel in self.kernels)
-        widths = [kernel.gaussian_bandwidth for kernel in self.kernels]
+        self._kernels = tuple(rescaled(kernel, units) for kernel in self.kernels)
+        widths = [gaussian_bandwidth(kernel) for kernel in self.kernels]
         compiled = row_values() if all(width is not None for width in widths) else None
         self._compiled = (
             None if compiled is None else _CompiledRows(compiled, rows, np.array(widths, dtype=float), units)

@@ -11,9 +11,9 @@ import numpy as np
 
 from muhat.features.archive import finite_array, read_archive, write_archive
 from muhat.features.sketch import MeanSketch
-from muhat.inference.samples import in_units
 from muhat.kernels.base import Kernel
-from muhat.kernels.encoding import decode_kernel, encode_kernel
+from muhat.kernels.mixed import rescaled
+from muhat.kernels.serialization import decode_kernel, encode_kernel
 from muhat.monitor.calibration import Calibration
 from muhat.monitor.drift_monitor import FEWEST_ROWS, Drift, DriftMonitor, witness
 from muhat.monitor.reference import FeatureReference, Reference, RowReference
@@ -178,5 +178,5 @@ def _restored(header: dict[str, Any], arrays: dict[str, Any], kernels: tuple[typ
     if header["result"] is not None:
         monitor.result_ = _drift(header, monitor)
         monitor._alarm_rows = rows = finite_array(arrays, "alarm_rows", monitor.result_.window, width)
-        monitor.witness_ = witness(in_units(monitor.result_.kernel, reference.units), reference.rows, rows)
+        monitor.witness_ = witness(rescaled(monitor.result_.kernel, reference.units), reference.rows, rows)
     return monitor

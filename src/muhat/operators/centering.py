@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from muhat.elements import Element, check_element
 from muhat.kernels.base import Kernel, Measure
+from muhat.kernels.expectations import expectations, gaussian_diagonal, gaussian_expectations
 from muhat.linalg.centered_gram import subtract_means
 from muhat.means.base import BaseKernelMean
 from muhat.means.nested import NestedMeansMixin, check_mean, mean_from_gram
@@ -20,7 +21,7 @@ from muhat.types import Array
 from muhat.validation import check_gram, check_rows, unchanged_on_error
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Centered(Kernel):
     r"""A kernel about a mean element μ, whatever estimator it came from.
 
@@ -56,26 +57,30 @@ class Centered(Kernel):
 
     def evaluate(self, X: Array, Y: Array) -> Array:
         K = self.kernel.evaluate(X, Y)
-        at_x = self._mean_at(_atoms(X))
-        at_y = at_x if X is Y else self._mean_at(_atoms(Y))
+        at_x = self.mean_at(_atoms(X))
+        at_y = at_x if X is Y else self.mean_at(_atoms(Y))
         subtract_means(K, at_x, at_y, self.mean.norm() ** 2)
         return K
 
     def diagonal(self, X: Array) -> Array:
-        return self.kernel.diagonal(X) - 2.0 * self._mean_at(_atoms(X)) + self.mean.norm() ** 2
+        return self.kernel.diagonal(X) - 2.0 * self.mean_at(_atoms(X)) + self.mean.norm() ** 2
 
-    def gaussian_expectations(self, P: Gaussians, Q: Measure) -> Array:
-        crossed = np.add.outer(self._mean_at(P), self._mean_at(Q))
-        return self.kernel.gaussian_expectations(P, Q) - crossed + self.mean.norm() ** 2
-
-    def gaussian_diagonal(self, P: Gaussians) -> Array:
-        return self.kernel.gaussian_diagonal(P) - 2.0 * self._mean_at(P) + self.mean.norm() ** 2
-
-    def _mean_at(self, P: Measure) -> Array:
-        """E μ(x) for each component of P."""
+    def mean_at(self, P: Measure) -> Array:
+        """E μ(x) with x from each component of P."""
         if isinstance(P, Atoms):
             return self.mean.values(P.points)
-        return np.sum([self.kernel.expectations(P, Q) @ Q.weights for Q in self.mean.measures], axis=0)
+        return np.sum([expectations(self.kernel, P, Q) @ Q.weights for Q in self.mean.measures], axis=0)
+
+
+@gaussian_expectations.register(Centered)
+def _centred_expectations(kernel: Centered, P: Gaussians, Q: Measure) -> Array:
+    crossed = np.add.outer(kernel.mean_at(P), kernel.mean_at(Q))
+    return gaussian_expectations(kernel.kernel, P, Q) - crossed + kernel.mean.norm() ** 2
+
+
+@gaussian_diagonal.register(Centered)
+def _centred_diagonal(kernel: Centered, P: Gaussians) -> Array:
+    return gaussian_diagonal(kernel.kernel, P) - 2.0 * kernel.mean_at(P) + kernel.mean.norm() ** 2
 
 
 def _atoms(points: Array) -> Atoms:

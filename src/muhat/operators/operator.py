@@ -13,6 +13,7 @@ from muhat.elements import Element
 from muhat.kernels.base import Kernel
 from muhat.linalg import gram
 from muhat.linalg.centered_gram import subtract_means
+from muhat.linalg.gram import evaluate_fast
 from muhat.measures import Atoms
 from muhat.types import Array
 from muhat.validation import check_count
@@ -33,7 +34,7 @@ class EigenSystem(NamedTuple):
     functions: list[Element]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PairKernel(Kernel):
     r"""k((x, y), (x', y')) = k_x(x, x')·k_y(y, y'), for rows that are x and y side by side.
 
@@ -62,12 +63,14 @@ class PairKernel(Kernel):
         d = self.columns
         return self.kernel_x.evaluate(X[:, :d], Y[:, :d]) * self.kernel_y.evaluate(X[:, d:], Y[:, d:])
 
-    def evaluate_fast(self, X: Array, Y: Array) -> Array:
-        d = self.columns
-        return self.kernel_x.evaluate_fast(X[:, :d], Y[:, :d]) * self.kernel_y.evaluate_fast(X[:, d:], Y[:, d:])
-
     def diagonal(self, X: Array) -> Array:
         return self.kernel_x.diagonal(X[:, : self.columns]) * self.kernel_y.diagonal(X[:, self.columns :])
+
+
+@evaluate_fast.register(PairKernel)
+def _fast_pair_values(kernel: PairKernel, X: Array, Y: Array) -> Array:
+    d = kernel.columns
+    return evaluate_fast(kernel.kernel_x, X[:, :d], Y[:, :d]) * evaluate_fast(kernel.kernel_y, X[:, d:], Y[:, d:])
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,7 +215,7 @@ class _CentredTiles(Kernel):
         return self.mean.inner(self.other_mean)  # raises where the spaces differ
 
     def evaluate(self, A: Array, B: Array) -> Array:
-        K = self.mean.kernel.evaluate_fast(A[:, :-1], B[:, :-1])
+        K = evaluate_fast(self.mean.kernel, A[:, :-1], B[:, :-1])
         subtract_means(K, A[:, -1], B[:, -1], self._shared)
         return K
 

@@ -11,10 +11,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from muhat.features.nystroem import Nystroem
 from muhat.kernels.base import Kernel, check_kernel
-from muhat.kernels.foreign import Precomputed
+from muhat.kernels.foreign import Precomputed, evaluates_new_rows
 from muhat.kernels.radial import Gaussian
 from muhat.linalg import gram
 from muhat.linalg.centered_gram import center_gram, principal_components
+from muhat.linalg.gram import gaussian_bandwidth
 from muhat.linalg.resources import FEWEST_NUMBERS_FOR_THREADS, steady_blas
 from muhat.means.base import BaseKernelMean
 from muhat.means.fit import MeanFit
@@ -276,7 +277,7 @@ class KernelPCA(
         array of shape (m, d)
         """
         check_is_fitted(self, "coefficients_")
-        if not self.kernel_.evaluates_new_rows:
+        if not evaluates_new_rows(self.kernel_):
             raise ValueError("kernel='precomputed' has no rows to return; fit on the data with a kernel object")
         scores = check_rows(X)
         if scores.shape[1] != self._n_features_out:
@@ -288,11 +289,12 @@ class KernelPCA(
             own_scores = self._feature_scores(self._points) - self._shift
             kernel: Any = self.kernel
             return ridge_preimages(kernel, own_scores, self._points, scores, ridge)
-        if self.kernel_.gaussian_bandwidth is None:
+        bandwidth = gaussian_bandwidth(self.kernel_)
+        if bandwidth is None:
             raise ValueError(f'pre_image="fixed-point" needs a Gaussian kernel; with {self.kernel_!r} use "ridge"')
         weighted = np.column_stack([scores, np.ones(len(scores))])
         functions = np.column_stack([self.coefficients_, self.mean_weights_])
-        return fixed_point_preimages(self.kernel_.gaussian_bandwidth, self._points, weighted, functions)
+        return fixed_point_preimages(bandwidth, self._points, weighted, functions)
 
     def reconstruction_error(
         self, X: Any, of: Literal["centered", "centred", "feature"] = "centered", *, per_row: bool = False
@@ -316,7 +318,7 @@ class KernelPCA(
         check_is_fitted(self, "coefficients_")
         if of not in ("centered", "centred", "feature"):
             raise ValueError(f'of={of!r} must be "centered" or "feature"')
-        if not self.kernel_.evaluates_new_rows:
+        if not evaluates_new_rows(self.kernel_):
             raise ValueError("kernel='precomputed' has no k(z, z) for new rows; fit on the data with a kernel object")
         rows = check_rows(X, estimator=self, reset=False)
         projections = self._feature_scores(rows)

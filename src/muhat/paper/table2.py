@@ -19,6 +19,7 @@ from muhat.datasets import draw_bags, load_bags, paper_mixture
 from muhat.kernels.base import Kernel
 from muhat.kernels.radial import Gaussian
 from muhat.linalg.blocks import blocks
+from muhat.linalg.gram import evaluate_fast
 from muhat.means.nested import mean_weights
 from muhat.measures import GaussianMixture
 from muhat.paper.claim import (
@@ -259,7 +260,7 @@ def inner_products(bags: SplitBags, doublings: Sequence[int]) -> Iterator[tuple[
     for left in _tiles(len(rows), size, _ROW_TILE):
         for right in _tiles(n, size, _COLUMN_TILE):
             if right.start < left.stop:  # the triangle above is that below
-                K = kernel.evaluate_fast(rows[left].reshape(-1, d), rows[right].reshape(-1, d))
+                K = evaluate_fast(kernel, rows[left].reshape(-1, d), rows[right].reshape(-1, d))
                 for i, power in enumerate(_powers(K, doublings)):
                     G[i, :, left, right] = _sums(power, weights[i][left], weights[i][right])
     for i, doubling in enumerate(doublings):

@@ -10,6 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from muhat.elements import Element
 from muhat.inference.error_bars import Bands, mean_bands
+from muhat.kernels.foreign import evaluates_new_rows
 from muhat.means.adaptive import AdaptiveKernelMean
 from muhat.plotting.display import Display, styled
 from muhat.shrinkage.scores import ScorePath
@@ -157,7 +158,7 @@ def _function(mean: Any) -> Element:
     if not isinstance(mean, Element):
         check_is_fitted(mean, "mean_")
         mean = mean.mean_
-    if not mean.kernel.evaluates_new_rows:
+    if not evaluates_new_rows(mean.kernel):
         raise ValueError("a mean of a Gram matrix is not a function of a column; fit it with a kernel object")
     return mean
 

@@ -1,4 +1,4 @@
-"""Kernels as names and numbers, for files: nothing that is read is ever run.
+"""Serialization of kernels as names and numbers, for files: nothing that is read is ever run.
 
 A kernel is written as the name of its class and the values of its fields. What a name means is decided by the reader:
 the kernels of this library, and those classes that the caller passes.

@@ -1,0 +1,102 @@
+"""Kernels between elements of a Hilbert space, such as the mean elements of bags: kernels between distributions.
+
+A function of the distance of two rows is one of the distance ‖f − g‖ of two elements too, and a function of the inner
+product one of ⟨f, g⟩. Both follow from the inner products of the elements and their squared norms.
+"""
+
+from __future__ import annotations
+
+from functools import singledispatch
+
+import numpy as np
+
+from muhat.kernels.base import Composed, Kernel
+from muhat.kernels.dot import InnerProduct
+from muhat.kernels.radial import FARTHEST, Radial
+from muhat.linalg.distances import element_squared_distances
+from muhat.types import Array
+from muhat.validation import warn_caller
+
+
+@singledispatch
+def evaluate_between_elements(kernel: Kernel, inner: Array, left: Array, right: Array) -> Array:
+    """Kernel values between elements f and g of a Hilbert space.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    inner : array of shape (n, m)
+        Inner products ⟨f, g⟩.
+    left : array of shape (n,)
+        Squared norms ‖f‖².
+    right : array of shape (m,)
+        Squared norms ‖g‖².
+
+    Returns
+    -------
+    array of shape (n, m)
+    """
+    raise ValueError(f"{kernel!r} does not compare elements; use a function of their distance or inner product")
+
+
+_UNKNOWN = evaluate_between_elements.dispatch(object)
+
+
+def compares_elements(kernel: Kernel) -> bool:
+    """Whether the kernel also compares elements of a Hilbert space."""
+    if isinstance(kernel, Composed):
+        return all(map(compares_elements, kernel.parts))
+    return evaluate_between_elements.dispatch(type(kernel)) is not _UNKNOWN
+
+
+@evaluate_between_elements.register(InnerProduct)
+def _of_inner_products(kernel: InnerProduct, inner: Array, left: Array, right: Array) -> Array:
+    return kernel.profile(inner.copy())
+
+
+@evaluate_between_elements.register(Radial)
+def _of_distances(kernel: Radial, inner: Array, left: Array, right: Array) -> Array:
+    r = np.sqrt(element_squared_distances(inner, left, right))
+    with np.errstate(over="ignore"):
+        r /= kernel.width
+    return kernel.profile(np.minimum(r, FARTHEST, out=r))
+
+
+@evaluate_between_elements.register(Composed)
+def _of_parts(kernel: Composed, inner: Array, left: Array, right: Array) -> Array:
+    return kernel.combine(evaluate_between_elements(part, inner, left, right) for part in kernel.parts)
+
+
+def resolve_between_elements(kernel: Kernel, inner: Array) -> Kernel:
+    """The kernel with every "median" replaced by the median distance between elements.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    inner : array of shape (n, n)
+        Inner products of the elements.
+    """
+    if isinstance(kernel, Composed):
+        return kernel.with_parts(resolve_between_elements(part, inner) for part in kernel.parts)
+    if isinstance(kernel, Radial) and kernel.bandwidth == "median":
+        return kernel.with_params(bandwidth=_median_distance(kernel, inner))
+    return kernel
+
+
+def _median_distance(kernel: Radial, inner: Array) -> float:
+    """The median heuristic of rows: the median of distances for L1, the root of the median of squares otherwise."""
+    norms = np.diag(inner)
+    squared = element_squared_distances(inner, norms, norms)[np.triu_indices(len(inner), 1)]
+    positive = squared[squared > 0]
+    if not len(positive):
+        raise ValueError(
+            f"level2={kernel!r} needs two bags that differ, and the mean elements of all bags ({len(inner)}) are "
+            f"equal; pass the bandwidth as a number, for example level2=Gaussian(bandwidth=1.0)"
+        )
+    if np.median(squared) == 0:
+        warn_caller(
+            f"level2={kernel!r}: more than half of the pairs of bags coincide, so the median distance is 0; the "
+            f"median of the non-zero distances is used instead. Pass a number to choose the bandwidth yourself.",
+        )
+        squared = positive
+    return float(np.median(np.sqrt(squared)) if kernel.metric == "cityblock" else np.sqrt(np.median(squared)))
