@@ -69,7 +69,10 @@ class FittedGaussian:
         centre = np.where(flat, rows.mean(axis=0), rows[0])
         Y = rows - centre
         unit = power_of_two_near(float(np.abs(Y).max()))
-        _, roots, axes = np.linalg.svd(Y / unit, full_matrices=False)
+        inside = Y.any(axis=0)  # rows that were rotated, or have constant columns, span fewer
+        _, roots, spanning = np.linalg.svd(Y[:, inside] / unit, full_matrices=False)
+        axes = np.zeros((len(roots), rows.shape[1]))
+        axes[:, inside] = spanning
         variances = roots**2 / n
         amount = float(oas_amount(n, d, variances.sum(keepdims=True), (variances**2).sum(keepdims=True))[0])
         return cls(centre, axes, (1.0 - amount) * variances, amount * float(variances.sum()) / d, unit, flat)
