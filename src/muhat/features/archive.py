@@ -98,7 +98,7 @@ def read_archive(path: str | Path, kind: str, what: str, restore: Callable[[Head
     restore : function of the header and the arrays
     """
     with Path(path).open("rb") as file:
-        return _read(file, Path(path).stat().st_size, str(path), kind, what, restore)
+        return _read(file, os.fstat(file.fileno()).st_size, str(path), kind, what, restore)
 
 
 def archive_from_bytes(content: Any, kind: str, what: str, restore: Callable[[Header, Arrays], Restored]) -> Restored:

@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from threading import Lock, RLock
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from threadpoolctl import ThreadpoolController
 
@@ -98,20 +99,21 @@ def _readable(size: float) -> str:
     return f"{size:.3g} TB"
 
 
-class LockedMixin:
-    """For objects whose state changes as a whole: threads that share one take turns, ``with self._lock``.
+_LOCKS: WeakKeyDictionary[object, Any] = WeakKeyDictionary()
+"""Locks of objects that threads may share: no part of their state, so that copies and pickles have one of their own."""
 
-    The lock is no part of the state. Copies and pickles have one of their own.
-    """
+
+class LockedMixin:
+    """For objects whose state changes as a whole: threads that share one take turns, ``with self._lock``."""
 
     @property
     def _lock(self) -> Any:
-        return vars(self).setdefault("_own_lock", RLock())  # setdefault is one step: all threads get the same lock
+        return _LOCKS.setdefault(self, RLock())  # one step: all threads get the same lock
 
     def __getstate__(self) -> dict[str, Any]:
         with self._lock:
             state: Any = super().__getstate__()
-            return {name: value for name, value in state.items() if name != "_own_lock"}
+            return dict(state)
 
 
 _lock = Lock()
