@@ -42,9 +42,8 @@ class BagState(NamedTuple):
         """The state of the bags of both, these first."""
         if not len(self.sizes):
             return other
-        both = self.outside is not None and other.outside is not None
-        outside = self.outside.plus(other.outside) if both else None  # type: ignore[union-attr, arg-type]
-        return BagState(np.concatenate([self.sizes, other.sizes]), self.moments.plus(other.moments), outside)
+        missed = None if self.outside is None or other.outside is None else self.outside.plus(other.outside)
+        return BagState(np.concatenate([self.sizes, other.sizes]), self.moments.plus(other.moments), missed)
 
 
 class BagSketch(LockedMixin):
