@@ -98,7 +98,7 @@ BAD = {
     r"columns": lambda: sketch(WIDE),
     r"bags must be a list of matrices": lambda: sketch(ROWS),
     r"kernel=Matern.*and the sketch has Laplace.*leave kernel out": lambda: mh.BagPrior(mh.Matern()).fit(sketch()),
-    r"features are not those of the sketch": lambda: mh.BagPrior(features=FEATURES["fourier"]).fit(sketch()),
+    r"features differ from the features of the sketch": lambda: mh.BagPrior(features=FEATURES["fourier"]).fit(sketch()),
     r"ridge=0 must be": lambda: mh.BagPrior(ridge=0).fit(sketch()),
     r"bags holds one bag, and a prior needs": lambda: mh.BagPrior().fit(sketch(BAGS[2:3])),
     r"bags holds no bag, and a prior needs": lambda: mh.BagPrior().fit(BagSketch(FEATURES["nystroem"])),

@@ -160,14 +160,14 @@ class BagPrior(ValueParametersMixin, TakesBagsMixin, ClassNamePrefixFeaturesOutM
         return BagSketch(fit_features(self.features, self.kernel.resolve(data.rows), data.rows, seed)).add(data)
 
     def _checked_sketch(self, sketch: BagSketch) -> BagSketch:
-        """The sketch, if its kernel and features are no others than those of the estimator."""
+        """The sketch, if its kernel and features agree with the parameters of the estimator."""
         features: Any = sketch.features
         check_several(sketch.n_bags_)
         if self.kernel not in (Gaussian(), features.kernel, features.kernel_):
             raise ValueError(f"kernel={self.kernel!r}, and the sketch has {features.kernel_!r}; leave kernel out")
         given = getattr(self.features, "fingerprint_", None)
         if self.features is not None and given != features.fingerprint_:
-            raise ValueError("features are not those of the sketch; leave features out")
+            raise ValueError("features differ from the features of the sketch; leave features out")
         self.n_features_in_ = features.n_features_in_
         if hasattr(features, "feature_names_in_"):
             self.feature_names_in_: Any = features.feature_names_in_
