@@ -16,7 +16,7 @@ $(VENV)/.%: $(BIN)/python pyproject.toml
 test: $(VENV)/.test
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
 
-# A dozen cases of each law, all golden cases and messages, for people who edit: no process is started.
+# A dozen cases of each property, all reference cases and error messages, for people who edit: no process is started.
 quick: $(VENV)/.test
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal -m "not slow" tests
 

@@ -24,14 +24,13 @@ CASES = 12
 """Cases of a law that `make quick` runs, drawn by the law's name: other laws meet other kernels and data sets."""
 WHOLE = (
     "test_docs.py",
-    "test_golden",
     "test_hypothesis_input",
-    "test_mistakes",
+    "test_reference_cases",
     "test_monitor_input",
     "test_newcomer",
     "test_tables",
 )
-"""How files of messages, golden cases and pages begin: `make quick` runs every case of them."""
+"""How files of error messages, reference cases and pages begin: `make quick` runs every case of them."""
 LONG = ("test_docs.py", "test_benchmarks.py", "test_examples.py")
 """Files with the longest tests: they come first, so that no worker is left with one of them at the end."""
 MARK = "MUHAT_TEST_SESSION"
@@ -49,7 +48,7 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if SLOW.keys() & set(item.path.parts[-2:]) or "test_scikit_learn_checks" in item.name:
             item.add_marker("slow")
-        elif not item.path.name.startswith(WHOLE):
+        elif not item.path.name.startswith(WHOLE) and not item.path.stem.endswith("_errors"):
             laws[item.path, getattr(item, "originalname", item.name)].append(item)
     for (_, law), cases in laws.items():
         for item in Random(law).sample(cases, max(len(cases) - CASES, 0)):

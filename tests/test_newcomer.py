@@ -1,4 +1,4 @@
-"""The mistakes that newcomers make first: each ends in a message that leads on. And what a notebook shows them."""
+"""Errors that newcomers make first, with messages that lead on, and what a notebook shows."""
 
 import inspect
 import re

@@ -5,8 +5,8 @@ from functools import partial
 import numpy as np
 import oracles
 import pytest
-from golden import every_case
 from numpy.testing import assert_allclose
+from reference_cases import every_case
 
 
 def function_of(case):

@@ -174,7 +174,7 @@ class Reach:
         file = self.files.get(mutant.module)
         contexts = self.data.contexts_by_lineno(file) if file else {}
         found = {context.rpartition("|")[0] for line in mutant.lines for context in contexts.get(line, [])}
-        first = ["tests/test_pinned.py", *own_tests(mutant.module)]
+        first = ["tests/test_snapshots.py", *own_tests(mutant.module)]
         return sorted(
             (test for test in found if test.startswith("tests/")),
             key=lambda test: next((i for i, place in enumerate(first) if test.startswith(place)), len(first)),

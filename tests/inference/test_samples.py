@@ -5,7 +5,7 @@ from decimal import Decimal
 import numpy as np
 import pandas as pd
 import pytest
-from mistakes import refused
+from errors import refused
 from numpy.testing import assert_allclose, assert_array_equal
 
 import muhat as mh

@@ -1,10 +1,10 @@
-"""Every golden case through the public API: numbers from 60-digit arithmetic."""
+"""Reference cases from 60-digit arithmetic, through the public API."""
 
 import numpy as np
 import oracles
 import pytest
-from golden import assert_close, assert_weights, every_case, kernel_of, mixture_of
 from numpy.testing import assert_array_equal
+from reference_cases import assert_close, assert_weights, every_case, kernel_of, mixture_of
 
 import muhat as mh
 from muhat.shrinkage.scores import deletion_scores, simple_scores, theorem4_scores

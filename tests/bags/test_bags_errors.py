@@ -6,7 +6,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from bag_samples import SIZES, labelled_bags, random_bags
-from mistakes import refused
+from errors import refused
 
 import muhat as mh
 from muhat.bags.data import bags_from_groups

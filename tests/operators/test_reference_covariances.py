@@ -1,10 +1,13 @@
-"""The golden covariance numbers, first without the covariance classes: centred Gram matrices are inner products of
-elements, and shrinkage of a covariance operator is a mean estimator on an elementwise product of them."""
+"""Reference cases of covariance operators, first without the covariance classes.
+
+Centred Gram matrices are inner products of elements, and shrinkage of a covariance operator is a mean estimator on an
+elementwise product of them.
+"""
 
 import numpy as np
 import oracles
 import pytest
-from golden import CASES, assert_close, assert_weights, every_case, kernel_of
+from reference_cases import CASES, assert_close, assert_weights, every_case, kernel_of
 
 import muhat as mh
 

@@ -1,4 +1,4 @@
-"""The golden cases and the library's kernel of each."""
+"""Reference cases, and the kernel of the library that each is computed with."""
 
 import json
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 
 import muhat as mh
 
-CASES = json.loads((Path(__file__).parent / "data" / "golden.json").read_text())["cases"]
+CASES = json.loads((Path(__file__).parents[1] / "data" / "reference_cases.json").read_text())["cases"]
 every_case = pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
 
 

@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
-from mistakes import refused
+from errors import refused
 from mixtures import matched, two_clusters
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning, NotFittedError

@@ -1,4 +1,4 @@
-"""A table of mistakes as a test: each ends in an error that names the parameter, the value and the remedy."""
+"""Tables of errors as tests: each call raises an error that names the parameter, the value and the remedy."""
 
 import pytest
 

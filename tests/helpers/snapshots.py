@@ -1,6 +1,7 @@
 """Numerical snapshots: calls whose numbers come from a search, a draw or a long formula.
 
-``python tests/pinned.py`` computes them and writes ``tests/data/pinned.json``, which ``test_pinned.py`` compares.
+``python tests/helpers/snapshots.py`` computes them and writes ``tests/data/snapshots.json``, which
+``test_snapshots.py`` compares with what the library gives.
 Properties say what an answer must be like, whereas a snapshot shows that it has not changed, so that every change of
 numbers is deliberate and stands in the changelog. Only numbers are stored; sentences and pictures are not.
 """
@@ -16,7 +17,7 @@ import pandas as pd
 
 import muhat as mh
 
-STORED = Path(__file__).parent / "data" / "pinned.json"
+STORED = Path(__file__).parents[1] / "data" / "snapshots.json"
 
 
 def rows(n, d=3, seed=0, shift=0.0):

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from mistakes import refused
+from errors import refused
 from scipy import sparse
 from sklearn.exceptions import NotFittedError
 from tables import MEANS, sample

@@ -1,11 +1,11 @@
-"""Answers do not change without a word: those of ``pinned.py`` are those that were stored."""
+"""Numerical snapshots: the calls of ``helpers/snapshots.py`` give the stored numbers."""
 
 import json
 import math
 
 import pytest
-from pinned import CALLS, STORED, answers
 from sklearn.utils.fixes import parse_version, sp_version
+from snapshots import CALLS, STORED, answers
 
 EXPECTED = json.loads(STORED.read_text(encoding="utf-8"))
 SAME = 1e-5
@@ -28,5 +28,5 @@ def differences(found, expected, where):
 @pytest.mark.skipif(sp_version < parse_version("1.16"), reason="older searches end elsewhere")
 @pytest.mark.parametrize("name", CALLS)
 def test_answers_are_those_of_this_version(name):
-    """Meant changes: ``python tests/pinned.py``, and a line in the change log."""
+    """Meant changes: ``python tests/helpers/snapshots.py``, and a line in the change log."""
     assert not differences(answers(name), EXPECTED[name], name)
