@@ -26,7 +26,7 @@ from scipy import stats
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris, load_wine
 from sklearn.ensemble import RandomForestClassifier
 
-from muhat.command_line import main
+from muhat.cli.command_line import main
 from muhat.files.column_differences import holm
 
 LEVEL = 0.05

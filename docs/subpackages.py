@@ -31,7 +31,7 @@ SUBPACKAGES = [
     "report",
     "files",
     "paper",
-    "command_line",
+    "cli",
     "__main__",
 ]
 

@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 import muhat as mh
-from muhat import command_line
+from muhat.cli import command_line
 
 rng = np.random.default_rng(0)
 

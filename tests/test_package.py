@@ -14,7 +14,7 @@ import pytest
 from subpackages import SUBPACKAGES
 
 import muhat as mh
-from muhat import command_line
+from muhat.cli import command_line
 
 ROOT = Path(mh.__file__).parent
 PROJECT = Path(__file__).parents[1] / "pyproject.toml"

@@ -2,6 +2,6 @@
 
 import sys
 
-from muhat.command_line import main
+from muhat.cli.command_line import main
 
 sys.exit(main())

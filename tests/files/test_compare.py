@@ -17,7 +17,7 @@ from scipy import stats
 from table_files import opened, run, write
 
 import muhat as mh
-from muhat.command_line import main
+from muhat.cli.command_line import main
 from muhat.files import column_differences, summaries
 from muhat.files.compare import normalised_squared_mmd
 from muhat.files.encoding import MOST_CATEGORIES, encoded
@@ -728,7 +728,7 @@ def test_missing_packages_are_named(package, files, tmp_path, monkeypatch, capsy
 def test_nobody_reads_on(files):
     reader, writer = os.pipe()
     os.close(reader)
-    command = [sys.executable, "-m", "muhat.command_line", "compare", *files[:2], "--resamples", "9"]
+    command = [sys.executable, "-m", "muhat.cli.command_line", "compare", *files[:2], "--resamples", "9"]
     done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
     os.close(writer)
     assert (done.returncode, done.stderr) == (2, "muhat compare: [Errno 32] Broken pipe\n")

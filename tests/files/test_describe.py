@@ -10,7 +10,7 @@ from browser import Browser, require_chromium
 from table_files import run, write
 
 import muhat as mh
-from muhat.command_line import main
+from muhat.cli.command_line import main
 from muhat.files.describe import effective_rank, estimated_gains
 from muhat.files.pictures import _plane
 

@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from muhat.command_line import main
+from muhat.cli.command_line import main
 
 
 @pytest.fixture(scope="module")

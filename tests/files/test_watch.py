@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from table_files import opened
 
-from muhat import command_line
+from muhat.cli import command_line
 from muhat.files.lines import NumberedLines, batch_size, batches
 
 OPTIONS = ["--run-length", "300"]
@@ -334,7 +334,7 @@ def test_the_reader_asks_for_no_more_than_a_line():
 
 @pytest.fixture
 def process(files):
-    command = [sys.executable, "-m", "muhat.command_line", "watch", files["reference"], "--json", *OPTIONS]
+    command = [sys.executable, "-m", "muhat.cli.command_line", "watch", files["reference"], "--json", *OPTIONS]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     with subprocess.Popen(command, env={**os.environ, "OPENBLAS_NUM_THREADS": "1"}, **pipes) as running:
         try:

@@ -2,7 +2,7 @@
 
 from contextlib import contextmanager
 
-from muhat.command_line import main
+from muhat.cli.command_line import main
 from muhat.files.database import open_database
 from muhat.files.opening import read_table
 from muhat.files.tables import Reading

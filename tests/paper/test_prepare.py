@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from muhat.command_line import main
+from muhat.cli.command_line import main
 from muhat.datasets import load_bags
 from muhat.paper.prepare import PATCHES, prepare_hep, prepare_scenes
 

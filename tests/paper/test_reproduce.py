@@ -13,7 +13,7 @@ from zlib import crc32
 import numpy as np
 import pytest
 
-from muhat.command_line import main
+from muhat.cli.command_line import main
 from muhat.paper import reproduce
 from muhat.paper.experiment import Plan
 from muhat.paper.registry import EXPERIMENTS
@@ -41,7 +41,7 @@ def test_times_as_people_say_them(seconds, text):
 
 def command(out, *more):
     names = ["figure1", "--quick", "--repetitions", "40", "--out", str(out), *more]
-    return [sys.executable, "-m", "muhat.command_line", "reproduce", *names]
+    return [sys.executable, "-m", "muhat.cli.command_line", "reproduce", *names]
 
 
 def result_of(out):

@@ -26,7 +26,7 @@ LIMIT = 120
 """Seconds that a command may take."""
 
 SMALL_COPIES = "import sys; from muhat.files import opening; opening.MOST_COPIED = 10**7; "
-RUN = "import sys; from muhat.command_line import main; sys.exit(main(sys.argv[1:]))"
+RUN = "import sys; from muhat.cli.command_line import main; sys.exit(main(sys.argv[1:]))"
 
 Fault = str | None
 
@@ -180,7 +180,7 @@ def low_memory(folder: Path, megabytes: tuple[int, ...] = (700, 900, 1000, 1200,
     for size in megabytes:
         for name, command in tables(folder).items():
             bound = (size * 2**20, size * 2**20)
-            start = "import resource; from muhat.command_line import main; "
+            start = "import resource; from muhat.cli.command_line import main; "
             process = started(folder, command, f"{start}resource.setrlimit(resource.RLIMIT_AS, {bound}); ")
             yield f"{name} in {size} MB", fault(folder, process, (ANSWERS[name], 2))
 

@@ -26,7 +26,7 @@ from unittest import mock
 import numpy as np
 
 import muhat as mh
-from muhat.command_line import main as muhat
+from muhat.cli.command_line import main as muhat
 from muhat.features.archive import write_archive
 from muhat.features.base import BaseFeatures
 from muhat.paper.registry import EXPERIMENTS

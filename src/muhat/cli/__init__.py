@@ -1,0 +1,1 @@
+"""Commands of the shell: compare, describe, watch, reproduce and prepare."""
