@@ -11,7 +11,7 @@ from muhat.bags.machines import OneClassSupportMeasureMachine, SupportMeasureCla
 from muhat.bags.prior import BagPrior, pooled_means
 from muhat.bags.ridge import DistributionRidge, DistributionRidgeClassifier
 from muhat.bags.scaler import BagScaler
-from muhat.datasets import draw_bags, load_bags, load_uci, paper_mixture
+from muhat.datasets import draw_bags, load_bags, load_nyc_hours, load_uci, paper_mixture
 from muhat.density.matched_mixture import MatchedGaussianMixture
 from muhat.elements import Element, embed
 from muhat.features.fourier import Fourier
@@ -93,6 +93,7 @@ __all__ = [
     "hsic_test",
     "james_stein",
     "load_bags",
+    "load_nyc_hours",
     "load_uci",
     "mean_bands",
     "mean_error",

