@@ -81,19 +81,6 @@ figure.colorbar(shown, label="distance (MMD)")
 ax.set(xlabel="day", ylabel="day", title=f"distances of the days; change on day {CHANGE}")
 plt.show()
 
-# %%
-# Any function of one cell
-# ------------------------
-# ``map_cells`` runs a function over the workers, and yields results as they come. When a worker dies, the cells that
-# it had not finished are done again by others.
-
-
-def shrinkage_of_day(day):
-    return mh.ShrunkKernelMean(kernel).fit(rows_of_day(day, 200)).shrinkage_
-
-
-shrinkage = dict(mh.distributed.map_cells(shrinkage_of_day, range(DAYS), client))
-print("shrinkage by day", [f"{shrinkage[day]:.3f}" for day in range(DAYS)])
 client.close()
 
 # %%

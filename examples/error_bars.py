@@ -14,7 +14,7 @@ import numpy as np
 import muhat as mh
 from muhat.inference.error_bars import confidence_ball, mean_bands, mean_error
 from muhat.inference.mmd_intervals import mmd_interval
-from muhat.plotting.means import BandsDisplay
+from muhat.plotting.functions import BandsDisplay
 
 DRAWS = 100
 

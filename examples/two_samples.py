@@ -11,7 +11,7 @@ import numpy as np
 from scipy import stats
 
 import muhat as mh
-from muhat.plotting import ComponentsDisplay, ResultWitnessDisplay
+from muhat.plotting import ComponentsDisplay, FunctionDisplay
 
 WIDTH = 0.3  # of the ring
 
@@ -51,7 +51,7 @@ print(result.summary)
 figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
 ComponentsDisplay.from_result(result, ax=left)
 left.set_title(f"p = {result.pvalue:.3f}")
-ResultWitnessDisplay.from_result(result, ax=right)
+FunctionDisplay.from_result(result, ax=right)
 right.set(aspect="equal", title="witness")
 plt.show()
 

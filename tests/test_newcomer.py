@@ -18,9 +18,8 @@ from sklearn.utils.fixes import parse_version
 
 import muhat as mh
 from muhat.plotting.bags import WhitenedBagsDisplay
-from muhat.plotting.components import KernelPCADisplay
-from muhat.plotting.element_displays import KernelMeanDisplay
-from muhat.plotting.means import BandsDisplay, LooPathDisplay
+from muhat.plotting.functions import BandsDisplay, FunctionDisplay
+from muhat.plotting.results import KernelPCADisplay, LooPathDisplay
 
 LISTS_NO_ATTRIBUTES = parse_version(sklearn.__version__) < parse_version("1.8")
 """Notebooks show the parameters of an estimator only."""
@@ -234,7 +233,7 @@ def test_bags_of_equal_size_are_bags():
     "draw",
     [
         lambda: LooPathDisplay.from_estimator(mh.ShrunkKernelMean().fit(X)),
-        lambda: KernelMeanDisplay.from_estimator(mh.KernelMean().fit(X[:, :2]), X[:, :2]),
+        lambda: FunctionDisplay.from_estimator(mh.KernelMean().fit(X[:, :2]), X[:, :2]),
         lambda: KernelPCADisplay.from_estimator(mh.KernelPCA(2).fit(X), X),
         lambda: BandsDisplay.from_estimator(mh.KernelMean().fit(X), X),
         lambda: WhitenedBagsDisplay.from_bags(BAGS),

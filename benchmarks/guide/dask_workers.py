@@ -18,7 +18,7 @@ import numpy as np
 from distributed import Client, LocalCluster
 
 import muhat as mh
-from muhat.distributed.tasks import fill_tile, pool_bags, weigh_rows
+from muhat.distributed.cluster import fill_tile, pool_bags, weigh_rows
 
 KEEPING = {"MALLOC_TRIM_THRESHOLD_": str(2**30), "MALLOC_MMAP_THRESHOLD_": str(2**25)}
 """glibc keeps 1 GB of freed memory, of arrays up to 32 MB. As Dask sets it, it keeps 64 kB, of large arrays nothing."""

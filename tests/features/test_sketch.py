@@ -15,8 +15,8 @@ import muhat as mh
 from muhat.features.feature_sums import feature_mean
 from muhat.features.fourier import Fourier
 from muhat.features.nystroem import Nystroem
-from muhat.features.reservoir import row_keys
 from muhat.features.sketch import MeanSketch
+from muhat.features.sketch_state import row_keys
 
 ESTIMATES = {
     "simple": ({"lam": 0.0, "scale": "loo"}, mh.ShrunkKernelMean("precomputed")),

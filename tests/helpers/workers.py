@@ -2,23 +2,21 @@
 
 import logging
 import multiprocessing
+import os
+import signal
 import sys
+import threading
+import time
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
 import numpy as np
 import pytest
 from bag_samples import random_bags
 from tables import sample
 
-import muhat as mh
-
 X, Y = sample(230, 3, seed=0), sample(150, 3, seed=1) + 0.3
-FEATURES = {
-    "nystroem": mh.Nystroem(mh.Gaussian(1.0), 20, random_state=0).fit(X),
-    "fourier": mh.Fourier(mh.Laplace(1.0), 30, random_state=0).fit(X),
-}
 BAGS = random_bags((1, 4, 9, 2, 30, 1, 3, 17) * 2)
-CELLS = [(seed, 20 + 5 * seed) for seed in range(8)]
 # With dashboard_address=None the scheduler would take port 8787, and warn where that is in use.
 HERE = {"dashboard_address": "127.0.0.1:0", "silence_logs": logging.CRITICAL}
 
@@ -69,16 +67,44 @@ def delayed_blocks(rows, count=5):
     return [dask.delayed(np.array)(part) for part in np.array_split(rows, count)]
 
 
-def squared_mmd(kernel, X, Y, unbiased):
-    """The definition."""
-    K, L, M = kernel(X), kernel(Y), kernel(X, Y)
-    if not unbiased:
-        return K.mean() + L.mean() - 2 * M.mean()
-    n, m = len(X), len(Y)
-    return (K.sum() - np.trace(K)) / (n * (n - 1)) + (L.sum() - np.trace(L)) / (m * (m - 1)) - 2 * M.mean()
+def squared_mmd(kernel, X, Y):
+    """The definition of the biased statistic."""
+    return kernel(X).mean() + kernel(Y).mean() - 2 * kernel(X, Y).mean()
 
 
-def shrinkage_of_cell(cell):
-    seed, n = cell
-    rows = np.random.default_rng(seed).normal(size=(n, 5)) + 0.1
-    return mh.SpectralKernelMean(mh.Gaussian(2.0)).fit(rows).lam_
+no_kill = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL")
+
+
+def pause_once(folder, here):
+    """Where ``here`` is true, the first process to come leaves its number in the folder and waits to be killed."""
+    if here:
+        try:
+            os.close(os.open(f"{folder}/paused", os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+        except FileExistsError:
+            return
+        Path(f"{folder}/pid").write_text(str(os.getpid()), encoding="utf-8")
+        while True:
+            time.sleep(1)
+
+
+def killed_in_the_middle(run, folder):
+    """What a run returns while the process that has paused in it is killed."""
+    killed, done = [], threading.Event()
+
+    def kill():
+        while not killed and not done.wait(0.02):
+            written = (folder / "pid").read_text(encoding="utf-8") if (folder / "pid").exists() else ""
+            if written:
+                os.kill(int(written), signal.SIGKILL)
+                killed.append(int(written))
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    try:
+        found = run()
+    finally:
+        done.set()
+        killer.join()
+    assert len(killed) == 1
+    assert killed[0] != os.getpid()
+    return found

@@ -51,3 +51,12 @@ def test_a_map_of_groups_has_circles_by_size():
     assert (np.argsort(areas) == np.argsort([len(bag) for bag in bags])).all()
     coloured = mh.plotting.BagMapDisplay.from_prior(prior, bags, ["a", "b"] * 3, marker="s")
     assert [text.get_text() for text in coloured.ax_.get_legend().get_texts()] == ["a", "b"]
+
+
+def test_a_gram_matrix_is_sorted_by_class():
+    rows = np.random.default_rng(0).normal(size=(30, 2))
+    bags, y = [rows[:10], rows[10:12], rows[12:], rows[5:9]], ["b", "a", "b", "a"]
+    display = mh.plotting.BagGramDisplay.from_estimator(mh.DistributionKernel(), bags, y=y)
+    assert list(display.classes) == ["a", "a", "b", "b"]
+    order = [1, 3, 0, 2]
+    assert_allclose(display.gram, mh.DistributionKernel().fit_transform(bags)[np.ix_(order, order)])

@@ -18,12 +18,13 @@ from muhat.features.archive import (
     Header,
     archive_bytes,
     archive_from_bytes,
+    decode_features,
+    encode_features,
     finite_array,
     read_archive,
     write_archive,
 )
 from muhat.features.base import BaseFeatures
-from muhat.features.feature_archive import decode_features, encode_features
 from muhat.features.nystroem import Nystroem
 from muhat.kernels.base import Kernel
 from muhat.linalg.resources import LockedMixin, one_blas_thread
@@ -84,7 +85,7 @@ class BagSketch(LockedMixin):
             raise ValueError(f"features={features!r} must be fitted features, such as Nystroem().fit(rows)")
         check_is_fitted(features, "fingerprint_")
         self.features, self._fingerprint = features, features.fingerprint_
-        m = features._n_features_out
+        m = features.n_features_out_
         nothing = BagMoments(np.empty((0, m)), np.zeros((m, m)), 0)
         self._state = BagState(np.empty(0, np.intp), nothing, OutsideSums() if isinstance(features, Nystroem) else None)
 
@@ -193,4 +194,4 @@ class BagSketch(LockedMixin):
 
     def __repr__(self) -> str:
         f = self.features
-        return f"BagSketch({type(f).__name__}, {f._n_features_out:,} features of {f.kernel_!r}, bags={self.n_bags_:,})"
+        return f"BagSketch({type(f).__name__}, {f.n_features_out_:,} features of {f.kernel_!r}, bags={self.n_bags_:,})"

@@ -104,7 +104,7 @@ def bag_moments(
     One pass over blocks of rows. A block is centred about the averages of the pieces of bags in it, and the scatter of
     the pieces about their bag is added at the end, so that nothing large is subtracted. W is 0 where not asked for.
     """
-    sizes, m = np.diff(offsets), features._n_features_out
+    sizes, m = np.diff(offsets), features.n_features_out_
     owners = np.repeat(np.arange(len(sizes)), sizes)
     means, averages = np.zeros((2, len(sizes), m))
     scatter, degrees = np.zeros((m, m) if within else (0, 0)), len(rows) - len(sizes)

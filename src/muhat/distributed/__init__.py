@@ -1,5 +1,5 @@
-"""Gram matrices of bags and cells of experiments over Dask."""
+"""Gram matrices of bags over the workers of Dask."""
 
-from muhat.distributed.cluster import bag_gram, map_cells
+from muhat.distributed.cluster import bag_gram
 
-__all__ = ["bag_gram", "map_cells"]
+__all__ = ["bag_gram"]

@@ -1,29 +1,40 @@
-"""Work over the workers of Dask that is not a sum of sketches: Gram matrices of bags, and cells of experiments.
+"""Gram matrix of bags over the workers of Dask: the one computation on a cluster that is not a sum of states.
 
-Tasks are functions of their arguments alone and each has one thread, and results have one fixed order, so that neither
-the number of workers nor the loss of one changes a number. Dask is imported when a function needs it.
+Everything else that muhat computes on many machines is a sum of :class:`muhat.MeanSketch` or :class:`muhat.BagSketch`
+states, which needs no code of ours. Here groups of bags meet in tiles. A tile is a function of its arguments alone,
+runs in one thread and has a fixed place in the result, so that neither the number of workers nor the loss of one
+changes a number. Dask is imported when the function is called.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from copy import copy
+from importlib import import_module
 from itertools import combinations_with_replacement, pairwise
 from typing import Any
 
 import numpy as np
+from joblib import parallel_config
 
+from muhat.bags.bag_sums import bag_sums
 from muhat.bags.data import Bags, check_bags
 from muhat.bags.distribution_kernel import DistributionKernel, Level2, check_level2, evaluate_level2, resolve_level2
-from muhat.distributed.clients import check_client, is_remote, load_module, one_copy
-from muhat.distributed.tasks import fill_tile, pool_bags, run_cell, weigh_rows
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.radial import Gaussian
+from muhat.linalg import gram
+from muhat.linalg.resources import one_blas_thread
 from muhat.means.base import BaseKernelMean
-from muhat.means.nested import check_mean
+from muhat.means.nested import check_mean, mean_weights
 from muhat.types import Array
-from muhat.validation import check_count
+from muhat.validation import check_rows
 
 GROUPS, GROUP_ROWS = 32, 2048  # at most this many groups of bags, of at least this many rows; two make a tile
+
+WeightedBags = tuple[Bags, Array]
+"""Bags, and the weight of each row in the mean of its bag."""
 
 
 def bag_gram(
@@ -33,17 +44,29 @@ def bag_gram(
     level2: Level2 = "linear",
     client: Any = None,
 ) -> Array:
-    """Gram matrix of bags, that of :class:`DistributionKernel`: groups of bags meet in tiles over the workers.
+    """Gram matrix of bags as :class:`DistributionKernel` computes it, over the workers of a Dask cluster.
 
     Parameters
     ----------
     bags : sequence of arrays of shape (n_i, d), delayed objects, futures or Dask arrays
-        Arrays travel, to the scheduler first; many or large bags are better delayed, so that workers read them.
+        Arrays are sent to the scheduler first, so many or large bags are better delayed: then the workers read them.
     kernel : Kernel, default Gaussian()
         A bandwidth "median" is that of the pooled rows, and must be a number where bags are not arrays.
-    mean, level2
-        See :class:`DistributionKernel`.
+    mean : mean estimator, optional
+        Estimator of the kernel mean of each bag. Default the plain average.
+    level2 : "linear" or Kernel, default "linear"
+        Kernel between distributions, as in :class:`DistributionKernel`.
     client : distributed.Client, default the current one
+        The cluster to compute on.
+
+    Returns
+    -------
+    array of shape (n_bags, n_bags)
+
+    See Also
+    --------
+    DistributionKernel : The same on one machine.
+    BagSketch : Mergeable moments of bags, for more bags than fit a Gram matrix.
 
     Examples
     --------
@@ -65,42 +88,31 @@ def bag_gram(
     else:
         data = check_bags(bags, DistributionKernel(), reset=True)
         kernel, bags = kernel.resolve(data.rows), data
-    groups = _groups_of_bags(bags)
-    inner = _inner_products(client, kernel, mean, groups)
+    inner = _inner_products(client, kernel, mean, _groups_of_bags(bags))
     return evaluate_level2(resolve_level2(level2, inner), inner, np.diag(inner), np.diag(inner))
 
 
-def map_cells(
-    function: Callable[[Any], Any], cells: Iterable[Any], client: Any = None, retries: int = 2
-) -> Generator[tuple[int, Any], None, None]:
-    """Run a function on independent cells of an experiment, and yield (number of the cell, result) as they finish.
+def load_module(module: str) -> Any:
+    """A module of Dask, or an ImportError that says how to install it."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise ImportError(f'muhat.distributed needs Dask ({error}); pip install "muhat[dask]"') from error
 
-    A cell carries all that its result depends on, its seed too, and has one thread: the numbers are the same with any
-    number of workers. Cells that have not begun are called off when the iterator is closed.
 
-    Parameters
-    ----------
-    function : callable of one cell
-    cells : iterable
-    client : distributed.Client, default the current one
-    retries : int, default 2
-        A cell that raises is run so often again before its error is raised here. Lost workers do not count.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from distributed import Client
-    >>> import muhat as mh
-    >>> def experiment(seed):
-    ...     return float(np.random.default_rng(seed).normal(size=1000).mean())
-    >>> with Client(processes=False, dashboard_address="127.0.0.1:0", worker_dashboard_address="127.0.0.1:0"):
-    ...     results = dict(mh.distributed.map_cells(experiment, range(4)))
-    >>> [results[i] == experiment(i) for i in range(4)]
-    [True, True, True, True]
-    """
-    retries, given, client = check_count("retries", retries, low=0), list(cells), check_client(client)
-    futures = client.map(run_cell, given, pure=False, retries=retries, function=function)
-    return _finished(client, given, {future.key: (i, future) for i, future in enumerate(futures)})
+def check_client(client: Any) -> Any:
+    """Return a connected client, by default the current one, or raise a ValueError."""
+    distributed = load_module("distributed")
+    try:
+        client = distributed.default_client() if client is None else client
+    except ValueError as error:
+        remedy = "distributed.Client() starts workers here, Client('tcp://host:8786') finds a scheduler elsewhere"
+        raise ValueError(f"client=None, and there is no current client; make one: {remedy}") from error
+    if not isinstance(client, distributed.Client) or client.asynchronous:
+        raise ValueError(f"client={client!r} must be a distributed.Client that is not asynchronous")
+    if client.status != "running":
+        raise ValueError(f"client={client!r} has no scheduler (its status is {client.status!r}); make a new Client")
+    return client
 
 
 def _check_resolved(kernel: Kernel) -> None:
@@ -111,11 +123,13 @@ def _check_resolved(kernel: Kernel) -> None:
 
 
 def _are_remote(bags: Any) -> bool:
-    return isinstance(bags, Sequence) and any(is_remote(bag) for bag in bags)
+    """Whether some of the bags stand for rows that workers have or will make."""
+    is_collection, future = load_module("dask").is_dask_collection, load_module("distributed").Future
+    return isinstance(bags, Sequence) and any(is_collection(bag) or isinstance(bag, future) for bag in bags)
 
 
 def _groups_of_bags(bags: Any) -> list[Any]:
-    """Bags as delayed groups of them: by rows where these are here, else by number."""
+    """Delayed groups of bags: by their numbers of rows where these are known, else by number of bags."""
     if isinstance(bags, Bags):
         matrices, offsets = bags.parts(bags.rows), bags.offsets
         count = min(GROUPS, 1 + len(bags.rows) // GROUP_ROWS)
@@ -127,28 +141,67 @@ def _groups_of_bags(bags: Any) -> list[Any]:
 
 
 def _inner_products(client: Any, kernel: Kernel, mean: Any, groups: list[Any]) -> Array:
-    """Inner products of the means of all bags, a task for each pair of groups."""
-    delayed, shared, numbers = load_module("dask").delayed, one_copy(client, (kernel, mean)), range(len(groups))
+    """Inner products of the means of all bags, one task for each pair of groups."""
+    delayed, shared, numbers = load_module("dask").delayed, _shared(client, (kernel, mean)), range(len(groups))
     parts, pairs = [delayed(weigh_rows)(shared, group) for group in groups], combinations_with_replacement(numbers, 2)
     tasks = {(i, j): delayed(fill_tile)(shared, parts[i], parts[j]) for i, j in pairs}
     tiles = dict(zip(tasks, client.gather(client.compute(list(tasks.values()))), strict=True))
     return np.block([[tiles[i, j] if i <= j else tiles[j, i].T for j in numbers] for i in numbers])
 
 
-def _finished(
-    client: Any, cells: list[Any], pending: dict[Any, tuple[int, Any]]
-) -> Generator[tuple[int, Any], None, None]:
-    """Results as they come; a future that has been read is let go, so that its worker may forget the result."""
-    as_completed = load_module("distributed").as_completed
-    try:
-        for future in as_completed([future for _, future in pending.values()], loop=client.loop):
-            number, _ = pending.pop(future.key)
-            try:
-                result = future.result()
-            except Exception as error:
-                error.add_note(f"in cell {number}: {cells[number]!r}")
-                raise
-            yield number, result
-    finally:
-        if pending and client.status == "running":
-            client.cancel([future for _, future in pending.values()])
+def _shared(client: Any, thing: Any) -> Any:
+    """One copy for all tasks. It is a task's result, not scattered data, which a lost worker would take with it."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Sending large graph", UserWarning)  # it is sent once, and has to be
+        return client.submit(copy, thing, pure=False)
+
+
+# The tasks of workers, which need no Dask themselves.
+
+
+@contextmanager
+def _task(name: str = "") -> Iterator[None]:
+    """One thread: how many tasks share a machine is for Dask to say. Errors of bad rows begin with a name."""
+    with parallel_config(backend="sequential"), one_blas_thread(), np.errstate(all="ignore"):
+        try:
+            yield
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}" if name else str(error)) from error
+
+
+def pool_bags(bags: list[Any], first: int = 0) -> Bags:
+    """Bags stacked into one matrix; ``first`` is the number of the first bag, for errors."""
+    rows: list[Array] = []
+    for i, bag in enumerate(bags, first):
+        with _task(f"bags[{i}]"):
+            rows.append(check_rows(bag))
+            _check_same_width(rows[0], rows[-1])
+    return Bags(np.concatenate(rows), np.cumsum([0, *map(len, rows)]))
+
+
+def _check_same_width(A: Array, B: Array) -> None:
+    if A.shape[1] != B.shape[1]:
+        raise ValueError(
+            f"some rows have {A.shape[1]} columns and others {B.shape[1]}; pass bags with the same columns"
+        )
+
+
+def weigh_rows(how: tuple[Kernel, BaseKernelMean | None], bags: Bags) -> WeightedBags:
+    """Bags with the weight of each row in the estimated mean of its bag."""
+    kernel, mean = how
+    with _task():
+        if mean is None:
+            return bags, np.repeat(1.0 / bags.sizes, bags.sizes)
+        grams = (gram.dense(kernel, rows) for rows in bags.parts(bags.rows))
+        return bags, np.concatenate([mean_weights(mean, K) for K in grams])
+
+
+def fill_tile(how: tuple[Kernel, Any], left: WeightedBags, right: WeightedBags) -> Array:
+    """Inner products of the means of two groups of bags."""
+    (A, a), (B, b), kernel = left, right, how[0]
+    with _task():
+        _check_same_width(A.rows, B.rows)
+        G = bag_sums(kernel, A, a, B, b)
+        if not np.isfinite(4.0 * np.abs(G).max()):  # squared distances add four of them
+            raise ValueError(f"{kernel!r} overflows on these rows; rescale them first")
+        return G

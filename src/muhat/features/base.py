@@ -51,6 +51,12 @@ class BaseFeatures(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, Transf
         self.fingerprint_ = self._fingerprint()
         return self
 
+    @property
+    def n_features_out_(self) -> int:
+        """Number of features, m."""
+        check_is_fitted(self, "fingerprint_")
+        return self._n_features_out
+
     def transform(self, X: Any) -> Array:
         """Features of the rows of X, an array of shape (n, m); in blocks: no memory beyond the result.
 

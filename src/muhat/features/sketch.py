@@ -11,14 +11,28 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from muhat.elements import Element
-from muhat.features.archive import Arrays, Header, archive_bytes, archive_from_bytes, read_archive, write_archive
+from muhat.features.archive import (
+    Arrays,
+    Header,
+    archive_bytes,
+    archive_from_bytes,
+    decode_features,
+    encode_features,
+    read_archive,
+    write_archive,
+)
 from muhat.features.base import BaseFeatures
-from muhat.features.feature_archive import decode_features, encode_features
 from muhat.features.feature_sums import FeatureSums, MeanChoice
 from muhat.features.nystroem import Nystroem
-from muhat.features.row_bins import RowBins
-from muhat.features.sketch_archive import FORMAT, decode_settings, decode_state, encode_state
-from muhat.features.sketch_state import SketchSettings, SketchState
+from muhat.features.sketch_state import (
+    FORMAT,
+    RowBins,
+    SketchSettings,
+    SketchState,
+    decode_settings,
+    decode_state,
+    encode_state,
+)
 from muhat.kernels.base import Kernel
 from muhat.linalg.blocks import blocks
 from muhat.linalg.resources import LockedMixin

@@ -1,15 +1,136 @@
-"""What a sketch knows of its rows: sums of features, kept rows and bins, as a value that merges with ``+``."""
+"""The mergeable state of a sketch: sums of features, a sample of rows and bins of rows, in memory and in files.
+
+:class:`SketchState` is a value that merges with ``+``. Its parts are :class:`FeatureSums`, a :class:`Reservoir` of rows
+that does not depend on the order in which rows are read, and :class:`RowBins`, which a two-sample test permutes.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from muhat.features.archive import Arrays, Header, finite_array
 from muhat.features.feature_sums import FeatureSums, check_sums
-from muhat.features.reservoir import Reservoir
-from muhat.features.row_bins import RowBins
+from muhat.types import Array
+from muhat.validation import check_count
+
+_NO_LIMIT = np.uint64(2**64 - 1)
+
+
+def row_keys(rows: Array, seed: int) -> NDArray[np.uint64]:
+    """A random number for each row that depends on its content and the seed alone (splitmix64)."""
+    keys = np.full(len(rows), seed % 2**64, dtype=np.uint64)
+    for column in rows.T:
+        keys ^= np.ascontiguousarray(column).view(np.uint64)
+        keys += np.uint64(0x9E3779B97F4A7C15)
+        keys = (keys ^ (keys >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        keys = (keys ^ (keys >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        keys ^= keys >> np.uint64(31)
+    return keys
+
+
+@dataclass(frozen=True, eq=False)
+class Reservoir:
+    """The different rows with the smallest keys and how often each was seen: whatever the order, the same sample."""
+
+    capacity: int
+    rows: Array
+    keys: NDArray[np.uint64]
+    counts: NDArray[np.int64]
+    limit: np.uint64 = _NO_LIMIT  # rows with this key or a larger one have left, or never came
+
+    def seen(self, rows: Array, seed: int) -> Reservoir:
+        """The rows that may stay here, as a reservoir of their own."""
+        rows = rows + 0.0  # −0.0 and 0.0 are one row
+        keys = row_keys(rows, seed)
+        stay = keys < self.limit
+        return Reservoir(len(rows), rows[stay], keys[stay], np.ones(int(stay.sum()), dtype=np.int64), self.limit)
+
+    def plus(self, other: Reservoir, sign: int = 1) -> Reservoir:
+        """Both together, or one without the other; more copies than are here cannot be taken away."""
+        limit = min(self.limit, other.limit)
+        rows, keys = np.concatenate([self.rows, other.rows]), np.concatenate([self.keys, other.keys])
+        counts = np.concatenate([self.counts, sign * other.counts])
+        order = np.lexsort((*rows.T, keys))
+        order = order[keys[order] < limit]
+        rows, keys, counts = rows[order], keys[order], counts[order]
+        first = np.ones(len(rows), dtype=bool)
+        first[1:] = (keys[1:] != keys[:-1]) | (rows[1:] != rows[:-1]).any(axis=1)
+        summed = np.add.reduceat(counts, np.flatnonzero(first)) if len(counts) else counts
+        if (summed < 0).any():
+            raise ValueError(
+                "X holds a row more often than the sketch has seen it; pass only rows of earlier updates to downdate"
+            )
+        rows, keys, counts = rows[first][summed > 0], keys[first][summed > 0], summed[summed > 0]
+        if len(keys) > self.capacity:
+            limit = keys[self.capacity]
+        stay = keys < limit
+        return Reservoir(self.capacity, rows[stay], keys[stay], counts[stay], limit)
+
+
+@dataclass(frozen=True, eq=False)
+class RowBins:
+    """Sums of z(x) and of k(x, x) over bins of ``size`` rows, at most ``capacity`` bins; ``size`` is a power of two.
+
+    ``levels[j]`` has sums over 2^j rows, those of k(x, x) in the last column. The last level holds the bins. Each level
+    below it holds at most one sum, of rows that do not fill a bin yet: these are the binary digits of the number of
+    rows modulo ``size``, so that merging is binary addition with carries. Number and size of the bins depend on the
+    number of rows alone; which rows share a bin depends on the order in which they come. Bins hold neighbours: rows
+    that are sorted or depend on their predecessors then make bins that vary more than bins of independent rows do,
+    and never less.
+    """
+
+    capacity: int
+    levels: tuple[Array, ...]
+
+    @classmethod
+    def of_rows(cls, capacity: int, Z: Array, diagonal: Array) -> RowBins:
+        """The bins of rows x from their features z(x) and k(x, x)."""
+        return cls(capacity, carried([np.column_stack([Z, diagonal])], last_level(len(Z), capacity)))
+
+    @property
+    def n(self) -> int:
+        """Rows in all bins, and those that do not fill one."""
+        return sum(len(sums) << level for level, sums in enumerate(self.levels))
+
+    @property
+    def size(self) -> int:
+        """Rows per bin."""
+        return 1 << (len(self.levels) - 1)
+
+    def plus(self, other: RowBins) -> RowBins:
+        """The bins of both."""
+        n, none = self.n + other.n, self.levels[0][:0]
+        both = [np.concatenate(pair) for pair in zip_longest(self.levels, other.levels, fillvalue=none)]
+        return RowBins(self.capacity, carried(both, last_level(n, self.capacity)))
+
+    def means(self, size: int) -> Array:
+        """Means of z(x) and of k(x, x) in bins of ``size`` rows, a power of two not below the size of these bins."""
+        return carried(self.levels, size.bit_length() - 1)[-1] / size
+
+
+def last_level(n: int, capacity: int) -> int:
+    """The smallest L for which n rows fill at most ``capacity`` bins of 2^L rows."""
+    level = 0
+    while n >> level > capacity:
+        level += 1
+    return level
+
+
+def carried(levels: Sequence[Array], last: int) -> tuple[Array, ...]:
+    """Add neighbours of each level below ``last``, two at a time, into sums of the next; an odd one stays."""
+    found, carry = [], levels[0][:0]
+    for level in range(last):
+        sums = np.concatenate([levels[level], carry]) if level < len(levels) else carry
+        paired = len(sums) - len(sums) % 2
+        carry = sums[0:paired:2] + sums[1:paired:2]
+        found.append(sums[paired:].copy())  # a view would keep all of them
+    return *found, np.concatenate([*levels[last : last + 1], carry])
 
 
 class SketchSettings(NamedTuple):
@@ -80,3 +201,68 @@ class SketchState:
 
     def __repr__(self) -> str:
         return f"SketchState(n={self.sums.n:,}, features {self.fingerprint})"
+
+
+FORMAT = "muhat.MeanSketch.2"
+
+_KEPT = ("rows", "keys", "counts", "limit")
+
+
+def encode_state(state: SketchState) -> tuple[Header, Arrays]:
+    """Header and arrays of a state; what it does not keep is left out."""
+    settings = state.settings._asdict()
+    arrays: Arrays = {"squares": state.sums.squares, "total": state.sums.total}
+    arrays |= {name: getattr(state.kept, name) for name in _KEPT}
+    if state.sums.moment is not None:
+        arrays["moment"] = state.sums.moment
+    if state.bins is None:
+        del settings["bins"]  # then the file is one of version 0.2
+    else:
+        arrays["bins"] = np.concatenate(state.bins.levels[::-1])
+    return {"settings": settings, "n": state.sums.n}, arrays
+
+
+def decode_state(header: Header, arrays: Arrays, empty: SketchState) -> SketchState:
+    """The state of a header and arrays, for an empty one of its features; a ValueError where they do not fit."""
+    sums = _sums(header, arrays, empty)
+    bins = _bins(arrays, sums, empty.settings.bins) if empty.settings.bins else None
+    return SketchState(empty.fingerprint, empty.settings, sums, _reservoir(arrays, empty), bins)
+
+
+def decode_settings(header: Header) -> SketchSettings:
+    """The settings of a sketch, checked where a sketch is made of them."""
+    return SketchSettings(**header["settings"])
+
+
+def _sums(header: Header, arrays: Arrays, empty: SketchState) -> FeatureSums:
+    n, squares = check_count("n", header["n"], low=0), float(finite_array(arrays, "squares"))
+    if n > np.iinfo(np.int64).max:
+        raise ValueError(f"n={n} is more than can be counted")
+    m, second_moment = len(empty.sums.total), empty.settings.second_moment
+    if ("moment" in arrays) != second_moment:
+        raise ValueError(f"second_moment={second_moment}, and its sums say otherwise")
+    moment = finite_array(arrays, "moment", m, m) if second_moment else None
+    return check_sums(FeatureSums(n, finite_array(arrays, "total", m), squares, moment))
+
+
+def _reservoir(arrays: Arrays, empty: SketchState) -> Reservoir:
+    rows = finite_array(arrays, "rows", None, empty.kept.rows.shape[1])
+    keys = finite_array(arrays, "keys", len(rows), dtype="u8")
+    counts = finite_array(arrays, "counts", len(rows), dtype="i8")
+    kept = Reservoir(empty.kept.capacity, rows, keys, counts, finite_array(arrays, "limit", dtype="u8")[()])
+    if not np.array_equal(keys, row_keys(rows, empty.settings.random_state)) or (keys >= kept.limit).any():
+        raise ValueError("its rows are damaged: they do not fit their keys")
+    if len(rows) > kept.capacity or (counts < 1).any():
+        raise ValueError("its rows are damaged: they do not fit their number")
+    return kept
+
+
+def _bins(arrays: Arrays, sums: FeatureSums, capacity: int) -> RowBins:
+    """Bins, whose numbers at each level follow from n: the last level first, then the binary digits below it."""
+    last = last_level(sums.n, capacity)
+    counts = [sums.n >> last, *((sums.n >> level) & 1 for level in reversed(range(last)))]
+    found: Array = finite_array(arrays, "bins", sum(counts), len(sums.total) + 1)
+    most = np.sqrt(float(sums.n)) * np.sqrt(max(sums.squares, 0.0))  # Σ|z| of any feature, by Cauchy and Schwarz
+    if (np.abs(found[:, :-1].sum(axis=0) - sums.total) > 1e-9 * most).any():
+        raise ValueError("its bins are damaged: they do not add up to their total")
+    return RowBins(capacity, tuple(np.split(found, np.cumsum(counts)[:-1])[::-1]))

@@ -1,12 +1,10 @@
-"""Display classes for plots with matplotlib."""
+"""Display classes for plots with matplotlib, one for each kind of picture."""
 
 from muhat.plotting.bags import BagGramDisplay, BagMapDisplay, WhitenedBagsDisplay
-from muhat.plotting.components import KernelPCADisplay
 from muhat.plotting.display import Display
-from muhat.plotting.element_displays import ElementDisplay, KernelMeanDisplay, MatchedDensityDisplay, WitnessDisplay
-from muhat.plotting.means import BandsDisplay, LooPathDisplay, SharesDisplay
+from muhat.plotting.functions import BandsDisplay, FunctionDisplay
 from muhat.plotting.monitor import ColumnWitnessDisplay, DriftDisplay
-from muhat.plotting.tests import ComponentsDisplay, ResultWitnessDisplay
+from muhat.plotting.results import ComponentsDisplay, KernelPCADisplay, LooPathDisplay
 
 __all__ = [
     "BagGramDisplay",
@@ -16,13 +14,8 @@ __all__ = [
     "ComponentsDisplay",
     "Display",
     "DriftDisplay",
-    "ElementDisplay",
-    "KernelMeanDisplay",
+    "FunctionDisplay",
     "KernelPCADisplay",
     "LooPathDisplay",
-    "MatchedDensityDisplay",
-    "ResultWitnessDisplay",
-    "SharesDisplay",
     "WhitenedBagsDisplay",
-    "WitnessDisplay",
 ]

@@ -5,13 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-MARGIN = 0.25
+import numpy as np
 
+from muhat.types import Array
+
+MARGIN = 0.25
+"""A function is drawn over the range of the sample, and this share of it more on both sides."""
 
 POINTS = 200
+"""Number of points of a line."""
 
 
 def axes_for(ax: Any) -> Any:
+    """The axes, or those of a new figure."""
     if ax is not None:
         return ax
     try:
@@ -22,7 +28,15 @@ def axes_for(ax: Any) -> Any:
 
 
 def styled(defaults: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+    """Options of an artist: the defaults, replaced by what the caller gives."""
     return {**defaults, **given}
+
+
+def line_over(values: Array, count: int = POINTS) -> Array:
+    """Equally spaced numbers that cover the values with a margin."""
+    low, high = values.min(), values.max()
+    margin = MARGIN * (high - low if high > low else 1.0)
+    return np.linspace(low - margin, high + margin, count)
 
 
 @dataclass

@@ -1,6 +1,4 @@
-"""Bands and shares: the displays hold what the library computes, and draw it."""
-
-from __future__ import annotations
+"""Displays of functions: means, witness functions, densities and bands are those that the library computes."""
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -8,18 +6,75 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import NotFittedError
+from tables import sample
 
 import muhat as mh
 from muhat.inference.error_bars import mean_bands
-from muhat.means.adaptive import AdaptiveKernelMean
-from muhat.plotting.means import BandsDisplay, SharesDisplay
+from muhat.plotting.functions import BandsDisplay, FunctionDisplay
 
+ROWS = np.random.default_rng(0).normal(size=(30, 2))
 X = np.random.default_rng(0).normal(size=(15, 3)) * [1.0, 2.0, 3.0] + [0.0, 5.0, 0.0]
 KERNEL = mh.Gaussian(2.0)
 
 
 def texts(ax):
     return [text.get_text() for text in ax.get_legend().get_texts()]
+
+
+@pytest.mark.parametrize("width", [1, 2])
+def test_a_kernel_mean_over_the_sample(width):
+    rows = ROWS[:, :width]
+    fitted = mh.ShrunkKernelMean().fit(rows)
+    display = FunctionDisplay.from_estimator(fitted, rows)
+    assert_allclose(display.values, fitted.mean_(display.grid))
+    assert (display.grid.min(axis=0) < rows.min(axis=0)).all()
+    assert (display.grid.max(axis=0) > rows.max(axis=0)).all()
+
+
+def test_a_density_over_the_sample():
+    density = mh.GaussianMixture([1.0], [[0.0, 0.0]], [1.0])
+    expected = FunctionDisplay.from_estimator(density, ROWS)
+    assert_allclose(expected.values, np.exp(density.log_density(expected.grid)))
+    matched = mh.MatchedGaussianMixture(1, init=density, solver="weights").fit(ROWS)
+    assert_allclose(FunctionDisplay.from_estimator(matched, ROWS).values, expected.values)
+
+
+@pytest.mark.parametrize("width", [1, 2])
+def test_a_witness_is_the_difference(width):
+    first, second = ROWS[:15, :width], ROWS[15:, :width]
+    f, g = mh.embed(mh.Gaussian(1.0), first), mh.embed(mh.Gaussian(1.0), second)
+    display = FunctionDisplay.from_elements(f, g, first, second)
+    assert_allclose(display.values, f(display.grid) - g(display.grid), atol=1e-14)
+    assert texts(display.ax_) == ["first sample", "second sample"]
+
+
+@pytest.mark.parametrize("width", [1, 2])
+def test_the_witness_of_a_test(width):
+    first, second = sample(30, width, seed=0), sample(20, width, seed=1, shift=3.0)
+    result = mh.mmd_test(first, second, random_state=0)
+    display = FunctionDisplay.from_result(result)
+    assert_allclose(display.values, result.witness(display.grid))
+    assert [label for label, _ in display.points] == ["X", "Y"]
+    assert_array_equal(display.points[1][1], second)
+
+
+def test_draws_into_given_axes_with_given_style():
+    figure, ax = plt.subplots()
+    display = FunctionDisplay.from_estimator(mh.KernelMean().fit(ROWS[:, :1]), ROWS[:, :1], ax=ax, color="k")
+    assert display.ax_ is ax
+    assert display.figure_ is figure
+    assert ax.lines[0].get_color() == "k"
+
+
+def test_functions_that_cannot_be_drawn():
+    with pytest.raises(ValueError, match="3 columns; only functions of 1 or 2"):
+        FunctionDisplay.from_estimator(mh.KernelMean().fit(X), X)
+    with pytest.raises(ValueError, match="3 columns; only functions of 1 or 2"):
+        FunctionDisplay.from_result(mh.mmd_test(X, X + 1, mh.Gaussian(), 9))
+    with pytest.raises(ValueError, match="no witness"):
+        FunctionDisplay.from_result(mh.mmd_test(np.eye(8), np.arange(8) > 3, "precomputed", 9))
+    with pytest.raises(NotFittedError):
+        FunctionDisplay.from_estimator(mh.KernelMean(), ROWS)
 
 
 # ---------------------------------------------------------------- bands
@@ -89,54 +144,3 @@ def test_what_has_no_bands():
         BandsDisplay.from_estimator(mh.KernelMean("precomputed").fit(KERNEL(X)), KERNEL(X))
     with pytest.raises(NotFittedError):
         BandsDisplay.from_estimator(mh.KernelMean(), X)
-
-
-# ---------------------------------------------------------------- shares
-
-
-def widths(display):
-    return [[bar.get_width() for bar in bars] for bars in display.ax_.containers]
-
-
-def test_shares_are_weights():
-    means = [AdaptiveKernelMean(mh.Gaussian(width)).fit(X) for width in (0.3, 1.0, 3.0)]
-    display = SharesDisplay.from_estimator(*means, labels=["narrow", "middle", "wide"])
-    rows, targets, shrunk = widths(display)
-    assert_allclose(rows, [mean.weights_.sum() for mean in means])
-    assert_allclose(targets, [mean.shares_[1] for mean in means])
-    assert_allclose(np.add(rows, targets) + shrunk, 1.0, atol=1e-12)
-    assert max(targets) > 0
-    ends = np.cumsum(widths(display), axis=0)
-    assert_allclose([[bar.get_x() for bar in bars] for bars in display.ax_.containers[1:]], ends[:-1])
-    ticks = [tick.get_text().split("\n") for tick in display.ax_.get_yticklabels()]
-    assert [tick[0] for tick in ticks] == ["narrow", "middle", "wide"]
-    assert f"b = {means[0].shares_[1]:.2f}" in ticks[0][1]
-    assert texts(display.ax_) == ["rows", "target", "shrunk away"]
-
-
-def test_more_than_the_plain_average_is_drawn_past_one():
-    display = SharesDisplay(["much"], np.array([0.9]), np.array([[1.0, 0.4]]), np.array([np.inf])).plot(height=0.2)
-    assert_array_equal(display.shrunk, 0.0)
-    assert display.ax_.get_xlim()[1] > 1.3
-    assert "λ = ∞" in display.ax_.get_yticklabels()[0].get_text()
-    assert_allclose(display.ax_.patches[0].get_height(), 0.2)
-
-
-def test_labels_by_default():
-    mean = AdaptiveKernelMean(KERNEL, target=None).fit(X)
-    assert SharesDisplay.from_estimator(mean).labels == ["adaptive mean"]
-    assert SharesDisplay.from_estimator(mean, mean).labels == ["adaptive mean 1", "adaptive mean 2"]
-
-
-def test_what_has_no_shares():
-    fitted = AdaptiveKernelMean(KERNEL).fit(X)
-    for means, options, message in [
-        ([], {}, "at least one"),
-        ([mh.KernelMean().fit(X)], {}, "has no shares"),
-        ([fitted], {"labels": ["a", "b"]}, "one entry for each of the 1 estimators"),
-        ([fitted], {"labels": "a"}, "labels='a'"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            SharesDisplay.from_estimator(*means, **options)
-    with pytest.raises(NotFittedError):
-        SharesDisplay.from_estimator(AdaptiveKernelMean())

@@ -1,0 +1,292 @@
+"""Displays of functions: a kernel mean, a witness function or a density over samples, and a mean with its bands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from muhat.elements import Element
+from muhat.inference.error_bars import Bands, mean_bands
+from muhat.kernels.foreign import evaluates_new_rows
+from muhat.measures import GaussianMixture
+from muhat.plotting.display import POINTS, Display, line_over, styled
+from muhat.types import Array, RandomState
+from muhat.validation import check_count, check_rows, check_weights
+
+_SIDE = 80  # points of each side of a lattice
+_LEVELS = 12
+
+
+@dataclass
+class FunctionDisplay(Display):
+    """A function of one or two variables over samples: a kernel mean, a density or a witness function.
+
+    Parameters
+    ----------
+    grid : array of shape (m, 1) or (m, 2)
+        Where the function was evaluated: a line, or a square lattice row by row.
+    values : array of shape (m,)
+        Value of the function at each point of the grid.
+    points : list of (label, array) pairs
+        Samples drawn below or over the function.
+    diverging : bool, default False
+        Whether values of both signs matter: a colour map with white at 0.
+
+    See Also
+    --------
+    BandsDisplay : A kernel mean along one column, with its error bars.
+
+    Examples
+    --------
+    A kernel mean, the witness function of two samples and that of a test result:
+
+    >>> import numpy as np
+    >>> import muhat as mh
+    >>> X, Y = np.random.default_rng(0).normal(size=(2, 30, 2)) * [[[1.0]], [[2.0]]]
+    >>> mean = mh.plotting.FunctionDisplay.from_estimator(mh.ShrunkKernelMean().fit(X), X)
+    >>> f, g = mh.embed(mh.Gaussian(1.0), X), mh.embed(mh.Gaussian(1.0), Y)
+    >>> witness = mh.plotting.FunctionDisplay.from_elements(f, g, X, Y)
+    >>> tested = mh.plotting.FunctionDisplay.from_result(mh.mmd_test(X, Y, random_state=0))
+    >>> [display.values.shape for display in (mean, witness, tested)]
+    [(6400,), (6400,), (6400,)]
+    """
+
+    grid: Array
+    values: Array
+    points: list[tuple[str, Array]]
+    diverging: bool = False
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Any, *, ax: Any = None, **style: Any) -> Self:
+        """Draw the function that was estimated from a sample, over that sample.
+
+        Parameters
+        ----------
+        estimator : fitted mean estimator, fitted MatchedGaussianMixture or GaussianMixture
+            Drawn is ``mean_`` of a mean estimator, the density of a mixture.
+        X : array of shape (n, 1) or (n, 2)
+            The sample.
+        ax : matplotlib axes, optional
+            Default: those of a new figure.
+        **style
+            Options of ``plot`` or ``contourf``.
+
+        Returns
+        -------
+        FunctionDisplay
+        """
+        rows = check_rows(X)
+        grid = _grid_around(rows)
+        if not isinstance(estimator, GaussianMixture):
+            check_is_fitted(estimator)
+        function = getattr(estimator, "density_", estimator)
+        is_density = isinstance(function, GaussianMixture)
+        values = np.exp(function.log_density(grid)) if is_density else estimator.mean_(grid)
+        return cls(grid, values, [("sample", rows)]).plot(ax, **style)
+
+    @classmethod
+    def from_elements(cls, f: Element, g: Element, X: Any, Y: Any, *, ax: Any = None, **style: Any) -> Self:
+        """Draw the witness function f − g, which is high where the first sample has more mass.
+
+        Parameters
+        ----------
+        f, g : Element
+            Kernel means of the two samples, under one kernel.
+        X, Y : arrays of shape (n, 1) or (n, 2)
+            The samples.
+        ax : matplotlib axes, optional
+            Default: those of a new figure.
+        **style
+            Options of ``plot`` or ``contourf``.
+
+        Returns
+        -------
+        FunctionDisplay
+        """
+        samples = [("first sample", check_rows(X)), ("second sample", check_rows(Y, name="Y"))]
+        return cls._witness(f - g, samples, ax, style)
+
+    @classmethod
+    def from_result(cls, result: Any, *, ax: Any = None, **style: Any) -> Self:
+        """Draw the witness function of a two-sample test over both samples.
+
+        Parameters
+        ----------
+        result : result of :func:`muhat.mmd_test`
+            Of samples with one or two columns.
+        ax : matplotlib axes, optional
+            Default: those of a new figure.
+        **style
+            Options of ``plot`` or ``contourf``.
+
+        Returns
+        -------
+        FunctionDisplay
+        """
+        if getattr(result, "witness", None) is None:
+            raise ValueError("this result has no witness, which needs a kernel and rows; use ComponentsDisplay")
+        rows, n = result.witness.measures[0].points, result.sizes[0]
+        return cls._witness(result.witness, [("X", rows[:n]), ("Y", rows[n:])], ax, style)
+
+    @classmethod
+    def _witness(cls, witness: Element, samples: list[tuple[str, Array]], ax: Any, style: dict[str, Any]) -> Self:
+        grid = _grid_around(np.vstack([rows for _, rows in samples]))
+        return cls(grid, witness(grid), samples, diverging=True).plot(ax, **style)
+
+    def _draw(self, ax: Any, style: dict[str, Any]) -> None:
+        if self.grid.shape[1] == 1:
+            self._draw_line(ax, style)
+        else:
+            self._draw_map(ax, style)
+        ax.legend()
+
+    def _draw_line(self, ax: Any, style: dict[str, Any]) -> None:
+        ax.plot(self.grid[:, 0], self.values, **styled({"color": "C0"}, style))
+        if self.diverging:
+            ax.axhline(0, color="0.5", linewidth=0.8)
+        low = ax.get_ylim()[0]
+        for k, (label, rows) in enumerate(self.points):
+            ax.plot(rows[:, 0], np.full(len(rows), low), "|", color=f"C{k + 1}", markersize=12, label=label)
+        ax.set(xlabel="x")
+
+    def _draw_map(self, ax: Any, style: dict[str, Any]) -> None:
+        side = round(len(self.grid) ** 0.5)
+        x, y, z = (column.reshape(side, side) for column in (*self.grid.T, self.values))
+        options: dict[str, Any] = {"levels": _LEVELS, "cmap": "Blues"}
+        if self.diverging:
+            largest = np.abs(z).max() or 1.0
+            options |= {"cmap": "RdBu_r", "levels": np.linspace(-largest, largest, 2 * _LEVELS + 1)}
+        ax.figure.colorbar(ax.contourf(x, y, z, **styled(options, style)), ax=ax)
+        colours = ("#b2182b", "#2166ac") if self.diverging else ("#e66101", "#5e3c99")  # as the map where it has more
+        for (label, rows), marker, colour in zip(self.points, "o^", colours, strict=False):
+            edge = {"edgecolor": "white", "linewidth": 0.6}
+            ax.scatter(*rows.T, s=14, marker=marker, color=colour, **edge, label=label)
+        ax.set(xlabel="x₁", ylabel="x₂")
+
+
+def _grid_around(rows: Array) -> Array:
+    """A line or a lattice that covers the rows with a margin."""
+    if rows.shape[1] > 2:
+        raise ValueError(f"the rows have {rows.shape[1]} columns; only functions of 1 or 2 variables can be drawn")
+    sides = [line_over(column, POINTS if rows.shape[1] == 1 else _SIDE) for column in rows.T]
+    return np.stack([side.ravel() for side in np.meshgrid(*sides)], axis=1)
+
+
+@dataclass
+class BandsDisplay(Display):
+    """An estimated mean as a function of one column, with its bands.
+
+    Parameters
+    ----------
+    bands : Bands
+        Along a line: see :func:`muhat.inference.mean_bands`.
+    sample : array of shape (n,)
+        The column in the sample, drawn as marks below.
+    column : int, default 0
+        The column that varies.
+    name : str, default "x"
+        Name of the column.
+
+    See Also
+    --------
+    FunctionDisplay : A kernel mean as a function of one or two variables, without bands.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import muhat as mh
+    >>> X = np.random.default_rng(0).normal(size=(40, 1))
+    >>> display = mh.plotting.BandsDisplay.from_estimator(mh.KernelMean().fit(X), X)
+    >>> display.bands
+    Bands(n_points=200, mean_width=0.171..., level=0.95, method='jackknife')
+    """
+
+    bands: Bands
+    sample: Array
+    column: int = 0
+    name: str = "x"
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        *,
+        column: int = 0,
+        at: Any = None,
+        level: float = 0.95,
+        method: Literal["jackknife", "bootstrap"] = "jackknife",
+        n_resamples: int = 999,
+        random_state: RandomState = None,
+        ax: Any = None,
+        **style: Any,
+    ) -> Self:
+        """Compute the bands of a fitted mean estimator along one column, and draw them.
+
+        Parameters
+        ----------
+        estimator : fitted mean estimator, or Element ``muhat.embed(kernel, X)``
+            The mean.
+        X : array of shape (n, d)
+            The sample.
+        column : int, default 0
+            The column that varies, over its range in the sample and a quarter more on both sides.
+        at : array of shape (d,), optional
+            The values of the other columns. Default: their medians in the sample.
+        level, method, n_resamples, random_state
+            See :func:`muhat.inference.mean_bands`.
+        ax : matplotlib axes, optional
+            Default: those of a new figure.
+        **style
+            Options of the line.
+
+        Returns
+        -------
+        BandsDisplay
+        """
+        rows = check_rows(X)
+        points = _points_along(_mean_function(estimator), rows, column, at)
+        bands = mean_bands(estimator, points, level, method, n_resamples, random_state)
+        return cls(bands, rows[:, column], column, _column_name(estimator, column, rows)).plot(ax, **style)
+
+    def _draw(self, ax: Any, style: dict[str, Any]) -> None:
+        at, bands = self.bands.points[:, self.column], self.bands
+        (line,) = ax.plot(at, bands.values, **styled({"label": "estimate"}, style))
+        colour, label = line.get_color(), f"{100 * bands.level:g} % at each point"
+        ax.fill_between(at, bands.low, bands.high, color=colour, alpha=0.25, linewidth=0, label=label)
+        marks = {"color": "0.5", "markersize": 8, "transform": ax.get_xaxis_transform()}
+        ax.plot(self.sample, np.full(len(self.sample), 0.02), "|", **marks)
+        ax.set(xlabel=self.name, ylabel="mean")
+        ax.legend()
+
+
+def _mean_function(mean: Any) -> Element:
+    """The mean as a function of rows."""
+    if not isinstance(mean, Element):
+        check_is_fitted(mean, "mean_")
+        mean = mean.mean_
+    if not evaluates_new_rows(mean.kernel):
+        raise ValueError("a mean of a Gram matrix is not a function of a column; fit it with a kernel object")
+    return mean
+
+
+def _points_along(mean: Element, rows: Array, column: int, at: Any) -> Array:
+    """Points that differ in one column."""
+    d = mean.n_features
+    if rows.shape[1] != d:
+        raise ValueError(f"X has {rows.shape[1]} columns and the mean {d}; pass the sample that it was fitted to")
+    if check_count("column", column, low=0) >= d:
+        raise ValueError(f"column={column} must be one of the {d} columns, counted from 0")
+    points = np.tile(np.median(rows, axis=0) if at is None else check_weights("at", at, d), (POINTS, 1))
+    points[:, column] = line_over(rows[:, column])
+    return points
+
+
+def _column_name(estimator: Any, column: int, rows: Array) -> str:
+    names = getattr(estimator, "feature_names_in_", None)
+    if names is not None:
+        return str(names[column])
+    return "x" if rows.shape[1] == 1 else f"column {column}"

@@ -1,0 +1,238 @@
+"""Displays of results: the score that chose the shrinkage, the components of a test, and scores of kernel PCA."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from muhat.plotting.display import Display, styled
+from muhat.shrinkage.scores import ScorePath
+from muhat.types import Array
+
+_MAX_BARS = 15
+
+
+@dataclass
+class LooPathDisplay(Display):
+    """The leave-one-out score over the amount of shrinkage, with the choice marked.
+
+    Parameters
+    ----------
+    path : ScorePath
+        Values of the parameter, and the score at each.
+    chosen : float
+        The parameter that was chosen; 0 and inf, limits of λ, lie at the ends of the curve.
+    score : float
+        Score of the choice.
+    name : str
+        "shrinkage" or "lam"; λ is drawn on a logarithmic axis.
+
+    See Also
+    --------
+    ShrunkKernelMean, SpectralKernelMean : Estimators that choose their shrinkage by this score.
+
+    Examples
+    --------
+    >>> import muhat as mh
+    >>> X = mh.paper_mixture(10, random_state=0).sample(20, random_state=0)
+    >>> display = mh.plotting.LooPathDisplay.from_estimator(mh.SpectralKernelMean().fit(X))
+    >>> display.ax_.get_xlabel()
+    'λ'
+    """
+
+    path: ScorePath
+    chosen: float
+    score: float
+    name: str
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, *, ax: Any = None, **style: Any) -> Self:
+        """Draw the score of a fitted ``ShrunkKernelMean`` or ``SpectralKernelMean``.
+
+        Parameters
+        ----------
+        estimator : fitted mean estimator
+            One that has searched its parameter.
+        ax : matplotlib axes, optional
+            Default: those of a new figure.
+        **style
+            Options of the line.
+
+        Returns
+        -------
+        LooPathDisplay
+        """
+        check_is_fitted(estimator)
+        path = getattr(estimator, "loo_path_", None)
+        if path is None:
+            raise ValueError(f'{estimator!r} searched no parameter; fit it with shrinkage="loo" or lam="loo"')
+        name = "shrinkage" if hasattr(estimator, "shrinkage_") else "lam"
+        return cls(path, getattr(estimator, f"{name}_"), estimator.loo_score_, name).plot(ax, **style)
+
+    def _draw(self, ax: Any, style: dict[str, Any]) -> None:
+        values, scores = self.path
+        ax.plot(values, scores, **styled({"label": "leave-one-out score"}, style))
+        at = min(max(self.chosen, values[0]), values[-1])
+        ax.plot([at], [self.score], "o", color="C1", label=f"chosen: {self.chosen:.3g}")
+        if self.name == "lam":
+            ax.set_xscale("log")
+        ax.set(xlabel="λ" if self.name == "lam" else "α", ylabel="score")
+        ax.legend()
+
+
+@dataclass
+class ComponentsDisplay(Display):
+    """The components of a combined test: the evidence of each by itself, and its share of the combined statistic.
+
+    Bars are −log₁₀ p of each component alone, by the gamma approximation; they are not corrected for each other.
+
+    Parameters
+    ----------
+    names : list of str
+        Names of the components, strongest first.
+    evidence : array of shape (m,)
+        −log₁₀ p of each component.
+    shares : array of shape (m,)
+        Share of each component in the combined statistic.
+    title : str
+        The p-value of the test and its summary.
+
+    See Also
+    --------
+    FunctionDisplay : The witness function of a test.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import muhat as mh
+    >>> X, Y = np.random.default_rng(0).normal(size=(2, 40, 3))
+    >>> display = mh.plotting.ComponentsDisplay.from_result(mh.mmd_test(X, 2 * Y, random_state=0))
+    >>> bool(display.evidence[0] > 2)
+    True
+    """
+
+    names: list[str]
+    evidence: Array
+    shares: Array
+    title: str
+
+    @classmethod
+    def from_result(cls, result: Any, *, ax: Any = None, **style: Any) -> Self:
+        """Draw the components of the result of ``mmd_test`` or ``hsic_test``.
+
+        Parameters
+        ----------
+        result : result of a combined test
+            One with components: the test without a kernel.
+        ax : matplotlib axes, optional
+            Default: those of a new figure.
+        **style
+            Options of the bars.
+
+        Returns
+        -------
+        ComponentsDisplay
+        """
+        if not result.components:
+            raise ValueError("this test has one statistic and no components; pass kernel=None for the combined test")
+        found = result.components[:_MAX_BARS]
+        names = [f.name if f.name == f.group else f"{f.group}: {f.name}" for f in found]
+        evidence = np.array([component.evidence for component in found]) / np.log(10.0)
+        shares = np.array([component.share for component in found])
+        return cls(names, evidence, shares, f"p = {result.pvalue:.3g}: {result.summary}").plot(ax, **style)
+
+    def _draw(self, ax: Any, style: dict[str, Any]) -> None:
+        places = np.arange(len(self.names))[::-1]
+        bars = ax.barh(places, np.maximum(self.evidence, 0.0), **styled({"color": "C0"}, style))
+        ax.bar_label(bars, [f"{share:.0%}" if share >= 0.005 else "" for share in self.shares], padding=3)
+        ax.set_yticks(places, self.names)
+        ax.margins(x=0.15)
+        ax.set(xlabel="evidence of the component alone, −log₁₀ p (not corrected)", title=self.title)
+
+
+@dataclass
+class KernelPCADisplay(Display):
+    """Scores of rows on two principal components, coloured by class.
+
+    Parameters
+    ----------
+    scores : array of shape (n, n_components)
+        Scores of the rows.
+    shares : array of shape (n_components,)
+        Share of the variance that each component explains.
+    classes : array of shape (n,), optional
+        Class of each row, for the colours.
+    components : (int, int), default (0, 1)
+        The two components to draw, counted from 0.
+
+    See Also
+    --------
+    KernelPCA : The estimator.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import muhat as mh
+    >>> X = np.random.default_rng(0).normal(size=(30, 3))
+    >>> display = mh.plotting.KernelPCADisplay.from_estimator(mh.KernelPCA(2).fit(X), X, y=X[:, 0] > 0)
+    >>> display.ax_.get_xlabel()
+    'component 0 (13%)'
+    """
+
+    scores: Array
+    shares: Array
+    classes: Any = None
+    components: tuple[int, int] = (0, 1)
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        *,
+        y: Any = None,
+        components: tuple[int, int] = (0, 1),
+        ax: Any = None,
+        **style: Any,
+    ) -> Self:
+        """Draw the scores of the rows of X on two components of a fitted ``KernelPCA``.
+
+        Parameters
+        ----------
+        estimator : fitted KernelPCA
+            The components.
+        X : array of shape (n, d)
+            Rows to draw.
+        y : array of shape (n,), optional
+            Classes, for the colours.
+        components : (int, int), default (0, 1)
+            The two components, counted from 0.
+        ax : matplotlib axes, optional
+            Default: those of a new figure.
+        **style
+            Options of ``scatter``.
+
+        Returns
+        -------
+        KernelPCADisplay
+        """
+        check_is_fitted(estimator)
+        shares = estimator.explained_variance_ratio_
+        if not all(0 <= k < len(shares) for k in components):
+            raise ValueError(f"components={components!r} must be two of the {len(shares)} components, counted from 0")
+        scores = np.asarray(estimator.transform(X))
+        return cls(scores, shares, None if y is None else np.asarray(y), components).plot(ax, **style)
+
+    def _draw(self, ax: Any, style: dict[str, Any]) -> None:
+        i, j = self.components
+        classes = [None] if self.classes is None else list(np.unique(self.classes))
+        for label in classes:
+            chosen = slice(None) if label is None else self.classes == label
+            options = {"s": 14, "label": None if label is None else str(label)}
+            ax.scatter(self.scores[chosen, i], self.scores[chosen, j], **styled(options, style))
+        if self.classes is not None:
+            ax.legend()
+        ax.set(xlabel=f"component {i} ({self.shares[i]:.0%})", ylabel=f"component {j} ({self.shares[j]:.0%})")
