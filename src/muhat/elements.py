@@ -13,7 +13,7 @@ import numpy as np
 from muhat.kernels.base import Kernel, Measure, check_kernel
 from muhat.kernels.expectations import expect, gaussian_expectations
 from muhat.linalg import gram
-from muhat.linalg.resources import one_blas_thread
+from muhat.linalg.resources import NUMBERS_OF_ONE_THREAD, one_blas_thread
 from muhat.measures import Atoms, FactoredGaussian, Gaussians
 from muhat.types import Array
 from muhat.validation import check_weights, column_names, in_column_order
@@ -65,14 +65,12 @@ class Element:
     __array_ufunc__ = None  # so that np.float64(2.0) * f reaches __rmul__
 
     def __init__(self, kernel: Kernel, *measures: Measure, feature_names: Any = None) -> None:
-        check_kernel("kernel", kernel)
+        if not isinstance(kernel, Kernel):
+            check_kernel("kernel", kernel)
         if not measures:
             raise ValueError("an element needs at least one measure; see muhat.embed")
-        widths = {measure.n_features for measure in measures}
-        if len(widths) > 1:
-            raise ValueError(f"the measures have {sorted(widths)} dimensions; pass measures with the same columns")
         self.kernel = kernel
-        self.measures = _collected(measures)
+        self.measures = measures if len(measures) == 1 and isinstance(measures[0], Atoms) else _collected(measures)
         self.feature_names = None if feature_names is None else tuple(map(str, feature_names))
 
     @property
@@ -84,10 +82,13 @@ class Element:
         """Values of the element, as a function, at the rows of X: an array of shape (n,)."""
         return self.values(self.kernel.points(in_column_order(X, self.feature_names), self.n_features))
 
-    @one_blas_thread()
     def values(self, points: Array) -> Array:
         """Values at rows that were checked before."""
-        return np.sum([self._integral(points, measure) for measure in self.measures], axis=0)
+        first = self.measures[0]
+        if len(self.measures) == 1 and isinstance(first, Atoms) and len(points) * len(first.weights) <= _SMALL:
+            return self.kernel.evaluate(points, first.points) @ first.weights
+        with one_blas_thread():
+            return np.sum([self._integral(points, measure) for measure in self.measures], axis=0)
 
     def _integral(self, points: Array, measure: Measure) -> Array:
         if isinstance(measure, Atoms):
@@ -194,6 +195,9 @@ class Element:
         return float(sum(measure.weights.sum() for measure in self.measures))
 
 
+_SMALL = NUMBERS_OF_ONE_THREAD
+"""Kernel values that are summed at once, without tiles and threads."""
+
 _CHEAP = 1000
 _NAMES = {Atoms: "atom", Gaussians: "Gaussian", FactoredGaussian: "Gaussian"}
 
@@ -208,6 +212,9 @@ def _unweighted(points: Array) -> Atoms:
 
 def _collected(measures: tuple[Measure, ...]) -> tuple[Measure, ...]:
     """All atoms as one measure, all Gaussians as another; Gaussians with factored covariances stay as they are."""
+    widths = {measure.n_features for measure in measures}
+    if len(widths) > 1:
+        raise ValueError(f"the measures have {sorted(widths)} dimensions; pass measures with the same columns")
     atoms = [measure for measure in measures if isinstance(measure, Atoms)]
     factored = [measure for measure in measures if isinstance(measure, FactoredGaussian)]
     others = [measure for measure in measures if isinstance(measure, Gaussians) and measure not in factored]

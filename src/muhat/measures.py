@@ -44,17 +44,17 @@ class Atoms:
     def __init__(self, points: Any, weights: Any = None) -> None:
         rows = check_rows(points, name="points")
         uniform = np.full(len(rows), 1.0 / len(rows))
-        self._set(rows, uniform if weights is None else check_weights("weights", weights, len(rows)))
-
-    def _set(self, points: Array, weights: Array) -> None:
-        object.__setattr__(self, "points", points)
-        object.__setattr__(self, "weights", weights)
+        object.__setattr__(self, "points", rows)
+        object.__setattr__(
+            self, "weights", uniform if weights is None else check_weights("weights", weights, len(rows))
+        )
 
     @classmethod
     def trusted(cls, points: Array, weights: Array) -> Atoms:
         """Atoms of arrays that were checked before; nothing is copied."""
         atoms = object.__new__(cls)
-        atoms._set(points, weights)
+        object.__setattr__(atoms, "points", points)
+        object.__setattr__(atoms, "weights", weights)
         return atoms
 
     @property

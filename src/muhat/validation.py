@@ -92,13 +92,14 @@ def check_rows(
     What an estimator learns from, and so may keep, is copied by default.
     """
     copy = estimator is not None and reset if copy is None else copy
-    options = {"dtype": np.float64, "ensure_min_samples": min_rows, "order": "C", "copy": copy}
     plain = type(X) is np.ndarray and X.dtype == np.float64
-    if plain and X.ndim == 2 and X.flags.c_contiguous and estimator is None and not copy:
+    if plain and X.ndim == 2 and X.flags.c_contiguous and len(X) >= min_rows and X.shape[1]:
         # Most arrays pass all checks as they are, and to see that takes a twentieth of the time of the checks.
         with np.errstate(over="ignore", invalid="ignore"):
-            if len(X) >= min_rows and X.shape[1] and np.isfinite(X.sum()):
-                return X
+            finite = np.isfinite(X.sum())
+        if finite and (estimator is None or _records_width(estimator, X.shape[1], reset)):
+            return X.copy() if copy else X
+    options = {"dtype": np.float64, "ensure_min_samples": min_rows, "order": "C", "copy": copy}
     if not plain:
         _check_kind(name, X)
     try:
@@ -115,6 +116,16 @@ def check_rows(
         raise kind(message.format(name=name, reason=reason)) from error
 
 
+def _records_width(estimator: Any, width: int, reset: bool) -> bool:
+    """Record or check the number of columns of an array without names; False where scikit-learn has to say more."""
+    if hasattr(estimator, "feature_names_in_"):
+        return False
+    if reset:
+        estimator.n_features_in_ = width
+        return True
+    return bool(getattr(estimator, "n_features_in_", None) == width)
+
+
 def column_names(X: Any) -> list[str] | None:
     """The names of the columns of a table, where all of them are text."""
     names = list(getattr(X, "columns", ()))
@@ -123,8 +134,10 @@ def column_names(X: Any) -> list[str] | None:
 
 def in_column_order(X: Any, names: Any) -> Any:
     """A table with its columns in the order of ``names``, or a ValueError; anything without names as it is."""
+    if names is None:
+        return X
     found = column_names(X)
-    if names is None or found is None or found == list(names):
+    if found is None or found == list(names):
         return X
     check_columns(found, list(names), "X", remedy="fit to these columns")
     return X[list(names)]

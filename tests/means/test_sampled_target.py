@@ -63,8 +63,9 @@ def test_targets_are_embedded_samples(kernel, n, d, outlier):
         assert_allclose(found.values[part], atoms(X), rtol=1e-6)  # a distance of 0 is found to half the digits
         assert_allclose(found.squared_norms[part], atoms.norm() ** 2, rtol=1e-6)
         assert_allclose(found.own[i], atoms(X[i : i + 1]), rtol=1e-6)
-    assert_allclose(found.at_rows, found.target(X), rtol=1e-6)
-    assert_allclose(found.squared_norm, found.target.norm() ** 2, rtol=1e-6)
+    whole = targets.sampled_element(kernel, X)
+    assert_allclose(found.at_rows, whole(X), rtol=1e-6)
+    assert_allclose(found.squared_norm, whole.norm() ** 2, rtol=1e-6)
 
 
 @every_sampled_kernel
@@ -84,9 +85,9 @@ def test_the_score_is_that_of_brute_force(kernel):
 @pytest.mark.parametrize("d", [1, 3, 20])
 def test_the_sample_is_closer_than_one_by_chance(d):
     X, kernel = sample(30, d, seed=41), mh.Gaussian(1.5 * np.sqrt(d))
-    exact, sampled = gaussian_target(kernel, X), sampled_target(kernel, X)
-    by_chance = (1 - exact.target.norm() ** 2) / targets.SAMPLE_POINTS  # the mean squared distance of independent draws
-    assert sampled.target.distance(exact.target) ** 2 < by_chance / 2
+    exact, sampled = targets.gaussian_element(kernel, X), targets.sampled_element(kernel, X)
+    by_chance = (1 - exact.norm() ** 2) / targets.SAMPLE_POINTS  # the mean squared distance of independent draws
+    assert sampled.distance(exact) ** 2 < by_chance / 2
     whole = sampled_target(kernel, X[:20]), gaussian_target(kernel, X[:20])
     assert np.mean((whole[0].values[whole[0].parts] - whole[1].values) ** 2) < by_chance / 2
 
@@ -192,8 +193,9 @@ def test_many_columns_are_rotated_into_few(kernel, monkeypatch):
     all_columns = sampled_target(kernel, X)
     for name in ("at_rows", "squared_norm", "own", "values", "squared_norms"):
         assert_allclose(getattr(few, name), getattr(all_columns, name), rtol=1e-12)
-    assert_allclose(few.at_rows, few.target.values(X), rtol=1e-12)
-    assert_allclose(few.squared_norm, few.target.norm() ** 2, rtol=1e-12)
+    whole = targets.sampled_element(kernel, X)
+    assert_allclose(few.at_rows, whole.values(X), rtol=1e-12)
+    assert_allclose(few.squared_norm, whole.norm() ** 2, rtol=1e-12)
 
 
 def test_sums_of_distances_along_axes_are_not_rotated():

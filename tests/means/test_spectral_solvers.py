@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 
 import muhat as mh
 from muhat.linalg.resources import check_memory, free_memory
-from muhat.means import decompositions
+from muhat.means import eigensolvers
 
 KERNELS = {
     "linear": 1.0 * mh.Linear(),  # a multiple offers no features: here the factor is Cholesky's
@@ -25,7 +25,7 @@ def sample(n: int = 200, d: int = 3, seed: int = 0) -> np.ndarray:
 
 @pytest.fixture
 def small_ranks(monkeypatch):
-    monkeypatch.setattr(decompositions, "FIRST_RANK", 8)
+    monkeypatch.setattr(eigensolvers, "FIRST_RANK", 8)
 
 
 @pytest.mark.usefixtures("small_ranks")
@@ -50,7 +50,7 @@ def test_more_rank_for_less_tolerance():
 
 @pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
 def test_full_rank_equals_dense(kernel, monkeypatch):
-    monkeypatch.setattr(decompositions, "FIRST_RANK", 60)
+    monkeypatch.setattr(eigensolvers, "FIRST_RANK", 60)
     X = sample(60)
     dense = mh.SpectralKernelMean(kernel, scale="loo", solver="dense").fit(X)
     found = mh.SpectralKernelMean(kernel, scale="loo", solver="low-rank").fit(X)
@@ -128,7 +128,7 @@ def test_the_score_counts_what_is_left_out():
 
 
 def test_auto_says_what_it_took(monkeypatch):
-    monkeypatch.setattr(decompositions, "MAX_ROWS_FOR_WHOLE_SPECTRUM", 100)
+    monkeypatch.setattr(eigensolvers, "MAX_ROWS_FOR_WHOLE_SPECTRUM", 100)
     assert mh.SpectralKernelMean(mh.Gaussian(3.0)).fit(sample(100)).solver_ == "dense"
     assert mh.SpectralKernelMean(mh.Gaussian(3.0)).fit(sample(101)).solver_ == "low-rank"
     assert (
@@ -143,7 +143,7 @@ def test_a_small_budget_moves_auto_to_low_rank():
 
 
 def test_auto_is_dense_where_no_rank_suffices(monkeypatch):
-    monkeypatch.setattr(decompositions, "MAX_ROWS_FOR_WHOLE_SPECTRUM", 100)
+    monkeypatch.setattr(eigensolvers, "MAX_ROWS_FOR_WHOLE_SPECTRUM", 100)
     X = sample(300)
     found = mh.SpectralKernelMean(mh.Gaussian(0.05), lam=1.0).fit(X)
     assert found.solver_ == "dense"

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from muhat.linalg.singular import thin_svd
+from muhat.linalg.spectrum import thin_svd
 from muhat.types import Array
 
 LAMBDAS = 10.0 ** np.arange(-9.0, 3.1, 0.25)

@@ -14,7 +14,7 @@ from muhat.density.objective import Mixture
 from muhat.density.solvers import Settings, Solver, solve
 from muhat.density.start import check_matchable, kernel_size, matching_objective, start_mixture
 from muhat.kernels.base import Kernel, check_kernel
-from muhat.kernels.invariance import length_scales
+from muhat.kernels.capabilities import length_scales
 from muhat.kernels.radial import Gaussian
 from muhat.linalg.resources import check_memory
 from muhat.means.base import BaseKernelMean

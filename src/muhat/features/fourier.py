@@ -9,9 +9,8 @@ from scipy.linalg import qr
 
 from muhat.features.base import BaseFeatures
 from muhat.kernels.base import Kernel
-from muhat.kernels.invariance import length_scales
+from muhat.kernels.capabilities import length_scales, sample_frequencies
 from muhat.kernels.radial import Gaussian, Radial
-from muhat.kernels.spectral_measure import sample_frequencies
 from muhat.linalg.blocks import blocks
 from muhat.types import Array, RandomState
 from muhat.validation import check_count, check_flag, check_rng

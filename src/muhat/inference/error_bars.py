@@ -14,7 +14,7 @@ from scipy.stats import t as student
 
 from muhat.elements import Element, embed
 from muhat.kernels.base import Kernel
-from muhat.kernels.bounds import upper_bound
+from muhat.kernels.capabilities import upper_bound
 from muhat.linalg import gram
 from muhat.linalg.blocks import blocks
 from muhat.linalg.resources import one_blas_thread

@@ -19,7 +19,7 @@ from muhat.inference.error_bars import (
 )
 from muhat.inference.samples import same_columns
 from muhat.kernels.base import Kernel, check_kernel
-from muhat.kernels.bounds import upper_bound
+from muhat.kernels.capabilities import upper_bound
 from muhat.kernels.radial import Gaussian
 from muhat.linalg import gram
 from muhat.linalg.resources import one_blas_thread

@@ -41,9 +41,8 @@ from muhat.linalg.gram import mapping
 from muhat.linalg.resources import check_memory, one_blas_thread
 from muhat.means.base import BaseKernelMean
 from muhat.means.nested import check_mean, mean_weights
-from muhat.means.simple import KernelMean, ShrunkKernelMean
+from muhat.means.simple import KernelMean, ShrunkKernelMean, simple_shrinkage
 from muhat.measures import Atoms
-from muhat.shrinkage.scores import simple_shrinkage
 from muhat.types import Array, RandomState
 from muhat.validation import check_count, check_gram, check_number, check_overflow, check_rng
 

@@ -2,17 +2,22 @@
 
 from muhat.kernels.base import Kernel, Measure, Product, Scaled, Sum, check_kernel
 from muhat.kernels.between_elements import evaluate_between_elements
-from muhat.kernels.bounds import upper_bound
+from muhat.kernels.capabilities import (
+    evaluate_fast,
+    exact_feature_count,
+    exact_features,
+    is_isotropic,
+    is_stationary,
+    length_scales,
+    sample_frequencies,
+    upper_bound,
+)
 from muhat.kernels.dot import InnerProduct, Linear, Polynomial
 from muhat.kernels.expectations import gaussian_diagonal, gaussian_expectations
-from muhat.kernels.fast_values import evaluate_fast
-from muhat.kernels.feature_maps import exact_feature_count, exact_features
 from muhat.kernels.foreign import Precomputed, as_kernel
-from muhat.kernels.invariance import is_isotropic, is_stationary, length_scales
 from muhat.kernels.mixed import Categorical, OnColumns, Rescaled
 from muhat.kernels.radial import Gaussian, Laplace, Matern, Radial
 from muhat.kernels.serialization import decode_kernel, encode_kernel
-from muhat.kernels.spectral_measure import sample_frequencies
 
 __all__ = [
     "Categorical",

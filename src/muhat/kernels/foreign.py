@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from muhat.kernels.base import Composed, Kernel
-from muhat.kernels.checks import check_values, some_rows
+from muhat.kernels.base import Composed, Kernel, check_values, some_rows
 from muhat.types import Array
 from muhat.validation import check_rows
 

@@ -136,6 +136,10 @@ FEWEST_NUMBERS_FOR_THREADS = 512
 """Rows times columns, of the data or of their Gram matrix, that BLAS would not share among threads anyway."""
 
 
+NUMBERS_OF_ONE_THREAD = 9216
+"""OpenBLAS multiplies matrices of fewer numbers with vectors on one thread."""
+
+
 def steady_blas(n: int) -> AbstractContextManager[None]:
     """Hold BLAS to one thread for the sake of n rows, unless they are many: equal bits at any number of threads."""
     return one_blas_thread() if n <= MAX_ROWS_ON_ONE_THREAD else nullcontext()

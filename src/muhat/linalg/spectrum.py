@@ -7,12 +7,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.linalg import eigh
+from scipy.linalg import eigh, svd
 
 from muhat.linalg import gram
 from muhat.linalg.distances import power_of_two_near
 from muhat.linalg.resources import check_memory
-from muhat.linalg.singular import thin_svd
 from muhat.types import Array
 
 
@@ -138,3 +137,15 @@ def low_rank_spectrum(L: Array, counts: Array | None = None, residual_trace: flo
     eigenvalues = np.where(gram.above_rounding(eigenvalues, len(L)), eigenvalues, 0.0)
     eigenvectors, left_out = np.ascontiguousarray(U[:, ::-1]), residual_trace / unit / len(L)
     return Spectrum(eigenvalues, eigenvectors, diagonal / unit, unit, counts, left_out=left_out)
+
+
+def thin_svd(A: Array) -> tuple[Array, Array, Array]:
+    """U, the singular values and Vᵀ of a finite matrix, of its smaller size.
+
+    LAPACK's fast driver (gesdd) does not converge for some valid matrices; the slower one (gesvd) finds those.
+    """
+    try:
+        U, values, Vt = svd(A, full_matrices=False, check_finite=False)
+    except np.linalg.LinAlgError:
+        U, values, Vt = svd(A, full_matrices=False, check_finite=False, lapack_driver="gesvd")
+    return U, values, Vt

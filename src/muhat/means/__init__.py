@@ -1,10 +1,9 @@
 """Estimators of a kernel mean: the plain average, simple and spectral shrinkage, adaptive, robust and constrained."""
 
 from muhat.means.adaptive import AdaptiveKernelMean
-from muhat.means.base import BaseKernelMean
+from muhat.means.base import BaseKernelMean, MeanFit
 from muhat.means.blended import BlendedSample
 from muhat.means.constrained import ConstrainedKernelMean
-from muhat.means.fit import MeanFit
 from muhat.means.oracle import OracleShrinkage, oracle_shrinkage
 from muhat.means.robust import MedianOfMeans, RobustKernelMean
 from muhat.means.simple import KernelMean, ShrunkKernelMean

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -13,32 +12,23 @@ from muhat.elements import Element
 from muhat.kernels.base import Kernel
 from muhat.kernels.radial import Gaussian
 from muhat.linalg import gram
+from muhat.linalg.resources import steady_blas
 from muhat.linalg.spectrum import Spectrum, whole_spectrum
-from muhat.means.base import BaseKernelMean, fit_of
-from muhat.means.decompositions import (
-    MAX_ROWS_FOR_WHOLE_SPECTRUM,
-    CholeskySolver,
-    Decomposition,
-    DenseSolver,
-    FeatureSolver,
-    Solver,
-    exact,
-    has_few_features,
-)
-from muhat.means.fit import FitSample, MeanFit, Scored
-from muhat.means.spectral import too_inexact
+from muhat.means.base import BaseKernelMean, FitSample, MeanFit, Scored, fit_of
+from muhat.means.eigensolvers import Decomposition, certificate, decompose, decompositions, too_inexact
 from muhat.means.targets import (
     LooTarget,
     TargetKind,
+    gaussian_element,
     gaussian_kind,
     gaussian_target,
     given_target,
+    sampled_element,
     sampled_target,
 )
 from muhat.shrinkage.leave_one_out import LooMoments, TikhonovLoo, plain_loo_moments, tikhonov_factors, times
 from muhat.shrinkage.scores import TIE, ScorePath, SpectralScore, choose_shrinkage
 from muhat.types import Array
-from muhat.validation import check_number
 
 
 class AdaptiveKernelMean(BaseKernelMean):
@@ -161,107 +151,104 @@ class AdaptiveKernelMean(BaseKernelMean):
         if self.target is not None and not isinstance(self.target, str):
             raise ValueError(f"target={self.target!r} cannot be used with a Gram matrix. Use target=None, or pass rows")
         kind = TargetKind.NONE if self.target is None else TargetKind.GRAM_MATRIX
-        return adaptive_mean(exact(whole_spectrum(K.copy())), _FittedTarget(None, kind, None), DenseSolver())
+        return adaptive_mean(Decomposition(whole_spectrum(K.copy()), "dense"), kind)
 
     def from_sample(self, sample: FitSample) -> MeanFit:
-        target = _fitted_target(self.target, sample)
-        if self.solver not in ("auto", "dense", "low-rank"):
-            raise ValueError(f'solver={self.solver!r} must be "auto", "dense" or "low-rank"')
-        check_number("tol", self.tol, low=0, open_low=True)
-        many = len(sample.rows) > MAX_ROWS_FOR_WHOLE_SPECTRUM
-        if self.solver == "low-rank" or (self.solver == "auto" and many):
-            few = has_few_features(sample.kernel, sample.rows)
-            low_rank: Solver = FeatureSolver(self.memory_limit) if few else CholeskySolver(self.memory_limit)
-            for decomposition in low_rank.decompositions(sample.kernel, sample.rows, None):
-                fit = adaptive_mean(decomposition, target, low_rank, sample)
-                if fit.chosen["spectrum_error"] <= self.tol:
-                    return fit
-            if self.solver == "low-rank":
-                raise ValueError(too_inexact(self.tol, fit, len(sample.rows)))
-        dense = DenseSolver(self.memory_limit)
-        return adaptive_mean(next(dense.decompositions(sample.kernel, sample.rows, None)), target, dense)
+        kind, target = fitted_target(self.target, sample.kernel, sample.rows)
+        found = decompositions(sample.kernel, sample.rows, None, self.solver, self.tol, self.memory_limit)
+        for decomposition in found:
+            fit = adaptive_mean(decomposition, kind, target, sample)
+            if fit.chosen["spectrum_error"] <= self.tol:
+                return replace(fit, given=self.target) if isinstance(self.target, Element) else fit
+        raise ValueError(too_inexact(self.tol, fit.chosen, len(sample.rows)))
 
 
-class _FittedTarget(NamedTuple):
-    """The target as the user gives it, what it is for these rows, and how it is fitted (None: no target)."""
-
-    given: Literal["gaussian"] | Element | None
-    kind: TargetKind
-    fitted: LooTarget | None
-
-
-def _fitted_target(target: Literal["gaussian"] | Element | None, sample: FitSample) -> _FittedTarget:
+def fitted_target(
+    target: Literal["gaussian"] | Element | None, kernel: Kernel, rows: Array
+) -> tuple[TargetKind, LooTarget | None]:
+    """What the target is for these rows, and the target with its leave-one-out fits (None: no target)."""
     if target is None:
-        return _FittedTarget(target, TargetKind.NONE, None)
+        return TargetKind.NONE, None
     if not isinstance(target, str) or target != "gaussian":
-        return _FittedTarget(target, TargetKind.GIVEN, given_target(target, sample.kernel, sample.rows))
-    kind = gaussian_kind(sample.kernel, sample.rows)
-    fits = {TargetKind.GAUSSIAN: gaussian_target, TargetKind.SAMPLE: sampled_target}
-    return _FittedTarget(target, kind, fits[kind](sample.kernel, sample.rows) if kind in fits else None)
+        return TargetKind.GIVEN, given_target(target, kernel, rows)
+    kind = gaussian_kind(kernel, rows)
+    if kind is TargetKind.GAUSSIAN:
+        return kind, gaussian_target(kernel, rows)
+    return kind, sampled_target(kernel, rows) if kind is TargetKind.SAMPLE else None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class AdaptiveFit(MeanFit):
+    """The adaptive mean: its target as an element, and its leave-one-out score, are made when they are asked for."""
+
+    kind: TargetKind
+    lams: Array
+    given: Element | None = None
+
+    @cached_property
+    def target(self) -> Element | None:
+        if self.kind is TargetKind.GIVEN or self.sample is None:
+            return self.given
+        make = {TargetKind.GAUSSIAN: gaussian_element, TargetKind.SAMPLE: sampled_element}.get(self.kind)
+        with steady_blas(len(self.weights)):
+            return None if make is None else make(self.sample.kernel, self.sample.rows)
+
+    def late_score(self, sample: FitSample) -> Scored:
+        kernel, rows = sample.kernel, sample.rows
+        _, target = fitted_target("gaussian" if self.given is None else self.given, kernel, rows)
+        assert target is not None, "the score is known where there is no target"
+        solver, rank = self.chosen["solver"], self.chosen["rank"]
+        spectrum = decompose(kernel, rows, None, solver, rank, more_arrays=3).spectrum
+        scores = AdaptiveDeletion(AdaptiveScore(spectrum, target))
+        score = scores.at(self.chosen["lam"], self.chosen["shares"])
+        return Scored(score, ScorePath(self.lams, scores.along(self.lams)))
 
 
 def adaptive_mean(
-    decomposition: Decomposition, target: _FittedTarget, solver: Solver, sample: FitSample | None = None
-) -> MeanFit:
+    decomposition: Decomposition, kind: TargetKind, target: LooTarget | None = None, sample: FitSample | None = None
+) -> AdaptiveFit:
     """The adaptive mean a·F(λ) + b·f* of a decomposed Gram matrix.
 
     Parameters
     ----------
     decomposition : Decomposition
         Of the Gram matrix.
-    target : _FittedTarget
-        f*, with its leave-one-out fits.
-    solver : Solver
-        What decomposed the matrix, and can do so again for the leave-one-out score.
+    kind : TargetKind
+        What f* is.
+    target : LooTarget, optional
+        f*, with its leave-one-out fits; without it b = 0.
     sample : FitSample, optional
         The rows, for the error of a low-rank decomposition.
     """
-    spectrum, fitted = decomposition.spectrum, target.fitted
-    if fitted is None:
+    spectrum = decomposition.spectrum
+    if target is None:
         lam, a, score, path = choose_shrinkage(spectrum, TikhonovLoo, "loo", "loo")
         assert score is not None, "both were searched"
-        b = 0.0
-        scored: Scored | Callable[[FitSample], Scored] = Scored(score, path)
+        b, known, lams = 0.0, Scored(score, path), np.empty(0)
     else:
-        lam, (a, b), lams = AdaptiveScore(spectrum, fitted).choose()
-        scored = partial(_scored, solver.at_rank(decomposition.rank), target.given, lam, (a, b), lams)
+        lam, (a, b), lams = AdaptiveScore(spectrum, target).choose()
+        known = None
     chosen = {
         "lam": lam,
         "shares": (a, b),
-        "target_kind": target.kind.value,
+        "target_kind": kind.value,
         "rank": int(np.count_nonzero(spectrum.eigenvalues)),
-        "spectrum_error": 0.0 if sample is None else _spectrum_error(decomposition, lam, sample),
-        "solver": solver.name,
+        "spectrum_error": _spectrum_error(decomposition, lam, sample),
+        "solver": decomposition.solver,
     }
     weights = a * spectrum.weights(tikhonov_factors, lam)
-    return MeanFit(weights, chosen, scored, None if fitted is None else fitted.make, b)
+    return AdaptiveFit(weights, chosen, known, target_weight=b, kind=kind, lams=lams)
 
 
-def _spectrum_error(decomposition: Decomposition, lam: float, sample: FitSample) -> float:
+def _spectrum_error(decomposition: Decomposition, lam: float, sample: FitSample | None) -> float:
     """Relative error of F(λ) by a low rank: the certificate's, and what the rank misses of the squared norm."""
-    spectrum = decomposition.spectrum
+    if sample is None or decomposition.solver == "dense":
+        return 0.0
+    spectrum, L = decomposition.spectrum, decomposition.factor
     base = spectrum.weights(tikhonov_factors, lam if lam < np.inf else 0.0)
     square = gram.quadratic_form(sample.kernel, sample.rows, base)
     missed = 1.0 - spectrum.squared_norm(base) / square if square > 0 else 0.0
-    return max(decomposition.relative_error(base, lam), missed)
-
-
-def _scored(
-    solver: Solver,
-    target: Literal["gaussian"] | Element | None,
-    lam: float,
-    shares: tuple[float, float],
-    lams: Array,
-    sample: FitSample,
-) -> Scored:
-    """The leave-one-out score at λ and (a, b), and over the λ that were looked at."""
-    fitted = _fitted_target(target, sample).fitted
-    assert fitted is not None, "the score is known where there is no target"
-    if isinstance(solver, DenseSolver):
-        solver = replace(solver, arrays=solver.arrays + 3)
-    spectrum = next(solver.decompositions(sample.kernel, sample.rows, None)).spectrum
-    scores = AdaptiveDeletion(AdaptiveScore(spectrum, fitted))
-    return Scored(scores.at(lam, shares), ScorePath(lams, scores.along(lams)))
+    return missed if L is None else max(certificate(sample.kernel, sample.rows, L, base, lam), missed)
 
 
 class _Quadratic(NamedTuple):

@@ -1,9 +1,12 @@
-"""Base class of the estimators of a kernel mean."""
+"""Base class of the estimators of a kernel mean, the result of a fit, and the sample that it was fitted to."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import nullcontext
-from typing import Any, Literal, Self
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -13,18 +16,131 @@ from muhat.elements import Element
 from muhat.features.nystroem import Nystroem
 from muhat.kernels.base import Kernel
 from muhat.kernels.foreign import Precomputed, evaluates_new_rows
+from muhat.linalg import gram
 from muhat.linalg.resources import FEWEST_NUMBERS_FOR_THREADS, steady_blas
-from muhat.means.fit import FitSample, MeanFit, UsedRows
+from muhat.measures import Atoms
 from muhat.parameters import ValueParametersMixin
+from muhat.shrinkage.scores import ScorePath
 from muhat.types import Array
 from muhat.validation import (
     check_counts,
     check_gram,
+    check_overflow,
     check_precomputed,
     check_rows,
     is_precomputed,
     unchanged_on_error,
 )
+
+
+class FitSample(NamedTuple):
+    """Observations in the space of a resolved kernel.
+
+    ``points`` are all rows and ``repetitions`` how often each counts. ``rows`` and ``counts`` are those that enter the
+    estimate: rows of weight 0 are left out, and rows are repeated for an estimator that takes no counts. None stands
+    for once each.
+    """
+
+    kernel: Kernel
+    points: Array
+    rows: Array
+    counts: Array | None = None
+    repetitions: Array | None = None
+    names: Any = None
+
+    def gram(self, arrays: int = 2) -> Array:
+        """The Gram matrix of ``rows``, where ``arrays`` matrices of its size fit into the memory."""
+        if len(self.rows) > gram.BLOCK:
+            return gram.dense(self.kernel, self.rows, arrays=arrays)
+        with np.errstate(over="ignore", invalid="ignore"):
+            K = self.kernel.evaluate(self.rows, self.rows)
+        check_overflow(self.kernel, np.diagonal(K))
+        return K
+
+
+class Scored(NamedTuple):
+    """Leave-one-out score of an estimate, and the score as a curve over the parameter that was searched."""
+
+    score: float
+    path: ScorePath | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class MeanFit:
+    """Result of estimating a kernel mean: one weight per row, and how the weights were chosen.
+
+    It never changes. What takes long (the score, the mean as an element, its target) is computed when it is first
+    asked for and cached here; a refit makes a new object, so that an estimator never has to clear a cache. An
+    estimator whose score is not known after the fit returns a subclass with :meth:`late_score`.
+
+    Parameters
+    ----------
+    weights : array of shape (n,)
+        The weights β.
+    chosen : mapping, optional
+        What was chosen on the way, by name. Each becomes a fitted attribute of the estimator: "lam" as ``lam_``.
+    known : Scored, optional
+        The leave-one-out score, where it is known already.
+    sample : FitSample, optional
+        What was fitted to; None for an estimate from a Gram matrix, which is not kept.
+    target_weight : float, default 0.0
+        The mean is the weighted sample plus this many times :attr:`target`.
+    """
+
+    weights: Array
+    chosen: Mapping[str, Any] = field(default_factory=dict)
+    known: Scored | None = None
+    sample: FitSample | None = None
+    target_weight: float = 0.0
+
+    @cached_property
+    def mean(self) -> Element:
+        """The estimate as an element of the space."""
+        assert self.sample is not None, "an estimate from a Gram matrix has weights alone"
+        sample = self.sample
+        atoms = Element(sample.kernel, Atoms.trusted(sample.points, self.weights), feature_names=sample.names)
+        if self.target_weight == 0 or self.target is None:
+            return atoms
+        return atoms + self.target_weight * self.target
+
+    @property
+    def target(self) -> Element | None:
+        """The element that the mean is shrunk toward, None for zero."""
+        return None
+
+    @cached_property
+    def _scored(self) -> Scored:
+        if self.known is not None:
+            return self.known
+        if self.sample is None:
+            raise AttributeError(_UNKNOWN_SCORE)
+        with steady_blas(len(self.weights)):
+            return self.late_score(self.sample)
+
+    def late_score(self, sample: FitSample) -> Scored:
+        """Compute the leave-one-out score from the sample, for an estimate that was made without it."""
+        raise AttributeError(_UNKNOWN_SCORE)
+
+    @property
+    def loo_score(self) -> float:
+        """Leave-one-out score of the estimate."""
+        return self._scored.score
+
+    @property
+    def loo_path(self) -> ScorePath | None:
+        """The score over the parameter that was searched, None where none was."""
+        return self._scored.path
+
+
+_UNKNOWN_SCORE = (
+    "the leave-one-out score is unknown: sums of features and Gram matrices that are not kept give it only where it "
+    'was searched. Use lam="loo", or rows'
+)
+
+
+def all_weights(weights: Array, index: Any, n: int) -> Array:
+    """Weights of n rows from those that entered: 0 for a row that was left out, the sum for one that was repeated."""
+    return np.bincount(index, weights, n).astype(np.float64)
 
 
 class BaseKernelMean(ValueParametersMixin, BaseEstimator):
@@ -52,6 +168,9 @@ class BaseKernelMean(ValueParametersMixin, BaseEstimator):
     _gram_arrays: int = 2
     """How many n × n arrays :meth:`from_gram` takes at its peak, K included."""
 
+    _threads_from: int = FEWEST_NUMBERS_FOR_THREADS
+    """Numbers of the data, or of their Gram matrix, from which BLAS is held to one thread."""
+
     @unchanged_on_error
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Estimate the mean.
@@ -73,8 +192,8 @@ class BaseKernelMean(ValueParametersMixin, BaseEstimator):
         if self.features is not None:
             return self._fit_features(X, sample_weight)
         rows = check_rows(X, estimator=self, min_rows=2)
-        counts = check_counts(sample_weight, len(rows))
-        threaded = len(rows) * max(rows.shape) > FEWEST_NUMBERS_FOR_THREADS
+        counts = None if sample_weight is None else check_counts(sample_weight, len(rows))
+        threaded = len(rows) * max(rows.shape) > self._threads_from
         with steady_blas(len(rows)) if threaded else nullcontext():
             if isinstance(self.kernel, Kernel):
                 kernel = self.kernel.resolve(rows, counts)
@@ -105,9 +224,13 @@ class BaseKernelMean(ValueParametersMixin, BaseEstimator):
         -------
         MeanFit
         """
-        used = None if counts is None else self.used_rows(counts)
-        sample = FitSample(kernel, points, used, names, counts)
-        return self.from_sample(sample).on(sample)
+        if counts is None:
+            sample = FitSample(kernel, points, points, names=names)
+            return replace(self.from_sample(sample), sample=sample)
+        index, kept = self.used_rows(counts)
+        sample = FitSample(kernel, points, points[index], kept, counts, names)
+        fit = self.from_sample(sample)
+        return replace(fit, weights=all_weights(fit.weights, index, len(points)), sample=sample)
 
     def from_sample(self, sample: FitSample) -> MeanFit:
         """Estimate from a sample, with one weight for each of its ``rows``; the estimator itself is not changed."""
@@ -160,8 +283,8 @@ class BaseKernelMean(ValueParametersMixin, BaseEstimator):
         """Whether a row of weight 2 is given to the estimator twice, because it takes no counts."""
         return False
 
-    def used_rows(self, counts: Array) -> UsedRows:
-        """The rows that enter the estimate, from how often each row counts."""
+    def used_rows(self, counts: Array) -> tuple[Any, Array | None]:
+        """Numbers of the rows that enter the estimate, and how often each counts (None: once each)."""
         present = np.flatnonzero(counts)
         kept = counts[present]
         if self._repeats_rows():
@@ -170,13 +293,13 @@ class BaseKernelMean(ValueParametersMixin, BaseEstimator):
                     f"sample_weight must be whole numbers for {self!r}, which repeats rows. Round them, or use "
                     f"SpectralKernelMean() for other weights"
                 )
-            return UsedRows(np.repeat(present, kept.astype(int)), None, len(counts))
+            return np.repeat(present, kept.astype(int)), None
         if kept.min() < self._smallest_count:
             raise ValueError(
                 f"sample_weight={kept.min():g} is too small: {type(self).__name__} leaves out one copy of a row, so "
                 f"weights must be 0 or at least 1. Multiply them by a constant"
             )
-        return UsedRows(present, kept, len(counts))
+        return present, kept
 
     @property
     def mean_(self) -> Element:
@@ -191,7 +314,7 @@ class BaseKernelMean(ValueParametersMixin, BaseEstimator):
     def __dir__(self) -> list[str]:
         # scikit-learn's own __dir__, and the display in a notebook, evaluate every name: a score that would have to be
         # computed first is not listed. It can be asked for all the same.
-        late = ("loo_score_", "loo_path_") if hasattr(self, "_estimate") and callable(self._estimate.scored) else ()
+        late = ("loo_score_", "loo_path_") if hasattr(self, "_estimate") and self._estimate.known is None else ()
         return [name for name in object.__dir__(self) if name not in late]
 
     def score(self, X: Any, y: Any = None) -> float:
@@ -226,5 +349,6 @@ class BaseKernelMean(ValueParametersMixin, BaseEstimator):
 
 def fit_of(mean: BaseKernelMean) -> MeanFit:
     """The result that a fitted estimator holds, or a NotFittedError."""
-    check_is_fitted(mean, "weights_")
+    if not hasattr(mean, "_estimate"):
+        check_is_fitted(mean, "weights_")
     return mean._estimate

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from muhat.gaussian import FittedGaussian, varying_columns
 from muhat.kernels.base import Kernel, check_kernel
-from muhat.kernels.invariance import is_stationary
+from muhat.kernels.capabilities import is_stationary
 from muhat.kernels.radial import Gaussian
 from muhat.linalg import gram
 from muhat.linalg.blocks import blocks

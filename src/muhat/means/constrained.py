@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -12,10 +12,8 @@ from muhat.kernels.base import Kernel
 from muhat.kernels.radial import Gaussian
 from muhat.linalg.distances import power_of_two_near
 from muhat.linalg.simplex import simplex_minimiser
-from muhat.means.base import BaseKernelMean
-from muhat.means.fit import FitSample, MeanFit, Scored
-from muhat.means.simple import averages_of_gram
-from muhat.shrinkage.scores import simple_shrinkage
+from muhat.means.base import BaseKernelMean, FitSample, MeanFit, Scored
+from muhat.means.simple import gram_averages, simple_shrinkage
 from muhat.types import Array
 from muhat.validation import check_flag, check_number_or
 
@@ -86,27 +84,32 @@ class ConstrainedKernelMean(BaseKernelMean):
     def from_gram(self, K: Array, counts: Array | None = None) -> MeanFit:
         given = check_number_or("shrinkage", self.shrinkage, "loo", low=0, high=1)
         programme = simplex_weights if check_flag("nonnegative", self.nonnegative) else affine_weights
-        alpha = simple_shrinkage(*averages_of_gram(K, counts)) if given is None else given
-        scored = partial(_scored, programme, alpha, self._gram_arrays)
-        return MeanFit(programme(K, alpha, counts), {"shrinkage": alpha, "solver": "dense"}, scored)
+        alpha = simple_shrinkage(*gram_averages(K, counts)) if given is None else given
+        chosen = {"shrinkage": alpha, "solver": "dense"}
+        return ConstrainedFit(programme(K, alpha, counts), chosen, programme=programme)
 
 
 Programme = Callable[[Array, float, Array | None], Array]
 
 
-def _scored(programme: Programme, alpha: float, arrays: int, sample: FitSample) -> Scored:
-    """Leave-one-out score by solving the programme again without each row."""
-    counts = np.ones(len(sample.rows)) if sample.counts is None else sample.counts
-    if counts.min() < 1:
-        raise ValueError(
-            f"sample_weight={counts.min():g} is too small for loo_score_, which leaves out one copy of a row. "
-            f"Use weights of 0 or at least 1"
-        )
-    K = sample.gram(arrays)
-    unit = power_of_two_near(float(np.diag(K).max()))
-    K /= unit
-    losses = [_loss_without(i, K, counts, programme, alpha) for i in range(len(K))]
-    return Scored(float(unit * (counts @ losses) / counts.sum()))
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ConstrainedFit(MeanFit):
+    """A mean within a hull of the rows; its leave-one-out score solves the programme again without each row."""
+
+    programme: Programme
+
+    def late_score(self, sample: FitSample) -> Scored:
+        counts = np.ones(len(sample.rows)) if sample.counts is None else sample.counts
+        if counts.min() < 1:
+            raise ValueError(
+                f"sample_weight={counts.min():g} is too small for loo_score_, which leaves out one copy of a row. "
+                f"Use weights of 0 or at least 1"
+            )
+        K = sample.gram(ConstrainedKernelMean._gram_arrays)
+        unit = power_of_two_near(float(np.diag(K).max()))
+        K /= unit
+        losses = [_loss_without(i, K, counts, self.programme, self.chosen["shrinkage"]) for i in range(len(K))]
+        return Scored(float(unit * (counts @ losses) / counts.sum()))
 
 
 def _loss_without(i: int, K: Array, counts: Array, programme: Programme, alpha: float) -> float:

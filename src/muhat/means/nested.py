@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,8 +11,7 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 
 from muhat.elements import Element, embed
 from muhat.kernels.base import Kernel
-from muhat.means.base import BaseKernelMean
-from muhat.means.fit import MeanFit
+from muhat.means.base import BaseKernelMean, MeanFit, all_weights
 from muhat.types import Array
 from muhat.validation import check_counts, check_overflow
 
@@ -35,9 +35,9 @@ def mean_from_gram(mean: BaseKernelMean | None, K: Array, sample_weight: Any = N
     counts = check_counts(sample_weight, len(K))
     if counts is None:
         return mean.from_gram(K)
-    used = mean.used_rows(counts)
-    fit = mean.from_gram(K[np.ix_(used.index, used.index)], used.counts)
-    return MeanFit(used.scattered(fit.weights), fit.chosen, fit.scored)
+    index, kept = mean.used_rows(counts)
+    fit = mean.from_gram(K[np.ix_(index, index)], kept)
+    return replace(fit, weights=all_weights(fit.weights, index, len(K)))
 
 
 def mean_element(mean: BaseKernelMean | None, kernel: Kernel, X: Array, sample_weight: Any = None) -> Element:

@@ -11,8 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from muhat.kernels.base import Kernel
 from muhat.kernels.radial import Gaussian
 from muhat.linalg.distances import power_of_two_near
-from muhat.means.base import BaseKernelMean
-from muhat.means.fit import FitSample, MeanFit, Scored
+from muhat.means.base import BaseKernelMean, FitSample, MeanFit, Scored
 from muhat.shrinkage.leave_one_out import LooMoments
 from muhat.types import Array, RandomState
 from muhat.validation import check_count, check_number, check_number_or, check_rng, warn_caller

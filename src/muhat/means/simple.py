@@ -1,8 +1,8 @@
-"""Plain average (KME) and simple shrinkage (S-KMSE, Theorem 3)."""
+"""Plain average (KME) and simple shrinkage (S-KMSE) with Theorem 3's leave-one-out amount α."""
 
 from __future__ import annotations
 
-from functools import partial
+from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -13,35 +13,39 @@ from muhat.features.nystroem import Nystroem
 from muhat.kernels.base import Kernel
 from muhat.kernels.radial import Gaussian
 from muhat.linalg import gram
-from muhat.means.base import BaseKernelMean, fit_of
-from muhat.means.fit import FitSample, MeanFit, Scored
+from muhat.linalg.resources import NUMBERS_OF_ONE_THREAD
+from muhat.means.base import BaseKernelMean, FitSample, MeanFit, Scored, fit_of
 from muhat.means.sketched import SketchedMeanMixin, SketchPlan
-from muhat.shrinkage.scores import ScorePath, simple_score, simple_shrinkage
+from muhat.shrinkage.scores import ScorePath, simple_score
 from muhat.types import Array
 from muhat.validation import check_number_or, check_overflow
 
 
-class Averages(NamedTuple):
-    """Total number of rows n, mean of the diagonal ϱ and mean of all entries ρ of a Gram matrix whose rows count."""
+class GramAverages(NamedTuple):
+    """Number of rows n, mean of the diagonal ϱ, and mean of all entries ρ of a Gram matrix whose rows count."""
 
     n: float
     mean_diag: float
     mean_gram: float
 
 
-def averages_of_gram(K: Array, counts: Array | None = None) -> Averages:
+def gram_averages(K: Array, counts: Array | None = None) -> GramAverages:
     """n, ϱ and ρ of a Gram matrix."""
-    share = equal_weights(len(K), counts)
-    n = float(len(K) if counts is None else counts.sum())
-    return Averages(n, float(share @ np.diag(K)), max(float(share @ K @ share), 0.0))
+    if counts is None:
+        return GramAverages(len(K), float(K.trace() / len(K)), max(float(K.mean()), 0.0))
+    share = counts / counts.sum()
+    return GramAverages(float(counts.sum()), float(share @ np.diagonal(K)), max(float(share @ K @ share), 0.0))
 
 
-def averages_of_rows(kernel: Kernel, rows: Array, counts: Array | None = None) -> Averages:
-    """n, ϱ and ρ of the Gram matrix of rows, in tiles: the matrix is never held."""
+def sample_averages(sample: FitSample) -> GramAverages:
+    """n, ϱ and ρ of the Gram matrix of a sample; a large one is summed in tiles and never held."""
+    kernel, rows, counts = sample.kernel, sample.rows, sample.counts
+    if len(rows) <= gram.BLOCK:
+        return gram_averages(sample.gram(), counts)
     share = equal_weights(len(rows), counts)
-    n = float(len(rows) if counts is None else counts.sum())
     diagonal = _checked_diagonal(kernel, rows)
-    return Averages(n, float(share @ diagonal), max(gram.quadratic_form(kernel, rows, share), 0.0))
+    n = float(len(rows) if counts is None else counts.sum())
+    return GramAverages(n, float(share @ diagonal), max(gram.quadratic_form(kernel, rows, share), 0.0))
 
 
 def equal_weights(n: int, counts: Array | None = None, total: float = 1.0) -> Array:
@@ -57,9 +61,11 @@ def _checked_diagonal(kernel: Kernel, rows: Array) -> Array:
     return diagonal
 
 
-def _plain_score(sample: FitSample) -> Scored:
-    """Leave-one-out score of the plain average."""
-    return Scored(float(simple_score(*averages_of_rows(sample.kernel, sample.rows, sample.counts), 0.0)))
+class PlainFit(MeanFit):
+    """The plain average; its leave-one-out score costs O(n²), where the average itself costs O(n)."""
+
+    def late_score(self, sample: FitSample) -> Scored:
+        return Scored(float(simple_score(*sample_averages(sample), 0.0)))
 
 
 class KernelMean(SketchedMeanMixin, BaseKernelMean):
@@ -93,6 +99,8 @@ class KernelMean(SketchedMeanMixin, BaseKernelMean):
     Element(Gaussian(bandwidth=21.0...), 20 atoms in 5 dimensions, total weight 1)
     """
 
+    _threads_from = NUMBERS_OF_ONE_THREAD
+
     def __init__(
         self,
         kernel: Kernel | Literal["precomputed"] = Gaussian(),
@@ -106,47 +114,73 @@ class KernelMean(SketchedMeanMixin, BaseKernelMean):
         return SketchPlan()
 
     def from_gram(self, K: Array, counts: Array | None = None) -> MeanFit:
-        return MeanFit(equal_weights(len(K), counts), {"solver": "tiles"}, _plain_score)
+        return PlainFit(equal_weights(len(K), counts), {"solver": "tiles"})
 
     def from_sample(self, sample: FitSample) -> MeanFit:
         _checked_diagonal(sample.kernel, sample.rows)
         return self.from_gram(sample.rows, sample.counts)  # their number is all that matters
 
 
-def simple_mean(
-    averages: Averages, weights: Array, shrinkage: float | None = None, target: Element | None = None
-) -> MeanFit:
-    """Simple shrinkage (S-KMSE) of the plain average with these weights, toward zero or a target.
+def simple_shrinkage(n: float, mean_diag: float, mean_gram: float) -> float:
+    """The α in [0, 1] with the lowest leave-one-out score of (1−α)·average (Theorem 3, clipped).
 
     Parameters
     ----------
-    averages : Averages
-        Of the Gram matrix; for a target, of the residuals φ(x) − f*.
-    weights : array of shape (n,)
-        The weights of the plain average.
+    n, mean_diag, mean_gram : float
+        Number of rows, mean of the diagonal ϱ and mean of all entries ρ of the Gram matrix.
+    """
+    # Theorem 3 has α = (ϱ − m) / (ϱ + (n−2) m) with m = (nρ − ϱ)/(n−1), the mean of k(x, x') over pairs of different
+    # rows. Numerator and denominator are divided by ϱ, so that no product overflows.
+    if not mean_diag > 0:
+        return 0.0
+    mean_offdiag = (n * mean_gram / mean_diag - 1.0) / (n - 1.0)
+    alpha = (1.0 - mean_offdiag) / (1.0 + (n - 2.0) * mean_offdiag)
+    return float(min(max(alpha, 0.0), 1.0))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SimpleFit(MeanFit):
+    """Simple shrinkage by α toward a target: the averages of the Gram matrix give its score and the curve over α."""
+
+    averages: GramAverages
+    toward: Element | None = None
+
+    @property
+    def target(self) -> Element | None:
+        return self.toward
+
+    def late_score(self, sample: FitSample) -> Scored:
+        alpha = self.chosen["shrinkage"]
+        alphas = np.unique(np.append(np.linspace(0, 1, 101), alpha))
+        path = ScorePath(alphas, simple_score(*self.averages, alphas))
+        return Scored(float(simple_score(*self.averages, alpha)), path)
+
+
+def simple_mean(
+    K: Array | GramAverages,
+    counts: Array | None = None,
+    shrinkage: float | None = None,
+    target: Element | None = None,
+) -> MeanFit:
+    """Simple shrinkage (S-KMSE): weights (1 − α)/n.
+
+    Parameters
+    ----------
+    K : array of shape (n, n), or GramAverages
+        The Gram matrix, or its averages; for a target, those of the residuals φ(x) − f*.
+    counts : array of shape (n,), optional
+        How often each row counts; default once each.
     shrinkage : float, optional
-        The amount α; by default the leave-one-out optimum in closed form (Theorem 3).
+        The amount α; by default the leave-one-out optimum in closed form (:func:`simple_shrinkage`).
     target : Element, optional
         f*.
     """
+    averages = K if isinstance(K, GramAverages) else gram_averages(K, counts)
     alpha = simple_shrinkage(*averages) if shrinkage is None else shrinkage
-    return MeanFit(
-        (1.0 - alpha) * weights,
-        {"shrinkage": alpha, "solver": "tiles"},
-        partial(_simple_scored, averages, alpha),
-        None if target is None else partial(_given, target),
-        alpha,
-    )
-
-
-def _given(target: Element) -> Element:
-    return target
-
-
-def _simple_scored(averages: Averages, alpha: float, sample: FitSample | None = None) -> Scored:
-    """The leave-one-out score at α, and over α in [0, 1]."""
-    alphas = np.unique(np.append(np.linspace(0, 1, 101), alpha))
-    return Scored(float(simple_score(*averages, alpha)), ScorePath(alphas, simple_score(*averages, alphas)))
+    weights = equal_weights(int(averages.n), counts, 1.0 - alpha)
+    chosen = {"shrinkage": alpha, "solver": "tiles"}
+    target_weight = 0.0 if target is None else alpha
+    return SimpleFit(weights, chosen, target_weight=target_weight, averages=averages, toward=target)
 
 
 class ShrunkKernelMean(SketchedMeanMixin, BaseKernelMean):
@@ -185,6 +219,8 @@ class ShrunkKernelMean(SketchedMeanMixin, BaseKernelMean):
     0.054
     """
 
+    _threads_from = NUMBERS_OF_ONE_THREAD
+
     def __init__(
         self,
         kernel: Kernel | Literal["precomputed"] = Gaussian(),
@@ -213,17 +249,16 @@ class ShrunkKernelMean(SketchedMeanMixin, BaseKernelMean):
     def from_gram(self, K: Array, counts: Array | None = None) -> MeanFit:
         if self.target is not None:
             raise ValueError(f"target={self.target!r} cannot be used with a Gram matrix. Use target=None, or pass rows")
-        return simple_mean(averages_of_gram(K, counts), equal_weights(len(K), counts), self._given_shrinkage())
+        return simple_mean(K, counts, self._given_shrinkage())
 
     def from_sample(self, sample: FitSample) -> MeanFit:
-        rows, counts, shrinkage = sample.rows, sample.counts, self._given_shrinkage()
-        averages = averages_of_rows(sample.kernel, rows, counts)
+        shrinkage, averages = self._given_shrinkage(), sample_averages(sample)
         if self.target is not None:  # the residuals φ(x) − f* add ‖f*‖² − 2⟨f*, μ̂⟩ to every mean of inner products
-            check_element("target", self.target, sample.kernel, rows.shape[1])
-            at_rows = np.average(self.target.values(rows), weights=counts)
+            check_element("target", self.target, sample.kernel, sample.rows.shape[1])
+            at_rows = np.average(self.target.values(sample.rows), weights=sample.counts)
             offset = float(self.target.norm() ** 2 - 2.0 * at_rows)
-            averages = Averages(averages.n, *(max(average + offset, 0.0) for average in averages[1:]))
-        return simple_mean(averages, equal_weights(len(rows), counts), shrinkage, self.target)
+            averages = GramAverages(averages.n, *(max(average + offset, 0.0) for average in averages[1:]))
+        return simple_mean(averages, sample.counts, shrinkage, self.target)
 
     @property
     def loo_path_(self) -> ScorePath | None:

@@ -11,7 +11,7 @@ from muhat.features.feature_sums import MeanChoice
 from muhat.features.nystroem import Nystroem
 from muhat.features.sketch import MeanSketch
 from muhat.linalg.resources import one_blas_thread
-from muhat.means.fit import FitSample, MeanFit, Scored
+from muhat.means.base import FitSample, MeanFit, Scored
 from muhat.shrinkage.scores import Lam, Scale
 from muhat.types import Array
 from muhat.validation import check_rows, is_precomputed, unchanged_on_error
@@ -116,6 +116,7 @@ class SketchedMeanMixin:
             "n_rows_seen": sketch.n_,
             "approximation_error": features.approximation_error_,
         }
-        sample = FitSample(features.kernel_, landmarks.points, names=getattr(self, "feature_names_in_", None))
+        points, names = landmarks.points, getattr(self, "feature_names_in_", None)
+        sample = FitSample(features.kernel_, points, points, names=names)
         scored = None if choice.score is None else Scored(choice.score)
         return MeanFit(landmarks.weights, chosen, scored, sample=sample)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from dataclasses import dataclass
 from typing import Literal
 
 from muhat.features.feature_sums import MeanChoice
@@ -10,22 +10,12 @@ from muhat.features.nystroem import Nystroem
 from muhat.kernels.base import Kernel
 from muhat.kernels.radial import Gaussian
 from muhat.linalg.spectrum import whole_spectrum
-from muhat.means.base import BaseKernelMean, fit_of
-from muhat.means.decompositions import (
-    CholeskySolver,
-    Decomposition,
-    DenseSolver,
-    FeatureSolver,
-    Solver,
-    exact,
-    has_few_features,
-)
-from muhat.means.fit import FitSample, MeanFit, Scored
+from muhat.means.base import BaseKernelMean, FitSample, MeanFit, Scored, fit_of
+from muhat.means.eigensolvers import Decomposition, certificate, decompose, decompositions, too_inexact
 from muhat.means.sketched import SketchedMeanMixin, SketchPlan
 from muhat.shrinkage.filters import Filter, Tikhonov
 from muhat.shrinkage.scores import DeletionScore, Lam, Scale, ScorePath, choose_shrinkage, given_lam, given_scale
 from muhat.types import Array
-from muhat.validation import check_number
 
 
 class SpectralKernelMean(SketchedMeanMixin, BaseKernelMean):
@@ -124,43 +114,30 @@ class SpectralKernelMean(SketchedMeanMixin, BaseKernelMean):
 
     def from_gram(self, K: Array, counts: Array | None = None) -> MeanFit:
         self._check_parameters()
-        decomposition = exact(whole_spectrum(K.copy(), counts))
-        return spectral_mean(decomposition, self.filter, self.lam, self.scale, DenseSolver())
+        decomposition = Decomposition(whole_spectrum(K.copy(), counts), "dense")
+        return spectral_mean(decomposition, self.filter, self.lam, self.scale)
 
     def from_sample(self, sample: FitSample) -> MeanFit:
         self._check_parameters()
-        for solver in self._solvers(sample.kernel, sample.rows, sample.counts):
-            for decomposition in solver.decompositions(sample.kernel, sample.rows, sample.counts):
-                fit = spectral_mean(decomposition, self.filter, self.lam, self.scale, solver)
-                if fit.chosen["spectrum_error"] <= self.tol:
-                    return fit
-        raise ValueError(too_inexact(self.tol, fit, len(sample.rows)))
+        found = decompositions(
+            sample.kernel,
+            sample.rows,
+            sample.counts,
+            self.solver,
+            self.tol,
+            self.memory_limit,
+            low_rank=isinstance(self.filter, Tikhonov),
+        )
+        for decomposition in found:
+            fit = spectral_mean(decomposition, self.filter, self.lam, self.scale, sample)
+            if fit.chosen["spectrum_error"] <= self.tol:
+                return fit
+        raise ValueError(too_inexact(self.tol, fit.chosen, len(sample.rows)))
 
     @property
     def loo_path_(self) -> ScorePath | None:
         """The score over λ as the search saw it; None where λ was given."""
         return fit_of(self).loo_path
-
-    def _solvers(self, kernel: Kernel, rows: Array, counts: Array | None) -> list[Solver]:
-        """The solvers to be tried in turn."""
-        if self.solver not in ("auto", "dense", "low-rank"):
-            raise ValueError(f'solver={self.solver!r} must be "auto", "dense" or "low-rank"')
-        check_number("tol", self.tol, low=0, open_low=True)
-        dense, tikhonov = DenseSolver(self.memory_limit), isinstance(self.filter, Tikhonov)
-        low_rank: Solver | None = None
-        if tikhonov and has_few_features(kernel, rows):
-            low_rank = FeatureSolver(self.memory_limit)
-        elif tikhonov and counts is None:
-            low_rank = CholeskySolver(self.memory_limit)
-        if self.solver == "low-rank":
-            if low_rank is None:
-                raise ValueError('solver="low-rank" works with Tikhonov() and without sample_weight. Use "dense"')
-            return [low_rank]
-        if self.solver == "dense" or low_rank is None:
-            return [dense]
-        if isinstance(low_rank, FeatureSolver):
-            return [low_rank]
-        return [dense] if dense.suits(len(rows)) else [low_rank, dense]
 
     def _check_parameters(self) -> None:
         if not isinstance(self.filter, Filter):
@@ -171,7 +148,25 @@ class SpectralKernelMean(SketchedMeanMixin, BaseKernelMean):
         given_lam(self.lam)
 
 
-def spectral_mean(decomposition: Decomposition, filter: Filter, lam: Lam, scale: Scale, solver: Solver) -> MeanFit:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class SpectralFit(MeanFit):
+    """Spectral shrinkage; where λ was given, its score needs the decomposition once more."""
+
+    filter: Filter
+
+    def late_score(self, sample: FitSample) -> Scored:
+        lam, scale, solver, rank = (self.chosen[name] for name in ("lam", "scale", "solver", "rank"))
+        spectrum = decompose(sample.kernel, sample.rows, sample.counts, solver, rank).spectrum
+        return Scored(float(DeletionScore(spectrum, self.filter.leave_one_out(spectrum), scale).at(lam)[0]))
+
+
+def spectral_mean(
+    decomposition: Decomposition,
+    filter: Filter,
+    lam: Lam = "loo",
+    scale: Scale = 1.0,
+    sample: FitSample | None = None,
+) -> MeanFit:
     r"""Spectral shrinkage, for Tikhonov's filter F-KMSE: weights :math:`\beta = c\,h(K) 1_n`.
 
     Parameters
@@ -182,32 +177,20 @@ def spectral_mean(decomposition: Decomposition, filter: Filter, lam: Lam, scale:
         h, which keeps a share of each eigen-direction.
     lam, scale : float, or "loo", or "theorem4" for λ
         λ in Gram units and the constant c; by leave-one-out where they are not given.
-    solver : Solver
-        What decomposed the matrix, and can do so again for the score of a given λ.
+    sample : FitSample, optional
+        The rows, for the error of a low-rank decomposition.
     """
     spectrum = decomposition.spectrum
     lam, scale, score, path = choose_shrinkage(spectrum, filter.leave_one_out, lam, scale)
     weights = spectrum.weights(filter, lam)
+    error = 0.0
+    if decomposition.factor is not None and sample is not None:
+        error = certificate(sample.kernel, sample.rows, decomposition.factor, weights, lam)
     chosen = {
         "lam": lam,
         "scale": scale,
         "rank": decomposition.rank,
-        "spectrum_error": decomposition.relative_error(weights, lam),
-        "solver": solver.name,
+        "spectrum_error": error,
+        "solver": decomposition.solver,
     }
-    later = partial(_scored, solver.at_rank(decomposition.rank), filter, lam, scale)
-    return MeanFit(scale * weights, chosen, later if score is None else Scored(score, path))
-
-
-def _scored(solver: Solver, filter: Filter, lam: float, scale: float, sample: FitSample) -> Scored:
-    """Leave-one-out score of a given λ, which was not searched."""
-    spectrum = next(solver.decompositions(sample.kernel, sample.rows, sample.counts)).spectrum
-    return Scored(float(DeletionScore(spectrum, filter.leave_one_out(spectrum), scale).at(lam)[0]))
-
-
-def too_inexact(tol: float, fit: MeanFit, n: int) -> str:
-    """Message where no rank meets ``tol``."""
-    return (
-        f"tol={tol:g} cannot be met: at rank {fit.chosen['rank']} of {n} rows the estimate is known to "
-        f'{fit.chosen["spectrum_error"]:.2g} of its norm. Raise tol, widen the kernel, or use solver="dense"'
-    )
+    return SpectralFit(scale * weights, chosen, None if score is None else Scored(score, path), filter=filter)

@@ -18,10 +18,10 @@ from scipy.linalg import qr
 from muhat.elements import Element, check_element
 from muhat.gaussian import LARGEST, SMALLEST, FittedGaussian, LooEmbeddings, normal_points
 from muhat.kernels.base import Kernel, linear_terms
+from muhat.kernels.capabilities import is_isotropic, is_stationary, length_scales
 from muhat.kernels.dot import polynomial_form
 from muhat.kernels.expectations import has_gaussian_expectations
 from muhat.kernels.foreign import evaluates_new_rows
-from muhat.kernels.invariance import is_isotropic, is_stationary, length_scales
 from muhat.linalg.blocks import random_folds
 from muhat.linalg.distances import power_of_two_near
 from muhat.linalg.gram import gaussian_bandwidth
@@ -76,51 +76,41 @@ class TargetKind(Enum):
 
 @dataclass(frozen=True, eq=False)
 class LooTarget:
-    """A target f*, its values at the rows and its squared norm; and the same without parts of the rows.
+    """A target f* at the rows, with its squared norm; and the same for the target fitted without parts of the rows.
 
     Row i belongs to the part ``parts[i]``, and ``own[i]`` is what the target fitted without this part is at row i: the
-    choice of mixing weights needs no more. ``values[g, j]`` is the target fitted without part g, at row j, and
-    ``squared_norms[g]`` its squared norm; ``find`` finds them once they are asked for. A given target is the same
-    whatever is left out. ``make`` builds the element, which the choice of mixing weights does not need.
+    choice of mixing weights needs no more. A given target is the same whatever is left out.
     """
 
-    make: Callable[[], Element]
     at_rows: Array
     squared_norm: float
     own: Array
     parts: Any
-    find: Callable[[], tuple[Array, Array]]
 
-    @property
-    def target(self) -> Element:
-        """f*."""
-        return self.make()
+    def without_parts(self) -> tuple[Array, Array]:
+        """Values [g, j] at row j of the target fitted without part g, and squared norms of these targets."""
+        return self.at_rows[None, :], np.array([self.squared_norm])
 
     @cached_property
-    def _found(self) -> tuple[Array, Array]:
-        return self.find()
+    def _left_out(self) -> tuple[Array, Array]:
+        return self.without_parts()
 
     @property
     def values(self) -> Array:
-        """Values at every row of the targets without each part."""
-        return self._found[0]
+        """Values at every row of the targets fitted without each part."""
+        return self._left_out[0]
 
     @property
     def squared_norms(self) -> Array:
-        """Squared norms of the targets without each part."""
-        return self._found[1]
+        """Squared norms of the targets fitted without each part."""
+        return self._left_out[1]
 
 
 def given_target(target: Element, kernel: Kernel, points: Array) -> LooTarget:
     """A target that does not depend on the rows."""
     check_element("target", target, kernel, points.shape[1], or_else='"gaussian", None or ')
-    at_rows, squared_norm = target.values(points), target.norm() ** 2
-    found, parts = (at_rows[None, :], np.array([squared_norm])), np.zeros(len(points), dtype=int)
-    return LooTarget(partial(_given_element, target), at_rows, squared_norm, at_rows, parts, lambda: found)
-
-
-def _given_element(target: Element) -> Element:
-    return target
+    at_rows = target.values(points)
+    return LooTarget(at_rows, target.norm() ** 2, at_rows, np.zeros(len(points), dtype=int))
 
 
 def gaussian_kind(kernel: Kernel, points: Array) -> TargetKind:
@@ -172,26 +162,44 @@ class _EmbeddedSample:
         return float(np.sqrt(self.kernel.evaluate(half, self.sample).mean()))
 
 
-def gaussian_target(kernel: Kernel, points: Array) -> LooTarget:
-    """The Gaussian fitted to the rows as a target, for a kernel with closed-form expectations under Gaussians."""
-    embed, n = partial(gaussian_element, kernel), len(points)
-    make = partial(gaussian_element, kernel, points)
-    bandwidth = gaussian_bandwidth(kernel)
-    if bandwidth is None or n > MAX_ROWS_LEFT_OUT_ONE_BY_ONE:
-        return _target_by_parts(embed, make, points, random_folds(points, PARTS_LEFT_OUT))
-    embeddings, one_by_one = LooEmbeddings(points, bandwidth), np.arange(n)
-    at_rows, squared_norm, own, inexact = embeddings.needed()
-    for i in np.flatnonzero(inexact).tolist():
-        own[i] = embed(np.delete(points, i, axis=0)).values(points[i : i + 1])[0]
+@dataclass(frozen=True, eq=False)
+class OneByOneTarget(LooTarget):
+    """The Gaussian fitted without each row, under a Gaussian kernel, by rank-one changes of its covariance."""
 
-    def find() -> tuple[Array, Array]:
-        values, squared_norms, inexact = embeddings.values()
+    kernel: Kernel
+    points: Array
+    embeddings: LooEmbeddings
+
+    def without_parts(self) -> tuple[Array, Array]:
+        values, squared_norms, inexact = self.embeddings.values()
         for i in np.flatnonzero(inexact).tolist():
-            f = embed(np.delete(points, i, axis=0))
-            values[i], squared_norms[i] = f.values(points), f.norm() ** 2
+            f = gaussian_element(self.kernel, np.delete(self.points, i, axis=0))
+            values[i], squared_norms[i] = f.values(self.points), f.norm() ** 2
         return values, squared_norms
 
-    return LooTarget(make, at_rows, squared_norm, own, one_by_one, find)
+
+@dataclass(frozen=True, eq=False)
+class PartsTarget(LooTarget):
+    """A target that ``embed`` fits again without each part of the rows."""
+
+    embed: Callable[[Array], Any]
+    rows: Array
+
+    def without_parts(self) -> tuple[Array, Array]:
+        without = [self.embed(self.rows[self.parts != part]) for part in range(int(self.parts.max()) + 1)]
+        return np.array([f.values(self.rows) for f in without]), np.array([f.norm() ** 2 for f in without])
+
+
+def gaussian_target(kernel: Kernel, points: Array) -> LooTarget:
+    """The Gaussian fitted to the rows as a target, for a kernel with closed-form expectations under Gaussians."""
+    bandwidth = gaussian_bandwidth(kernel)
+    if bandwidth is None or len(points) > MAX_ROWS_LEFT_OUT_ONE_BY_ONE:
+        return _target_by_parts(partial(gaussian_element, kernel), points, random_folds(points, PARTS_LEFT_OUT))
+    embeddings = LooEmbeddings(points, bandwidth)
+    at_rows, squared_norm, own, inexact = embeddings.needed()
+    for i in np.flatnonzero(inexact).tolist():
+        own[i] = gaussian_element(kernel, np.delete(points, i, axis=0)).values(points[i : i + 1])[0]
+    return OneByOneTarget(at_rows, squared_norm, own, np.arange(len(points)), kernel, points, embeddings)
 
 
 def sampled_target(kernel: Kernel, points: Array) -> LooTarget:
@@ -203,22 +211,15 @@ def sampled_target(kernel: Kernel, points: Array) -> LooTarget:
     rows, base = points, normal_points(d, SAMPLE_POINTS)
     if is_isotropic(kernel) and d >= _FEWEST_TO_ROTATE * (n + SAMPLE_POINTS // 2):
         rows, base = _in_fewer_columns(points, base)
-    embed, make = partial(_EmbeddedSample, kernel, base=base, d=d), partial(sampled_element, kernel, points)
-    return _target_by_parts(embed, make, rows, random_folds(points, PARTS_LEFT_OUT))
+    embed = partial(_EmbeddedSample, kernel, base=base, d=d)
+    return _target_by_parts(embed, rows, random_folds(points, PARTS_LEFT_OUT))
 
 
-def _target_by_parts(embed: Callable[[Array], Any], make: Callable[[], Element], rows: Array, parts: Any) -> LooTarget:
-    """A target that is embedded again without each part of the rows."""
-    whole, every = embed(rows), range(int(parts.max()) + 1)
-    own = np.empty(len(rows))
-    for part in every:
+def _target_by_parts(embed: Callable[[Array], Any], rows: Array, parts: Any) -> LooTarget:
+    whole, own = embed(rows), np.empty(len(rows))
+    for part in range(int(parts.max()) + 1):
         own[parts == part] = embed(rows[parts != part]).values(rows[parts == part])
-
-    def find() -> tuple[Array, Array]:
-        without = [embed(rows[parts != part]) for part in every]
-        return np.array([f.values(rows) for f in without]), np.array([f.norm() ** 2 for f in without])
-
-    return LooTarget(make, whole.values(rows), whole.norm() ** 2, own, parts, find)
+    return PartsTarget(whole.values(rows), whole.norm() ** 2, own, parts, embed, rows)
 
 
 def _in_fewer_columns(points: Array, base: Array) -> tuple[Array, Array]:

@@ -17,8 +17,7 @@ from muhat.linalg import gram
 from muhat.linalg.centered_gram import center_gram, principal_components
 from muhat.linalg.gram import gaussian_bandwidth
 from muhat.linalg.resources import FEWEST_NUMBERS_FOR_THREADS, steady_blas
-from muhat.means.base import BaseKernelMean
-from muhat.means.fit import MeanFit
+from muhat.means.base import BaseKernelMean, MeanFit
 from muhat.means.nested import NestedMeansMixin, check_mean, check_unweighted, mean_from_gram
 from muhat.means.sketched import SketchPlan, fitted_features
 from muhat.operators.preimages import fixed_point_preimages, ridge_preimages

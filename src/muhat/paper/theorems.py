@@ -10,6 +10,7 @@ from muhat.kernels.dot import Linear
 from muhat.kernels.radial import Gaussian
 from muhat.linalg.distances import median_distance
 from muhat.means.oracle import oracle_shrinkage
+from muhat.means.simple import simple_shrinkage
 from muhat.means.spectral import SpectralKernelMean
 from muhat.means.stein import james_stein, james_stein_risk
 from muhat.measures import Atoms, GaussianMixture
@@ -18,7 +19,7 @@ from muhat.paper.comparison import EXACT, column, relative, select
 from muhat.paper.experiment import Experiment, Row, Section, Setting, generator
 from muhat.paper.protocol import KERNELS, exact_loss, population_and_sample, selected_weights
 from muhat.report.page import Table
-from muhat.shrinkage.scores import Lam, simple_shrinkage, theorem4_scores
+from muhat.shrinkage.scores import Lam, theorem4_scores
 from muhat.types import Array
 
 NAME = "theorems"

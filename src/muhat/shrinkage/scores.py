@@ -95,14 +95,6 @@ def choose_shrinkage(
     return Shrinkage(value, score.best_scale(value) if c is None else c, best, path)
 
 
-def simple_shrinkage(n: float, mean_diag: float, mean_gram: float) -> float:
-    """The α in [0, 1] with the lowest leave-one-out score of (1−α)·average (Theorem 3, clipped)."""
-    if not mean_diag > 0:
-        return 0.0
-    mean_offdiag = (n * mean_gram / mean_diag - 1.0) / (n - 1.0)
-    return float(np.clip((1.0 - mean_offdiag) / (1.0 + (n - 2.0) * mean_offdiag), 0.0, 1.0))
-
-
 def simple_score(n: float, mean_diag: float, mean_gram: float, alpha: Any) -> Any:
     """Leave-one-out score of (1−α)·average, from the sums of the Gram matrix."""
     return plain_loo_moments(n, mean_diag, mean_gram).scores(mean_diag, 1.0 - alpha)

@@ -1,0 +1,234 @@
+"""Capabilities of kernels: exact features, values for sums, bounds, invariance, length scales, spectral measures.
+
+Each is a function that looks at the type of the kernel and combines the answers for sums, products and multiples. A
+kernel of a user registers with the same functions: ``@sample_frequencies.register(MyKernel)``.
+"""
+
+from __future__ import annotations
+
+from functools import cache, singledispatch
+from itertools import combinations_with_replacement, pairwise
+from math import comb, factorial, inf
+
+import numpy as np
+
+from muhat.kernels.base import Composed, Kernel
+from muhat.kernels.dot import Linear, Polynomial
+from muhat.kernels.mixed import Categorical, OnColumns, Rescaled
+from muhat.kernels.radial import Gaussian, Laplace, Matern, Radial
+from muhat.linalg.gram import evaluate_fast, exact_feature_count, exact_features
+from muhat.types import Array
+
+__all__ = [
+    "evaluate_fast",
+    "exact_feature_count",
+    "exact_features",
+    "is_isotropic",
+    "is_stationary",
+    "length_scales",
+    "sample_frequencies",
+    "upper_bound",
+]
+
+
+# ---------------------------------------------------------------- exact features, with k(x, y) = φ(x)ᵀφ(y)
+
+
+@exact_feature_count.register(Linear)
+def _linear_feature_count(kernel: Linear, width: int) -> float:
+    return width
+
+
+@exact_features.register(Linear)
+def _linear_features(kernel: Linear, X: Array) -> Array:
+    return X
+
+
+@exact_feature_count.register(Polynomial)
+def _polynomial_feature_count(kernel: Polynomial, width: int) -> float:
+    return comb(width + bool(kernel.constant) + kernel.degree - 1, kernel.degree)
+
+
+@exact_features.register(Polynomial)
+def _polynomial_features(kernel: Polynomial, X: Array) -> Array:
+    """The monomials of the columns and of a column √constant."""
+    columns = [*X.T, np.full(len(X), np.sqrt(kernel.constant))] if kernel.constant else [*X.T]
+    Z = np.ascontiguousarray(columns)
+    monomials = Z
+    for degree in range(2, kernel.degree + 1):
+        # Each monomial is made once, with its columns in ascending order: column i is multiplied with those monomials
+        # of one degree less that have no column before i, which are the last ones.
+        kept = [comb(len(Z) - i + degree - 2, degree - 1) for i in range(len(Z))]
+        with np.errstate(over="ignore"):
+            monomials = np.concatenate([Z[i] * monomials[-last:] for i, last in enumerate(kept)])
+    return (_roots_of_multiplicities(len(Z), kernel.degree)[:, None] * monomials).T
+
+
+@cache
+def _roots_of_multiplicities(width: int, degree: int) -> Array:
+    """Roots of degree! / ∏ⱼ αⱼ!, how often ∏ⱼ zⱼ^αⱼ occurs in (Σⱼ zⱼ)^degree, in the order of the features."""
+    chosen = np.array(list(combinations_with_replacement(range(width), degree)))
+    orders = np.full(len(chosen), float(factorial(degree)))
+    run = np.ones(len(chosen))
+    for left, right in pairwise(chosen.T):
+        run = np.where(left == right, run + 1, 1.0)
+        orders /= run
+    return np.sqrt(orders)
+
+
+# ---------------------------------------------------------------- values for sums over many rows
+
+
+@evaluate_fast.register(Composed)
+def _composed_values(kernel: Composed, X: Array, Y: Array) -> Array:
+    return kernel.combine(evaluate_fast(part, X, Y) for part in kernel.parts)
+
+
+@evaluate_fast.register(OnColumns)
+def _values_on_columns(kernel: OnColumns, X: Array, Y: Array) -> Array:
+    return evaluate_fast(kernel.kernel, kernel.chosen(X), kernel.chosen(Y))
+
+
+# ---------------------------------------------------------------- upper bounds, which concentration inequalities need
+
+
+@singledispatch
+def upper_bound(kernel: Kernel) -> float:
+    """The supremum of k(x, x), for kernels with all their values in [0, supremum]; infinity for others.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    """
+    return inf
+
+
+@upper_bound.register(Radial)
+def _radial_bound(kernel: Radial) -> float:
+    return kernel.value_at_zero
+
+
+@upper_bound.register(Categorical)
+def _categorical_bound(kernel: Categorical) -> float:
+    return 1.0
+
+
+@upper_bound.register(OnColumns)
+@upper_bound.register(Rescaled)
+def _bound_of_inner_kernel(kernel: OnColumns | Rescaled) -> float:
+    return upper_bound(kernel.kernel)
+
+
+@upper_bound.register(Composed)
+def _composed_bound(kernel: Composed) -> float:
+    return kernel.combine(map(upper_bound, kernel.parts))
+
+
+# ---------------------------------------------------------------- invariance under translations and rotations
+
+
+@singledispatch
+def is_stationary(kernel: Kernel) -> bool:
+    """Whether k(x, y) is a bounded function of x − y, and so can be evaluated at any point of the space.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    """
+    return False
+
+
+@singledispatch
+def is_isotropic(kernel: Kernel) -> bool:
+    """Whether k(x, y) is a function of the distance ‖x − y‖, which no rotation of the rows changes.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    """
+    return False
+
+
+@singledispatch
+def length_scales(kernel: Kernel) -> tuple[float, ...]:
+    """The numbers that rows are divided by: one for each part of the kernel that has a bandwidth.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    """
+    return ()
+
+
+@is_stationary.register(Radial)
+def _radial_is_stationary(kernel: Radial) -> bool:
+    return True
+
+
+@is_isotropic.register(Radial)
+def _radial_is_isotropic(kernel: Radial) -> bool:
+    return kernel.metric == "euclidean"
+
+
+@length_scales.register(Radial)
+def _radial_length_scale(kernel: Radial) -> tuple[float, ...]:
+    return (kernel.width,)
+
+
+@is_stationary.register(Composed)
+def _composed_is_stationary(kernel: Composed) -> bool:
+    return all(map(is_stationary, kernel.parts))
+
+
+@is_isotropic.register(Composed)
+def _composed_is_isotropic(kernel: Composed) -> bool:
+    return all(map(is_isotropic, kernel.parts))
+
+
+@length_scales.register(Composed)
+def _composed_length_scales(kernel: Composed) -> tuple[float, ...]:
+    return tuple(scale for part in kernel.parts for scale in length_scales(part))
+
+
+# ---------------------------------------------------------------- spectral measures (Bochner), for Fourier features
+
+
+@singledispatch
+def sample_frequencies(kernel: Kernel, width: int, count: int, rng: np.random.Generator) -> Array:
+    """Draw frequencies w from the spectral measure: E cos wᵀ(x − y) = k(x, y), for rows divided by the bandwidth.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    width : int
+        Columns of the rows.
+    count : int
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    array of shape (width, count)
+    """
+    raise ValueError(
+        f"kernel={kernel!r} is not registered with muhat.kernels.sample_frequencies, which Fourier features need; "
+        f"use Nystroem"
+    )
+
+
+@sample_frequencies.register(Gaussian)
+def _gaussian_frequencies(kernel: Gaussian, width: int, count: int, rng: np.random.Generator) -> Array:
+    """Standard normal."""
+    return rng.standard_normal((width, count))
+
+
+@sample_frequencies.register(Laplace)
+def _laplace_frequencies(kernel: Laplace, width: int, count: int, rng: np.random.Generator) -> Array:
+    """Cauchy in each coordinate."""
+    return rng.standard_cauchy((width, count))
+
+
+@sample_frequencies.register(Matern)
+def _matern_frequencies(kernel: Matern, width: int, count: int, rng: np.random.Generator) -> Array:
+    """Student's t with 2ν degrees of freedom."""
+    normal = rng.standard_normal((width, count))
+    return normal / np.sqrt(rng.chisquare(2 * kernel.nu, count) / (2 * kernel.nu))
