@@ -13,6 +13,7 @@ SUBPACKAGES = [
     "validation",
     "parameters",
     "linalg",
+    "tables",
     "shrinkage",
     "measures",
     "kernels",

@@ -293,7 +293,8 @@ def test_elements_remember_the_names_of_columns():
         assert_array_equal(f(mixed), f(table))
         assert_array_equal(f(table.to_numpy()), f(table))
         with pytest.raises(
-            ValueError, match=r"X lacks \['c'\] and has the unknown \['d'\]; pass the columns \['a', 'b', 'c'\]"
+            ValueError,
+            match=r"X is missing the columns \['c'\] and has the unexpected columns \['d'\]",
         ):
             f(table.rename(columns={"c": "d"}))
     other = mh.embed(mh.Gaussian(1.0), mixed)

@@ -149,11 +149,11 @@ def first_missing(labels: Any) -> int | None:
     if values.dtype.kind in "mM":
         absent = np.isnat(values)
     else:  # as objects: a list of texts and NaN becomes an array of texts otherwise
-        absent = np.array([v is None or not _equals_itself(v) for v in np.asarray(labels, dtype=object)], dtype=bool)
+        absent = np.array([v is None or not equals_itself(v) for v in np.asarray(labels, dtype=object)], dtype=bool)
     return int(absent.argmax()) if absent.any() else None
 
 
-def _equals_itself(value: Any) -> bool:
+def equals_itself(value: Any) -> bool:
     """False for NaN and NaT, which differ from themselves, and for NA, whose comparison is NA."""
     same = value == value
     return isinstance(same, bool | np.bool_) and bool(same)
@@ -164,15 +164,27 @@ def check_columns(found: list[Any], names: list[Any], table: str, remedy: str) -
     present, asked = set(found), set(names)
     missing, unknown = [name for name in names if name not in present], [name for name in found if name not in asked]
     if missing or unknown or len(found) != len(names):
-        parts = [f"lacks {missing}" if missing else "", f"has the unknown {unknown}" if unknown else ""]
+        parts = [
+            f"is missing the columns {_first_of(missing)}" if missing else "",
+            f"has the unexpected columns {_first_of(unknown)}" if unknown else "",
+        ]
         what = " and ".join(part for part in parts if part) or "has a column twice"
-        raise ValueError(f"{table} {what}; pass the columns {names}, rename them, or {remedy}")
+        raise ValueError(f"{table} {what}; pass the columns {_first_of(names)}, rename them, or {remedy}")
+
+
+def _first_of(names: list[Any], most: int = 20) -> str:
+    """A list of names, the first of many."""
+    return str(names) if len(names) <= most else f"{str(names[:most])[:-1]}, ... {len(names) - most} more]"
 
 
 def check_not_path(name: str, X: Any) -> None:
-    """Raise a ValueError where the name of a file, or a query that has not run, stands for its rows."""
+    """Raise a ValueError where the name of a file stands for its rows."""
     if isinstance(X, str | PathLike):
         raise ValueError(f"{name}={X!r} is not a matrix; read the file first, for example by pandas.read_csv")
+
+
+def _check_not_query(name: str, X: Any) -> None:
+    """Raise a ValueError where a query that has not run stands for its rows."""
     if type(X).__name__ in _QUERIES:
         raise ValueError(
             f"{name} is a {type(X).__name__}, which holds no rows yet; pass {name}{_QUERIES[type(X).__name__]}"
@@ -186,6 +198,7 @@ _QUERIES = {"LazyFrame": ".collect()", "DuckDBPyRelation": ".df()"}
 def _check_kind(name: str, X: Any) -> None:
     """Refuse what numpy would take for numbers, or for a table: dates, masked entries, the name of a file."""
     check_not_path(name, X)
+    _check_not_query(name, X)
     if np.ma.is_masked(X):
         raise ValueError(f"{name} has masked entries; drop such rows first, np.ma.compress_rows({name})")
     columns = getattr(X, "columns", [""])

@@ -283,6 +283,9 @@ def test_columns_are_matched_by_name():
     assert got.downdate(other[:10]).distance(want.downdate(frame[:10])) == 0
     renamed = frame.rename(columns={"c": "d"})
     for refuse in (got.update, got.downdate, got):
-        with pytest.raises(ValueError, match=r"X lacks \['c'\] and has the unknown \['d'\]; pass the columns"):
+        with pytest.raises(
+            ValueError,
+            match=r"X is missing the columns \['c'\] and has the unexpected columns \['d'\]; pass the columns",
+        ):
             refuse(renamed)
     assert got.n_ == 50

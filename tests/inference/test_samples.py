@@ -289,5 +289,8 @@ def test_intervals_match_columns_by_name():
     assert mh.mmd_interval(X, Y[["b", "a"]], kernel).estimate == mh.mmd_interval(X, Y, kernel).estimate
     want = mh.mmd_difference_interval(X, Y, Z, kernel)
     assert mh.mmd_difference_interval(X, Y, Z[["b", "a"]], kernel).estimate == want.estimate
-    with pytest.raises(ValueError, match=r"Z lacks \['b'\] and has the unknown \['c'\].*rename them, or pass arrays"):
+    with pytest.raises(
+        ValueError,
+        match=r"Z is missing the columns \['b'\] and has the unexpected .*or pass arrays",
+    ):
         mh.mmd_difference_interval(X, Y, Z.rename(columns={"b": "c"}), kernel)

@@ -36,10 +36,14 @@ ROWS = [
     ("no rows", X[:0], "X has no rows; pass one row or more"),
     ("nothing", [], "X has no rows"),
     ("a block with a bad row", np.vstack([X[:3], [[np.nan, 0, 0]]]), "contains NaN"),
-    ("unknown column", FRAME.rename(columns={"c": "d"})[:2], r"lacks \['c'\] and has the unknown \['d'\]"),
-    ("missing column", FRAME[["a", "b"]][:2], r"lacks \['c'\]; pass the columns \['a', 'b', 'c'\]"),
-    ("a column too many", FRAME.assign(d=1.0)[:2], r"has the unknown \['d'\]"),
-    ("dictionary", {"a": 1.0, "b": 2.0}, r"lacks \['c'\]"),
+    (
+        "unknown column",
+        FRAME.rename(columns={"c": "d"})[:2],
+        r"missing the columns \['c'\] and .* unexpected columns \['d'\]",
+    ),
+    ("missing column", FRAME[["a", "b"]][:2], r"is missing the columns \['c'\]; pass the columns \['a', 'b', 'c'\]"),
+    ("a column too many", FRAME.assign(d=1.0)[:2], r"has the unexpected columns \['d'\]"),
+    ("dictionary", {"a": 1.0, "b": 2.0}, r"is missing the columns \['c'\]"),
 ]
 
 

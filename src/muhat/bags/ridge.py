@@ -21,9 +21,9 @@ from muhat.features.base import BaseFeatures
 from muhat.features.nystroem import Nystroem
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.radial import Gaussian
-from muhat.linalg.columns import ColumnUnits
 from muhat.linalg.resources import one_blas_thread
 from muhat.parameters import ValueParametersMixin
+from muhat.tables.scales import ColumnScales
 from muhat.types import Array, RandomState
 from muhat.validation import check_flag, check_number, check_rng, unchanged_on_error
 
@@ -89,7 +89,7 @@ class _RidgeOnBags(ValueParametersMixin, TakesBagsMixin, BaseEstimator):
         present = np.flatnonzero(weights)
         if len(present) < _FEWEST_BAGS:
             raise ValueError(f"{len(present)} bags are too few to regress on; pass {_FEWEST_BAGS} or more")
-        units = ColumnUnits.of(targets[present])
+        units = ColumnScales.of(targets[present])
         check_varies(targets[present], units)
         standard = units.divide(targets[present])
         weights = weights[present] / weights[present].mean()
@@ -119,7 +119,7 @@ class _RidgeOnBags(ValueParametersMixin, TakesBagsMixin, BaseEstimator):
         if not with_stds:
             return means, None
         variances = np.column_stack([ridge.variances(Z, data.sizes, outside) for ridge in self._ridges])
-        return means, np.sqrt(variances) * self._units.unit
+        return means, np.sqrt(variances) * self._units.scale
 
     def _check_parameters(self) -> None:
         check_kernel("kernel", self.kernel)
@@ -410,9 +410,9 @@ def check_targets(y: Any, n: int) -> tuple[Array, bool]:
     return targets.reshape(n, -1), targets.ndim == 1
 
 
-def check_varies(targets: Array, units: ColumnUnits) -> None:
+def check_varies(targets: Array, units: ColumnScales) -> None:
     """Raise a ValueError where a target is the same for all bags."""
-    constant = np.flatnonzero((targets == targets[0]).all(axis=0) | (units.unit <= _ROUNDING * np.abs(units.centre)))
+    constant = np.flatnonzero((targets == targets[0]).all(axis=0) | (units.scale <= _ROUNDING * np.abs(units.centre)))
     if len(constant):
         raise ValueError(
             f"y is {units.centre[constant[0]]:g} for every bag (output {constant[0]}), so there is nothing to learn; "

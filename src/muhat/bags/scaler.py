@@ -8,7 +8,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from muhat.bags.data import TakesBagsMixin, check_bags
-from muhat.linalg.columns import ColumnUnits
+from muhat.tables.scales import ColumnScales
 from muhat.types import Array
 from muhat.validation import unchanged_on_error
 
@@ -51,8 +51,8 @@ class BagScaler(TakesBagsMixin, TransformerMixin, BaseEstimator):
         -------
         self
         """
-        units = ColumnUnits.of(check_bags(bags, self, reset=True).rows)
-        self.mean_, self.scale_ = units.centre, units.unit
+        units = ColumnScales.of(check_bags(bags, self, reset=True).rows)
+        self.mean_, self.scale_ = units.centre, units.scale
         return self
 
     def transform(self, bags: Any) -> list[Array]:
@@ -69,4 +69,4 @@ class BagScaler(TakesBagsMixin, TransformerMixin, BaseEstimator):
         """
         check_is_fitted(self, "mean_")
         data = check_bags(bags, self, reset=False)
-        return data.parts(ColumnUnits(self.mean_, self.scale_).divide(data.rows))
+        return data.parts(ColumnScales(self.mean_, self.scale_).divide(data.rows))

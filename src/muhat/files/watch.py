@@ -17,9 +17,9 @@ import numpy as np
 from muhat.files.command import check_page, write_page
 from muhat.files.lines import NumberedLines, batch_size, batches, is_file
 from muhat.files.opening import STANDARD_INPUT, standard_input
-from muhat.linalg.columns import ColumnUnits
 from muhat.monitor.drift_monitor import DriftMonitor
 from muhat.progress import printable, printable_json, repeated
+from muhat.tables.scales import ColumnScales
 from muhat.types import Array
 
 QUIET, DRIFTED, INTERRUPTED = 0, 1, 130
@@ -69,10 +69,10 @@ def watch(reference: str, stream: str, how: Watching) -> int:
 
 def _watch_stream(
     text: TextIO, stream: str, how: Watching, names: list[str], rows: Array, left_out: list[str]
-) -> tuple[int, DriftMonitor, ColumnUnits]:
+) -> tuple[int, DriftMonitor, ColumnScales]:
     """Calibrate on the rows, then watch; a file is looked at before, a pipe after the calibration."""
     table = _checked_stream(text, stream, how, names) if is_file(text) else None
-    units = ColumnUnits.none(rows.shape[1]) if how.raw or not len(rows) else ColumnUnits.of(rows)
+    units = ColumnScales.none(rows.shape[1]) if how.raw or not len(rows) else ColumnScales.of(rows)
     monitor = _calibrated(how, names, units.divide(rows))
     facts: dict[str, Any] = {"reference_rows": len(rows), "run_length": how.run_length, "columns": names}
     ready = f"{_full_name(stream)}: watched with {len(rows):,} reference rows; columns: {_some(names)}"
@@ -156,7 +156,7 @@ def _reference_rows(table: NumberedLines, how: Watching) -> tuple[list[str], Arr
     return names, np.array(rows).reshape(len(rows), len(names))
 
 
-def _watch_rows(monitor: DriftMonitor, table: NumberedLines, size: int, units: ColumnUnits, how: Watching) -> int:
+def _watch_rows(monitor: DriftMonitor, table: NumberedLines, size: int, units: ColumnScales, how: Watching) -> int:
     gaps = 0
     names: list[str] = list(monitor.feature_names_in_)
     for batch in batches(table.rows(names), size):

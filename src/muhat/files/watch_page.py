@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from muhat.files.histograms import histogram_of_numbers
 from muhat.files.pages import MOST_COLUMNS, ColumnRow, Page, render
-from muhat.linalg.columns import ColumnUnits
 from muhat.monitor.drift_monitor import Drift, DriftMonitor
 from muhat.plotting.monitor import DriftDisplay
 from muhat.progress import printable
 from muhat.report.drawing import figure, svg
 from muhat.report.page import Picture
+from muhat.tables.scales import ColumnScales
 
 
-def watch_page(monitor: DriftMonitor, names: tuple[str, str], units: ColumnUnits) -> str:
+def watch_page(monitor: DriftMonitor, names: tuple[str, str], units: ColumnScales) -> str:
     """The page of a monitor that has seen a stream.
 
     Parameters
@@ -20,7 +20,7 @@ def watch_page(monitor: DriftMonitor, names: tuple[str, str], units: ColumnUnits
     monitor : DriftMonitor
     names : (str, str)
         Of the reference and of the stream.
-    units : ColumnUnits
+    units : ColumnScales
         Centre and scale of the columns that the monitor got.
     """
     reference, stream = (printable(name) for name in names)

@@ -14,8 +14,8 @@ import numpy as np
 
 from muhat.elements import Element
 from muhat.kernels.base import Kernel, Measure
-from muhat.linalg.columns import dominant_column
 from muhat.measures import Atoms
+from muhat.tables.scales import dominant_column
 from muhat.types import Array
 from muhat.validation import check_columns, check_not_path, check_rows, check_weights, first_missing, warn_caller
 

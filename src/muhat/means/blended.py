@@ -18,11 +18,11 @@ from muhat.kernels.capabilities import is_stationary
 from muhat.kernels.radial import Gaussian
 from muhat.linalg import gram
 from muhat.linalg.blocks import blocks
-from muhat.linalg.columns import ColumnUnits
 from muhat.linalg.gram import gaussian_bandwidth
 from muhat.linalg.resources import check_memory, steady_blas
 from muhat.means.targets import LooTarget, TargetKind, gaussian_kind, gaussian_target, sampled_target
 from muhat.parameters import ValueParametersMixin
+from muhat.tables.scales import ColumnScales
 from muhat.types import Array, RandomState
 from muhat.validation import check_count, check_flag, check_rng, check_rows, unchanged_on_error
 
@@ -142,14 +142,14 @@ class BlendedSample(ValueParametersMixin, BaseEstimator):
         scale, rows = check_flag("scale", self.scale), check_rows(X, estimator=self, min_rows=2)
         check_memory(5 * 8 * len(rows) ** 2, None, f"{len(rows):,} rows", "use fewer rows: the sample itself will do")
         self._frame = Frame.of(X)
-        units = ColumnUnits.of(rows) if scale else ColumnUnits.none(rows.shape[1])
-        if (np.abs(units.centre) / FARTHEST + units.unit > np.finfo(np.float64).max / FARTHEST).any():
+        units = ColumnScales.of(rows) if scale else ColumnScales.none(rows.shape[1])
+        if (np.abs(units.centre) / FARTHEST + units.scale > np.finfo(np.float64).max / FARTHEST).any():
             raise ValueError(f"X has values up to {np.abs(rows).max():.3g}, whose sums overflow; rescale it first")
         with steady_blas(len(rows)):
             self._fit_rows(rows, units, self.kernel.resolve(units.divide(rows)))
         return self
 
-    def _fit_rows(self, rows: Array, units: ColumnUnits, kernel: Kernel) -> None:
+    def _fit_rows(self, rows: Array, units: ColumnScales, kernel: Kernel) -> None:
         scaled = units.divide(rows)
         self.share_, self.kernel_ = blending_share(kernel, scaled), kernel
         varies = varying_columns(scaled)
@@ -273,7 +273,7 @@ class BlendedSample(ValueParametersMixin, BaseEstimator):
             yield self._units.restore(self._gaussian.at(np.concatenate([half, -half])))
 
     def _quantiles(self, levels: Array) -> Array:
-        columns, deviations = np.sort(self._rows, axis=0).T, self._units.unit * self._gaussian.deviations()
+        columns, deviations = np.sort(self._rows, axis=0).T, self._units.scale * self._gaussian.deviations()
         parts = [
             _blended_quantiles(column, centre, deviation, self.share_, levels)
             for column, centre, deviation in zip(columns, self.location_, deviations, strict=True)

@@ -20,7 +20,6 @@ from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.mixed import rescaled
 from muhat.kernels.radial import Gaussian
 from muhat.linalg.blocks import blocks
-from muhat.linalg.columns import ColumnUnits, dominant_column
 from muhat.linalg.resources import LockedMixin
 from muhat.measures import Atoms
 from muhat.monitor.calibration import POPULATION, Calibration, SimulatedStreams, calibrate
@@ -31,6 +30,7 @@ from muhat.monitor.rows_by_name import ordered_rows
 from muhat.monitor.windows import WindowSums
 from muhat.parameters import ValueParametersMixin
 from muhat.progress import progress
+from muhat.tables.scales import ColumnScales, dominant_column
 from muhat.types import Array, RandomState
 from muhat.validation import (
     check_count,
@@ -271,7 +271,7 @@ class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
             )
         if (rows == rows[0]).all():
             raise ValueError("all rows of X are equal, so any other row is a drift; pass a reference that varies")
-        units = ColumnUnits.of(rows).unit if self.scale else None
+        units = ColumnScales.of(rows).scale if self.scale else None
         scaled = rows if units is None else rows / units
         if units is None:
             _warn_of_units(rows, list(getattr(self, "feature_names_in_", range(rows.shape[1]))))

@@ -1,0 +1,424 @@
+"""The encoder: how the rows of tables with the same columns become rows of numbers, with one policy for all."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muhat.tables.frames import KIND_IN_WORDS, Column, Kind, Table, as_table, column_in_words
+from muhat.types import Array
+from muhat.validation import check_columns
+
+MOST_LEVELS = 20
+"""Categories of one column that have a feature each; where there are more, the rarer ones are pooled."""
+
+MOST_RARE = 1000
+"""Pooled categories that the encoder remembers, to tell them from new ones."""
+
+MISSING, OTHERS = "(missing)", "(others)"
+"""Levels that stand for missing values, and for all rare categories."""
+
+LEAST_DIFFERING = 0.1
+"""The share of pairs of rows with different categories that a scale is made from is at least this."""
+
+MISSING_SCALE = float(np.sqrt(0.5))
+"""Scale of an indicator of missing values: a missing and a known value then differ by 2 in the square."""
+
+Scaling = Callable[[Array], Array]
+"""A rule for the scales of columns of numbers, such as ``muhat.tables.scales.mean_absolute_deviations``."""
+
+
+class Feature(NamedTuple):
+    """A column of the encoded rows, and where it comes from.
+
+    Parameters
+    ----------
+    column : str
+        The column of the table.
+    kind : str
+        The kind of that column.
+    level : str, optional
+        None for the values of a column; "(missing)" for the indicator of its missing values; "(others)" for its rare
+        categories; else the category that the feature is 1 for.
+    named : bool
+        Whether the column has a name of its own, and not a number only.
+    """
+
+    column: str
+    kind: Kind
+    level: str | None = None
+    named: bool = True
+
+    @property
+    def label(self) -> str:
+        """A short name, such as "age", "age = (missing)" or "colour = white"."""
+        return self.column if self.level is None else f"{self.column} = {self.level}"
+
+    @property
+    def in_words(self) -> str:
+        """What sentences call it, such as "column 'age'", "column 3" or "'colour = white'"."""
+        if self.level is None:
+            return column_in_words(self.column, self.named)
+        return repr(self.label) if self.named else f"column {self.label}"
+
+
+class EncodedColumn(NamedTuple):
+    """What the encoder knows of a column.
+
+    Parameters
+    ----------
+    name : str
+    kind : Kind
+    levels : tuple of str
+        Of a category: the levels with a feature, the most frequent first, "(missing)" and "(others)" among them.
+    rare : tuple of str
+        Of a category: what was pooled as "(others)", up to 1,000 categories.
+    fill : float
+        Of numbers and dates: what stands for a missing value. That is the median of the known ones, or, where the
+        tables of the fit had none missing, a place √2 scales beyond the largest.
+    indicator : bool
+        Of numbers and dates: whether a feature says which values are missing.
+    """
+
+    name: str
+    kind: Kind
+    levels: tuple[str, ...] = ()
+    rare: tuple[str, ...] = ()
+    fill: float = 0.0
+    indicator: bool = False
+
+    def features(self, named: bool) -> list[Feature]:
+        """The features of the column: its values, then the indicator of missing ones; or its levels."""
+        values = [] if self.kind in ("category", "missing") else [Feature(self.name, self.kind, None, named)]
+        levels = (*self.levels, *([MISSING] if self.indicator else []))
+        return values + [Feature(self.name, self.kind, level, named) for level in levels]
+
+
+@dataclass(frozen=True, eq=False)
+class TableEncoder:
+    """How rows of tables become rows of numbers; :func:`fit_encoder` makes it.
+
+    Numbers stay as they are, truth values are 0 and 1, dates and durations are days. Each category is a feature, 1
+    where a row has it. A missing number is the median of the known ones, and a further feature is 1 where it is
+    missing; a missing category is a level of its own.
+
+    What no table of the fit had gets a place of its own, so that it is seen as a change: a new category is as far
+    from every level as two levels are from each other, and a missing number in a column that had none lies beyond the
+    largest number.
+
+    Parameters
+    ----------
+    columns : tuple of EncodedColumn
+    named : bool
+        Whether columns are found by name; else by position.
+    scales : array of shape (n_features,)
+        What to divide the features by so that all columns count alike.
+
+    Attributes
+    ----------
+    features : tuple of Feature
+        The columns of the encoded rows.
+    """
+
+    columns: tuple[EncodedColumn, ...]
+    named: bool
+    scales: Array
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the columns."""
+        return [column.name for column in self.columns]
+
+    @cached_property
+    def features(self) -> tuple[Feature, ...]:
+        """The columns of the encoded rows."""
+        return tuple(feature for column in self.columns for feature in column.features(self.named))
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the features are the columns as they are: no categories, and nothing was missing."""
+        return all(column.kind not in ("category", "missing") and not column.indicator for column in self.columns)
+
+    def transform(self, X: Any, name: str = "X") -> Array:
+        """The rows of a table as rows of features.
+
+        Parameters
+        ----------
+        X : Table, or anything that :func:`~muhat.tables.frames.as_table` takes
+            With the columns of the fit, in any order where they have names.
+        name : str
+            What messages call it.
+
+        Returns
+        -------
+        array of shape (n, n_features)
+        """
+        table = self.match(as_table(X, name))
+        numbers = _numbers(table, [column.kind for column in self.columns])
+        absent = np.isnan(numbers)
+        numeric = [column for column in self.columns if column.kind != "category"]
+        filled = np.where(absent, [column.fill for column in numeric], numbers) if absent.any() else numbers
+        if self.is_plain:
+            return filled
+        rows = np.empty((table.n_rows, len(self.features)))
+        levels = np.array([feature.kind == "category" for feature in self.features])
+        indicators = np.array([feature.level == MISSING for feature in self.features]) & ~levels
+        rows[:, ~levels & ~indicators] = filled[:, [column.kind != "missing" for column in numeric]]
+        rows[:, indicators] = absent[:, [column.indicator for column in numeric]]
+        if levels.any():
+            pairs = zip(self.columns, table.columns, strict=True)
+            rows[:, levels] = np.hstack([_encode_category(*pair) for pair in pairs if pair[0].kind == "category"])
+        return rows
+
+    def match(self, table: Table) -> Table:
+        """The table with the columns of the fit in their order, or a ValueError where they differ in name or kind."""
+        table = _in_order(table, self.names, self.named, "what was fitted")
+        for encoded, column in zip(self.columns, table.columns, strict=True):
+            if not _agree({encoded.kind, column.kind}):
+                raise ValueError(
+                    f"{table.column_in_words(column.name)} of {table.name} holds {KIND_IN_WORDS[column.kind]} and held "
+                    f"{KIND_IN_WORDS[encoded.kind]} before; convert it first"
+                )
+        return table
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain lists, texts and numbers, for JSON."""
+        columns = [column._asdict() for column in self.columns]
+        return {"columns": columns, "named": self.named, "scales": self.scales.tolist()}
+
+    @classmethod
+    def from_dict(cls, stored: dict[str, Any]) -> Self:
+        """The encoder that :meth:`to_dict` stored."""
+        columns = [
+            EncodedColumn(**{**column, "levels": tuple(column["levels"]), "rare": tuple(column["rare"])})
+            for column in stored["columns"]
+        ]
+        return cls(tuple(columns), bool(stored["named"]), np.array(stored["scales"], dtype=np.float64))
+
+
+def fit_encoder(
+    tables: Iterable[Table], *, categorical: Sequence[str] = (), scaling: Scaling | None = None
+) -> TableEncoder:
+    """Learn the encoder of tables with the same columns, from all their rows.
+
+    Parameters
+    ----------
+    tables : iterable of Table
+        One or more. Columns are matched by name, in the order of the first table; an array has no names, and its
+        columns are matched by position.
+    categorical : sequence of str
+        Columns of numbers or dates that are categories.
+    scaling : callable, optional
+        Maps rows of numbers to a positive scale per column. None leaves all features as they are, with scales of 1.
+        Where values are missing, the known ones have the scale.
+
+    Returns
+    -------
+    TableEncoder
+
+    Raises
+    ------
+    ValueError
+        Where a table has other columns than the first, a column is of different kinds, or holds lists and the like.
+
+    Examples
+    --------
+    >>> table = as_table({"age": [31, None, 40], "plan": ["b", "a", "b"]})
+    >>> encoder = fit_encoder([table])
+    >>> [feature.label for feature in encoder.features]
+    ['age', 'age = (missing)', 'plan = b', 'plan = a']
+    >>> encoder.transform(table)
+    array([[31. ,  0. ,  1. ,  0. ],
+           [35.5,  1. ,  0. ,  1. ],
+           [40. ,  0. ,  1. ,  0. ]])
+    """
+    tables = [as_categories(table, categorical) for table in match_tables(tables)]
+    kinds = [_common_kind(columns) for columns in zip(*(table.columns for table in tables), strict=True)]
+    pooled = np.concatenate([_numbers(table, kinds) for table in tables])
+    numbers = iter(_fit_numbers(tables[0].names, kinds, pooled, scaling))
+    fitted = [
+        _fit_category([table.columns[j] for table in tables], scaling) if kind == "category" else next(numbers)
+        for j, kind in enumerate(kinds)
+    ]
+    columns, scales = zip(*fitted, strict=True)
+    return TableEncoder(columns, any(table.named for table in tables), np.concatenate(scales))
+
+
+# ---------------------------------------------------------------- columns of one name and one kind
+
+
+def match_tables(tables: Iterable[Table]) -> list[Table]:
+    """The tables with their columns in one order and of agreeing kinds, or a ValueError that says what differs.
+
+    Columns are matched by name, and by position where a table has no names.
+    """
+    tables = list(tables)
+    for table in tables:
+        if table.left_out:
+            column = table.left_out[0]
+            raise ValueError(
+                f"{table.column_in_words(column.name)} of {table.name} cannot be used: {column.reason}; drop it, or "
+                f"make numbers, dates or text of it"
+            )
+    first = next((table for table in tables if table.named), tables[0])
+    matched = [_in_order(table, first.names, first.named, first.name) for table in tables]
+    for columns in zip(*(table.columns for table in matched), strict=True):
+        if not _agree({column.kind for column in columns}):
+            raise ValueError(_different_kinds(columns, matched))
+    return matched
+
+
+def _in_order(table: Table, names: list[str], named: bool, reference: str) -> Table:
+    """The table with the columns of these names, in this order."""
+    if table.named and named:
+        if table.names != names:
+            check_columns(table.names, names, table.name, remedy="pass arrays")
+        return table.select(names)
+    width = len(table.columns)
+    if len(names) != width:
+        hint = " (a vector is one column; for one row pass x.reshape(1, -1))" if 1 in (len(names), width) else ""
+        raise ValueError(
+            f"{reference} has {len(names)} columns and {table.name} has {width}; both need the same columns{hint}"
+        )
+    columns = tuple(column._replace(name=name) for column, name in zip(table.columns, names, strict=True))
+    return replace(table, columns=columns, named=named)
+
+
+def _agree(kinds: set[Kind]) -> bool:
+    """Whether values of these kinds can stand in one column: truth values are numbers, and "missing" goes with all."""
+    return len(kinds) == 1 or len({"number" if kind == "boolean" else kind for kind in kinds} - {"missing"}) <= 1
+
+
+def _common_kind(columns: Sequence[Column]) -> Kind:
+    """The kind of columns that agree."""
+    kinds = {column.kind for column in columns}
+    if len(kinds) > 1:
+        kinds -= {"missing"}
+    return "number" if len(kinds) > 1 else kinds.pop()
+
+
+def _different_kinds(columns: Sequence[Column], tables: Sequence[Table]) -> str:
+    pairs = [(column, table) for column, table in zip(columns, tables, strict=True) if column.kind != "missing"]
+    held = " and ".join(f"{KIND_IN_WORDS[column.kind]} in {table.name}" for column, table in pairs)
+    text = next((table.name for column, table in pairs if column.kind == "category"), pairs[0][1].name)
+    convert = {"date": "to_datetime", "duration": "to_timedelta"}
+    function = next((convert[column.kind] for column, _ in pairs if column.kind in convert), "to_numeric")
+    name, cell = columns[0].name, f"{text}[{columns[0].name!r}]"
+    remedy = f"such as {cell} = pandas.{function}({cell})" if tables[0].named else "or pass data frames"
+    return f"{tables[0].column_in_words(name)} holds {held}; give both one type, {remedy}"
+
+
+def as_categories(table: Table, names: Sequence[str]) -> Table:
+    """The table with columns of numbers or dates as categories, by what their values are written as."""
+    if not names:
+        return table
+    unknown = [name for name in names if name not in table.names]
+    if unknown:
+        raise ValueError(f"categorical={list(names)} has {unknown}, and {table.name} has the columns {table.names}")
+    columns = [_as_category(column) if column.name in names else column for column in table.columns]
+    return replace(table, columns=tuple(columns), matrix=None)
+
+
+def _as_category(column: Column) -> Column:
+    if column.kind in ("category", "missing"):
+        return column
+    found, codes = np.unique(column.values, return_inverse=True)
+    known = found[~np.isnan(found)].tolist()
+    levels = tuple(str(int(value)) if value.is_integer() else str(value) for value in known)
+    return Column(column.name, "category", np.where(codes < len(known), codes, -1), levels)
+
+
+# ---------------------------------------------------------------- numbers and dates
+
+
+def _numbers(table: Table, kinds: Sequence[Kind]) -> Array:
+    """The columns that are no categories side by side, NaN where a value is missing."""
+    if table.matrix is not None and "category" not in kinds:
+        return table.matrix
+    kept = [column for column, kind in zip(table.columns, kinds, strict=True) if kind != "category"]
+    # A column that never had values may get categories later; what counts then is that they are not missing.
+    values = [np.where(each.missing, np.nan, 0.0) if each.kind == "category" else each.values for each in kept]
+    return np.column_stack(values) if values else np.empty((table.n_rows, 0))
+
+
+def _fit_numbers(
+    names: Sequence[str], kinds: Sequence[Kind], pooled: Array, scaling: Scaling | None
+) -> Iterator[tuple[EncodedColumn, list[float]]]:
+    """What is known of each column that is no category, and the scales of its features."""
+    absent = np.isnan(pooled)
+    complete = np.logical_not(absent.any(axis=0))
+    scales, fills = np.ones(pooled.shape[1]), np.zeros(pooled.shape[1])
+    if complete.any():
+        whole = pooled if complete.all() else pooled[:, complete]
+        if scaling is not None:
+            scales[complete] = scaling(whole)
+        with np.errstate(over="ignore"):
+            fills[complete] = np.minimum(whole.max(axis=0) + np.sqrt(2.0) * scales[complete], np.finfo(np.float64).max)
+    for place in np.flatnonzero(~complete & ~absent.all(axis=0)):
+        known = pooled[~absent[:, place], place]
+        fills[place] = 2.0 * np.median(known / 2.0)  # the sum of two large numbers overflows
+        if scaling is not None:
+            scales[place] = scaling(known[:, None])[0]
+    missing_scale = 1.0 if scaling is None else MISSING_SCALE
+    numeric = [(name, kind) for name, kind in zip(names, kinds, strict=True) if kind != "category"]
+    for (name, kind), fill, scale, whole_column in zip(
+        numeric, fills.tolist(), scales.tolist(), complete.tolist(), strict=True
+    ):
+        if whole_column:
+            yield EncodedColumn(name, kind, fill=fill), [scale]
+        else:
+            values = [] if kind == "missing" else [scale]
+            yield EncodedColumn(name, kind, fill=fill, indicator=True), [*values, missing_scale]
+
+
+# ---------------------------------------------------------------- categories
+
+
+def _fit_category(columns: Sequence[Column], scaling: Scaling | None) -> tuple[EncodedColumn, list[float]]:
+    """The commonest categories, one level for all others, and the scale of all."""
+    counts: Counter[str] = Counter()
+    for column in columns:
+        occurrences = np.bincount(_known(column), minlength=len(column.levels)).tolist()
+        counts.update(dict(zip(column.levels, occurrences, strict=True)))
+        counts[MISSING] += int(column.missing.sum())
+    counts = +counts  # without those that do not occur
+    levels = sorted(counts, key=lambda level: (-counts[level], level))
+    rare: list[str] = []
+    if len(levels) > MOST_LEVELS:
+        kept = levels[: MOST_LEVELS - 1]
+        if MISSING in counts and MISSING not in kept:
+            kept[-1] = MISSING
+        rare = sorted(counts.keys() - set(kept))
+        levels = [*kept, OTHERS]
+    total = sum(counts.values())
+    shares = np.array([counts[level] for level in levels if level != OTHERS or not rare], dtype=np.float64) / total
+    # Two rows have different categories with probability 1 − Σ p², and then differ by 2 in the square.
+    differing = 1.0 - float(shares @ shares) - (1.0 - float(shares.sum())) ** 2
+    scale = 1.0 if scaling is None else float(np.sqrt(max(differing, LEAST_DIFFERING)))
+    encoded = EncodedColumn(columns[0].name, "category", tuple(levels), tuple(rare[: MOST_RARE + 1]))
+    return encoded, [scale] * len(levels)
+
+
+def _known(column: Column) -> NDArray[Any]:
+    """The codes of the categories of a column that are known; a column without values has none."""
+    return column.values[~column.missing].astype(np.intp)
+
+
+def _encode_category(encoded: EncodedColumn, column: Column) -> Array:
+    """A feature for each level, 1 where a row has it."""
+    width = len(encoded.levels)
+    place = {level: k for k, level in enumerate(encoded.levels)} | dict.fromkeys(encoded.rare, width - 1)
+    new = width - 1 if len(encoded.rare) > MOST_RARE else width  # where there are too many to know, all join the others
+    places = np.array([place.get(level, new) for level in column.levels] + [place.get(MISSING, width + 1)])
+    # The levels are the unit vectors, at distance √2 from each other. A vector c·(1, ..., 1) is at this distance from
+    # all of them if Lc² − 2c + 1 = 2: one root is for new categories, the other for missing ones where none were.
+    root = np.sqrt(1.0 + width)
+    corners = np.vstack([np.eye(width), np.full(width, (1.0 - root) / width), np.full(width, (1.0 + root) / width)])
+    codes = column.values.astype(np.intp) if column.kind == "category" else np.full(len(column.values), -1)
+    return corners[places[codes]]
