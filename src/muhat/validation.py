@@ -24,6 +24,11 @@ from muhat.types import Array, RandomState
 GRAM_TOLERANCE = 1e-8
 """Largest asymmetry and negative eigenvalue, relative to the trace, that counts as rounding."""
 
+INDEFINITE_GRAM = (
+    "{name} is not positive semi-definite beyond rounding, so it is no Gram matrix of a kernel; "
+    "use a positive definite kernel, or clip the negative eigenvalues first"
+)
+
 
 _OWN_FILES = (f"{Path(__file__).parent}{os.sep}", contextlib.__file__)
 """Frames of the package, and of the decorators that it wraps functions in."""
@@ -303,10 +308,7 @@ def check_gram(K: Any, *, name: str = "K", definite: bool = True) -> Array:
     if asymmetry > 0:
         K = 0.5 * (K + K.T)
     if definite and K.any() and not _is_positive_semidefinite(K, GRAM_TOLERANCE * np.trace(K)):
-        raise ValueError(
-            f"{name} is not positive semi-definite beyond rounding, so it is no Gram matrix of a kernel; "
-            f"use a positive definite kernel, or clip the negative eigenvalues first"
-        )
+        raise ValueError(INDEFINITE_GRAM.format(name=name))
     return K
 
 

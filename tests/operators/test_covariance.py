@@ -17,7 +17,7 @@ from tables import KERNELS
 import muhat as mh
 from muhat.kernels.expectations import expect_diag
 from muhat.linalg import gram
-from muhat.operators.operator import CovarianceOperator
+from muhat.operators.covariance_operator import CovarianceOperator
 
 MEANS = {
     "plain": None,

@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import muhat as mh
-from muhat.operators.operator import PairKernel
+from muhat.operators.covariance_operator import PairKernel
 
 MEANS = {
     "plain": None,

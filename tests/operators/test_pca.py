@@ -17,8 +17,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from tables import KERNELS, sample
 
 import muhat as mh
-from muhat.linalg import centered_gram
-from muhat.operators import preimages
+from muhat.operators import preimages, principal_components
 
 SCENARIOS = {
     "standard": {},
@@ -99,25 +98,11 @@ def test_simple_shrinkage_of_the_covariance_only_rescales_eigenvalues(rows, othe
     assert shrunk.eigenvalues_[0] < plain.eigenvalues_[0]
 
 
-def test_negative_weights_use_the_symmetric_form(rows):
-    K = mh.Gaussian(2.0)(rows)
-    B = np.random.default_rng(3).normal(0.5, 1.0, size=40)
-    uniform = np.full(40, 1 / 40)
-    values, c = centered_gram.principal_components(K, uniform, B, 6)
-    centered_gram.center_gram(K, uniform)
-    assert_allclose(c.T @ K @ c, np.eye(6), atol=1e-9)
-    assert_allclose(K @ (B[:, None] * (K @ c)), K @ c * values, atol=1e-9 * values[0])  # the paper's K^cBK^cV = K^cVD
-    positive, same = centered_gram.principal_components(mh.Gaussian(2.0)(rows), uniform, np.abs(B), 6)
-    via_symmetric = centered_gram._indefinite(mh.Gaussian(2.0)(rows), uniform, np.abs(B))
-    assert_allclose(positive, via_symmetric.eigenvalues[:6], rtol=1e-9)
-    assert_allclose(np.abs(same.T @ K @ via_symmetric.coefficients[:, :6]), np.eye(6), atol=1e-7)
-
-
 @pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=SCENARIOS)
 def test_partial_solver_agrees_with_the_whole(scenario, monkeypatch):
     X = np.random.default_rng(0).normal(size=(150, 3))
     whole = mh.KernelPCA(5, mh.Gaussian(1.0), **scenario).fit(X)
-    monkeypatch.setattr(centered_gram, "PARTIAL_ROWS", 100)
+    monkeypatch.setattr(principal_components, "PARTIAL_ROWS", 100)
     partial = mh.KernelPCA(5, mh.Gaussian(1.0), **scenario).fit(X)
     assert_allclose(partial.eigenvalues_, whole.eigenvalues_, rtol=1e-10)
     assert_allclose(partial.transform(X), whole.transform(X), atol=1e-8)

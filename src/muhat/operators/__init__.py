@@ -2,7 +2,7 @@
 
 from muhat.operators.centering import Centered, ShrunkKernelCenterer
 from muhat.operators.covariance import KernelCovariance
-from muhat.operators.operator import CovarianceOperator, PairKernel
+from muhat.operators.covariance_operator import CovarianceOperator, PairKernel
 from muhat.operators.pca import KernelPCA
 
 __all__ = [

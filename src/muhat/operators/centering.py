@@ -23,7 +23,7 @@ from muhat.validation import check_gram, check_rows, unchanged_on_error
 
 @dataclass(frozen=True, repr=False)
 class Centered(Kernel):
-    r"""A kernel about a mean element μ, whatever estimator it came from.
+    r"""Kernel centred about a mean element μ of any estimator.
 
     .. math:: \tilde k(x, y) = \langle \phi(x) - \mu, \phi(y) - \mu \rangle
 
@@ -32,7 +32,12 @@ class Centered(Kernel):
     kernel : Kernel
         With a numeric bandwidth.
     mean : Element
-        μ, an element of the space of ``kernel``.
+        The centre μ, an element of the space of ``kernel``.
+
+    See Also
+    --------
+    ShrunkKernelCenterer : Centring of precomputed Gram matrices.
+    embed : The mean element of a sample or a distribution.
 
     Examples
     --------
@@ -105,9 +110,15 @@ class ShrunkKernelCenterer(
     Attributes
     ----------
     weights_ : array of shape (n,)
-        β, the weights of the mean.
+        The weights β of the mean.
     mean_fit_ : MeanFit or None
         Result of ``mean``: the weights, and what it chose as ``chosen``. None for the plain average.
+
+    See Also
+    --------
+    Centered : The centred kernel, for rows in place of Gram matrices.
+    KernelPCA : Kernel PCA with shrinkage centring built in.
+    sklearn.preprocessing.KernelCenterer : Centring about the plain average.
 
     Examples
     --------

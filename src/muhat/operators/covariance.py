@@ -1,8 +1,9 @@
-"""Covariance operators, plain and shrunken (COSE)."""
+"""Estimators of covariance operators, plain and shrunken (COSE), from Gram matrices or in features."""
 
 from __future__ import annotations
 
-from typing import Any, Self
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -15,12 +16,12 @@ from muhat.linalg import gram
 from muhat.linalg.blocks import blocks
 from muhat.linalg.centered_gram import center_gram
 from muhat.linalg.resources import steady_blas
-from muhat.means.base import BaseKernelMean
+from muhat.means.base import BaseKernelMean, MeanFit
 from muhat.means.nested import NestedMeansMixin, check_mean, check_unweighted, mean_from_gram, mean_weights
 from muhat.means.sketched import SketchPlan, fitted_features
 from muhat.measures import Atoms
 from muhat.operators.centering import Centered
-from muhat.operators.operator import CovarianceOperator, PairKernel
+from muhat.operators.covariance_operator import CovarianceOperator, PairKernel
 from muhat.parameters import ValueParametersMixin
 from muhat.types import Array
 from muhat.validation import check_overflow, check_rows, unchanged_on_error
@@ -49,11 +50,12 @@ class KernelCovariance(NestedMeansMixin, ValueParametersMixin, BaseEstimator):
     features : Nystroem, optional
         Not fitted: its landmarks are chosen among the pairs of rows. The operator, projected on the span of
         :math:`\tilde\varphi(y_j) \otimes \tilde\phi(x_j)` at r landmarks, takes O(nr²) time and O(r²) memory beyond the
-        rows; both means lie on r landmarks too. λ by deletion goes by 1,000 of the pairs.
+        rows; both means lie on r landmarks too. λ by leave-one-out goes by 1,000 of the pairs.
 
     Attributes
     ----------
     operator_ : CovarianceOperator
+        The estimated operator.
     weights_ : array of shape (n,)
         β; with ``features`` the weights of the landmarks.
     mean_fit_ : MeanFit or None
@@ -62,8 +64,13 @@ class KernelCovariance(NestedMeansMixin, ValueParametersMixin, BaseEstimator):
     kernel_x_, kernel_y_ : Kernel
         Resolved, not centred.
     approximation_error_ : float
-        Only with ``features``: for plain weights and plain centring it bounds the square of the distance to the
-        operator without features. Of the others it is a measure.
+        Error of the features, 0 without them: for plain weights and plain centring it bounds the square of the
+        distance to the operator without features. Of the others it is a measure.
+
+    See Also
+    --------
+    KernelPCA : Eigenfunctions of a covariance operator, with scores of new rows.
+    hsic_test : A test of independence based on the norm of the cross-covariance operator.
 
     Examples
     --------
@@ -123,71 +130,121 @@ class KernelCovariance(NestedMeansMixin, ValueParametersMixin, BaseEstimator):
         check_kernel("kernel_x", self.kernel_x)
         kernel_y = self.kernel_x if self.kernel_y is None else self.kernel_y
         check_kernel("kernel_y", kernel_y)
-        alone, sample_weights = other is X and kernel_y == self.kernel_x, self._sample_weights(metadata)
+        x = Side(self.kernel_x, X)
+        y = x if other is X and kernel_y == self.kernel_x else Side(kernel_y, other)
+        sample_weights = self._sample_weights(metadata)
         with steady_blas(len(X)):
             if self.features is None:
-                self._fit_gram(X, other, kernel_y, alone, sample_weights)
+                found = gram_covariance(x, y, self.mean, self.centering, sample_weights)
             else:
                 check_unweighted(sample_weights)
-                self._fit_features(X, other, kernel_y, alone)
+                found = feature_covariance(x, y, self.mean, self.centering, self.features)
+        self.operator_, self.weights_ = found.operator, found.operator.weights
+        self.kernel_x_, self.kernel_y_ = found.operator.kernel_x, found.operator.kernel_y
+        self.mean_fit_, self.approximation_error_ = found.mean_fit, found.approximation_error
         return self
 
-    def _fit_gram(self, X: Array, Y: Array, kernel_y: Kernel, alone: bool, sample_weights: dict[str, Any]) -> None:
-        mean_x, K = self._centred(self.kernel_x, X, sample_weights["centering"])
-        mean_y, other = (mean_x, K) if alone else self._centred(kernel_y, Y, sample_weights["centering"])
-        with np.errstate(over="ignore"):
-            K *= other
-            check_overflow(PairKernel(mean_x.kernel, mean_y.kernel, X.shape[1]), np.diag(K))
-        del other  # the weights may need its room
-        fit = mean_from_gram(self.mean, K, sample_weights["mean"])
-        self.mean_fit_ = None if self.mean is None else fit
-        self._store(CovarianceOperator(X, Y, mean_x, mean_y, fit.weights))
 
-    def _centred(self, kernel: Kernel, X: Array, sample_weight: Any) -> tuple[Element, Array]:
-        resolved = kernel.resolve(X)
-        K = gram.dense(resolved, X, arrays=4)
-        weights = mean_weights(self.centering, K, sample_weight)
-        center_gram(K, weights)
-        return Element(resolved, Atoms.trusted(X, weights)), K
+class Side(NamedTuple):
+    """One side of the pairs: its kernel, with or without a bandwidth, and its rows."""
 
-    def _fit_features(self, X: Array, Y: Array, kernel_y: Kernel, alone: bool) -> None:
-        """A mean in features of the pairs (x, y), under the product of the centred kernels."""
-        plan, centring = _sketch_plan("mean", self.mean), _sketch_plan("centering", self.centering)
-        self.mean_fit_ = None
-        _check_unfitted(self.features)
-        mean_x, missed_x = self._sketched(self.kernel_x, X, centring)
-        mean_y, missed_y = (mean_x, missed_x) if alone else self._sketched(kernel_y, Y, centring)
-        centred_x, d = Centered(mean_x.kernel, mean_x), X.shape[1]
-        if alone:
-            pairs, missed = self._sketched(centred_x * centred_x, X, plan)
-        else:
-            kernel = PairKernel(centred_x, Centered(mean_y.kernel, mean_y), columns=d)
-            pairs, missed = self._sketched(kernel, np.hstack([X, Y]), plan)
-        landmarks: Any = pairs.measures[0]
-        x = landmarks.points[:, :d]
-        self._store(CovarianceOperator(x, x if alone else landmarks.points[:, d:], mean_x, mean_y, landmarks.weights))
-        # Centred about means that are off by δ, the plain operator has the term δ_y ⊗ δ_x more.
-        self.approximation_error_ = float(np.sqrt(missed) + np.sqrt(missed_x * missed_y)) ** 2
+    kernel: Kernel
+    rows: Array
 
-    def _sketched(self, kernel: Kernel, rows: Array, plan: SketchPlan) -> tuple[Element, float]:
-        """The mean that the plan makes of features of the rows, and a bound of what these miss of the average, squared.
 
-        What they miss of a block is known, and of all rows it is at most the mean over blocks. Blocks of as many rows
-        as there are landmarks, or a few more, cost as many kernel values as the features do.
-        """
-        features = fitted_features(self.features, kernel, rows)
-        sketch, missed, size = plan.empty(features), 0.0, max(len(features.landmarks_), _BLOCK)
-        for places in blocks(len(rows), size):
-            block = rows[places]
-            part = plan.empty(features).update(block)
-            sums = len(block) * part.mean_features()
-            missed += np.sqrt(max(float(features.kernel_.evaluate(block, block).sum() - sums @ sums), 0.0))
-            sketch.merge(part)
-        return sketch.mean_element(*plan), (missed / len(rows)) ** 2
+class CovarianceFit(NamedTuple):
+    """An estimated operator, the result of its mean estimator, and the error of features."""
 
-    def _store(self, operator: CovarianceOperator) -> None:
-        self.operator_, self.weights_ = operator, operator.weights
-        self.kernel_x_, self.kernel_y_ = operator.kernel_x, operator.kernel_y
+    operator: CovarianceOperator
+    mean_fit: MeanFit | None
+    approximation_error: float = 0.0
+
+
+def gram_covariance(
+    x: Side,
+    y: Side,
+    mean: BaseKernelMean | None,
+    centering: BaseKernelMean | None,
+    sample_weights: Mapping[str, Any],
+) -> CovarianceFit:
+    r"""Estimate a covariance operator: a mean estimator on the Gram matrix :math:`\tilde K_X \circ \tilde K_Y`.
+
+    Parameters
+    ----------
+    x, y : Side
+        The two sides; one object for the covariance operator of X with itself.
+    mean, centering : mean estimator or None
+        Estimators of the weights β and of the means to centre about; None is the plain average.
+    sample_weights : mapping
+        ``sample_weight`` of "mean" and "centering", None where there is none.
+    """
+    mean_x, K = _centred_gram(x, centering, sample_weights["centering"])
+    mean_y, other = (mean_x, K) if y is x else _centred_gram(y, centering, sample_weights["centering"])
+    with np.errstate(over="ignore"):
+        K *= other
+        check_overflow(PairKernel(mean_x.kernel, mean_y.kernel, x.rows.shape[1]), np.diag(K))
+    del other  # the weights may need its memory
+    fit = mean_from_gram(mean, K, sample_weights["mean"])
+    operator = CovarianceOperator(x.rows, y.rows, mean_x, mean_y, fit.weights)
+    return CovarianceFit(operator, None if mean is None else fit)
+
+
+def _centred_gram(side: Side, centering: BaseKernelMean | None, sample_weight: Any) -> tuple[Element, Array]:
+    """The estimated mean of one side, and the Gram matrix centred about it."""
+    kernel = side.kernel.resolve(side.rows)
+    K = gram.dense(kernel, side.rows, arrays=4)
+    weights = mean_weights(centering, K, sample_weight)
+    center_gram(K, weights)
+    return Element(kernel, Atoms.trusted(side.rows, weights)), K
+
+
+def feature_covariance(
+    x: Side, y: Side, mean: BaseKernelMean | None, centering: BaseKernelMean | None, features: Nystroem
+) -> CovarianceFit:
+    """Estimate a covariance operator in features of the pairs (x, y), under the product of the centred kernels.
+
+    Parameters
+    ----------
+    x, y : Side
+        The two sides; one object for the covariance operator of X with itself.
+    mean, centering : mean estimator or None
+        Estimators that work on sums of features, or None for the plain average.
+    features : Nystroem
+        Not fitted: its landmarks are chosen among the pairs.
+    """
+    plan, centring = _sketch_plan("mean", mean), _sketch_plan("centering", centering)
+    _check_unfitted(features)
+    mean_x, missed_x = _sketched(features, x.kernel, x.rows, centring)
+    mean_y, missed_y = (mean_x, missed_x) if y is x else _sketched(features, y.kernel, y.rows, centring)
+    centred_x, d = Centered(mean_x.kernel, mean_x), x.rows.shape[1]
+    if y is x:
+        pairs, missed = _sketched(features, centred_x * centred_x, x.rows, plan)
+    else:
+        kernel = PairKernel(centred_x, Centered(mean_y.kernel, mean_y), columns=d)
+        pairs, missed = _sketched(features, kernel, np.hstack([x.rows, y.rows]), plan)
+    landmarks: Any = pairs.measures[0]
+    of_x = landmarks.points[:, :d]
+    of_y = of_x if y is x else landmarks.points[:, d:]
+    # Centred about means that are off by δ, the plain operator has the additional term δ_y ⊗ δ_x.
+    error = float(np.sqrt(missed) + np.sqrt(missed_x * missed_y)) ** 2
+    return CovarianceFit(CovarianceOperator(of_x, of_y, mean_x, mean_y, landmarks.weights), None, error)
+
+
+def _sketched(features: Nystroem, kernel: Kernel, rows: Array, plan: SketchPlan) -> tuple[Element, float]:
+    """The mean that the plan makes of features of the rows, and a bound of what these miss of the average, squared.
+
+    What they miss of a block is known, and of all rows it is at most the mean over blocks. Blocks of as many rows as
+    there are landmarks, or a few more, cost as many kernel values as the features do.
+    """
+    features = fitted_features(features, kernel, rows)
+    sketch, missed, size = plan.empty(features), 0.0, max(len(features.landmarks_), _BLOCK)
+    for places in blocks(len(rows), size):
+        block = rows[places]
+        part = plan.empty(features).update(block)
+        sums = len(block) * part.mean_features()
+        missed += np.sqrt(max(float(features.kernel_.evaluate(block, block).sum() - sums @ sums), 0.0))
+        sketch.merge(part)
+    return sketch.mean_element(*plan), (missed / len(rows)) ** 2
 
 
 def _sketch_plan(name: str, mean: BaseKernelMean | None) -> SketchPlan:

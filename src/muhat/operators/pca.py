@@ -1,4 +1,4 @@
-"""Kernel principal component analysis about any mean, of any covariance operator."""
+"""Kernel principal component analysis about any mean and with any weights of the covariance operator."""
 
 from __future__ import annotations
 
@@ -14,16 +14,25 @@ from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.foreign import Precomputed, evaluates_new_rows
 from muhat.kernels.radial import Gaussian
 from muhat.linalg import gram
-from muhat.linalg.centered_gram import center_gram, principal_components
+from muhat.linalg.centered_gram import center_gram
 from muhat.linalg.gram import gaussian_bandwidth
 from muhat.linalg.resources import FEWEST_NUMBERS_FOR_THREADS, steady_blas
 from muhat.means.base import BaseKernelMean, MeanFit
 from muhat.means.nested import NestedMeansMixin, check_mean, check_unweighted, mean_from_gram
 from muhat.means.sketched import SketchPlan, fitted_features
 from muhat.operators.preimages import fixed_point_preimages, ridge_preimages
+from muhat.operators.principal_components import (
+    PrincipalComponents,
+    feature_components,
+    is_partial,
+    principal_components,
+    smallest_ritz_value,
+)
 from muhat.parameters import ValueParametersMixin
 from muhat.types import Array
 from muhat.validation import (
+    GRAM_TOLERANCE,
+    INDEFINITE_GRAM,
     check_count,
     check_gram,
     check_number,
@@ -52,7 +61,9 @@ class KernelPCA(
     n_components : int, optional
         Default: all with a positive eigenvalue.
     kernel : Kernel or "precomputed", default Gaussian()
-        The kernel, or "precomputed" where X is its Gram matrix. A bandwidth "median" becomes a number in ``fit``.
+        The kernel, or "precomputed" where X is its Gram matrix. A bandwidth "median" becomes a number in ``fit``. An
+        indefinite Gram matrix is refused; where at most 50 components of more than 500 rows are asked for, only one
+        with a large negative eigenvalue, because the check would take longer than the components.
     mean : mean estimator, optional
         Estimator of the centre. Default the plain average.
     covariance : mean estimator, optional
@@ -69,15 +80,24 @@ class KernelPCA(
     Attributes
     ----------
     eigenvalues_ : array of shape (n_components,)
-        In Gram units, n times those of the covariance operator, descending.
+        Descending, in the scale of the Gram matrix: n times those of the covariance operator.
     explained_variance_ratio_ : array of shape (n_components,)
+        Share of each eigenvalue in the trace of the covariance operator.
     kernel_ : Kernel
+        The kernel, with the bandwidth as a number.
     mean_weights_, covariance_weights_ : arrays of shape (n,)
+        Weights of the mean and of the covariance operator.
     mean_fit_, covariance_fit_ : MeanFit or None
         Results of ``mean`` and ``covariance``: the weights, and what they chose as ``chosen``. None for the plain
         average, and with ``features``.
     coefficients_ : array of shape (n, n_components)
         A direction is the sum of coefficients times φ(x_j), the centring written out.
+
+    See Also
+    --------
+    KernelCovariance : The covariance operator itself, and cross-covariance operators.
+    ShrunkKernelCenterer : Centring of a Gram matrix about a shrunken mean, for other estimators.
+    sklearn.decomposition.KernelPCA : Plain kernel PCA.
 
     References
     ----------
@@ -177,17 +197,46 @@ class KernelPCA(
             self.kernel_, self._points = self.kernel.resolve(rows), rows
             K = gram.dense(self.kernel_, rows, arrays=2 if self.covariance is None else 5)
         else:
-            check_precomputed(self.kernel)
-            K = check_gram(rows, name="X")
+            K = _checked_gram(self.kernel, rows, n_components)
             self.kernel_ = Precomputed(K)
             self._points = self.kernel_.training_points()
         mean = mean_from_gram(self.mean, K, sample_weights["mean"])
-        self.mean_weights_, self.mean_fit_ = mean.weights, None if self.mean is None else mean
-        covariance = self._covariance_fit(K, sample_weights["covariance"])
-        self.covariance_weights_ = covariance.weights
+        covariance = _covariance_fit(self.covariance, K, mean.weights, sample_weights["covariance"])
+        self.mean_fit_ = None if self.mean is None else mean
         self.covariance_fit_ = None if self.covariance is None else covariance
-        self._decompose(K, n_components)
+        self.covariance_weights_ = covariance.weights
+        self._store(principal_components(K, mean.weights, covariance.weights, n_components))
         return K
+
+    def _fit_features(self, rows: Array, n_components: int | None, sample_weights: dict[str, Any]) -> None:
+        """Fit in the span of landmarks: directions and mean are vectors of features, mapped to the landmarks."""
+        check_kernel("kernel", self.kernel)
+        if self.covariance is not None:
+            raise ValueError("covariance= weighs every row and cannot be used with features; leave one of them out")
+        check_unweighted(sample_weights)
+        plan = SketchPlan() if self.mean is None else self.mean.sketch_plan()
+        features, n = fitted_features(self.features, self.kernel, rows), len(rows)
+        if n_components is not None and n_components > features.n_features_out_:
+            raise ValueError(f"n_components={n_components} must not exceed the {features.n_features_out_} features")
+        sketch = plan.empty(features, second_moment=True).update(rows)
+        mean, average = sketch.mean_features(*plan), sketch.mean_features()
+        diagonal_sum = float(features.kernel_.diagonal(rows).sum())
+        found = feature_components(sketch.moment_, average, mean, n, diagonal_sum, n_components)
+        self.kernel_, self._points = features.kernel_, features.landmarks_
+        self.mean_fit_ = self.covariance_fit_ = None
+        self.covariance_weights_ = np.full(n, 1.0 / n)
+        to_landmarks = features.projection_
+        self._store(
+            found._replace(
+                coefficients=to_landmarks @ found.coefficients, mean_weights=to_landmarks @ found.mean_weights
+            )
+        )
+
+    def _store(self, found: PrincipalComponents) -> None:
+        self.eigenvalues_, self.explained_variance_ratio_ = found.eigenvalues, found.explained
+        self.coefficients_, self.mean_weights_ = found.coefficients, found.mean_weights
+        self._shift, self._squared_norm = found.shift, found.squared_norm
+        self._n_features_out = len(found.eigenvalues)
 
     def _checked_n_components(self, n: int) -> int | None:
         if self.n_components is None:
@@ -195,53 +244,6 @@ class KernelPCA(
         if check_count("n_components", self.n_components) > n:
             raise ValueError(f"n_components={self.n_components} must not exceed the {n} rows of X")
         return self.n_components
-
-    def _decompose(self, K: Array, n_components: int | None) -> None:
-        beta = self.mean_weights_
-        B = len(K) * self.covariance_weights_
-        self.eigenvalues_, c = principal_components(K, beta, B, n_components)
-        self.coefficients_ = c - np.outer(beta, c.sum(axis=0))
-        offsets = K @ beta
-        self._squared_norm = float(beta @ offsets)
-        self._shift = offsets @ self.coefficients_
-        total = B @ (np.diag(K) - 2.0 * offsets + self._squared_norm)
-        self.explained_variance_ratio_ = self.eigenvalues_ / total if total > 0 else np.zeros_like(self.eigenvalues_)
-        self._n_features_out = len(self.eigenvalues_)
-
-    def _fit_features(self, rows: Array, n_components: int | None, sample_weights: dict[str, Any]) -> None:
-        """The same in features: directions and mean are elements on the landmarks, and C = Σ (z − m)(z − m)ᵀ."""
-        check_kernel("kernel", self.kernel)
-        if self.covariance is not None:
-            raise ValueError("covariance= weighs every row and cannot be used with features; leave one of them out")
-        check_unweighted(sample_weights)
-        plan = SketchPlan() if self.mean is None else self.mean.sketch_plan()
-        features, n = fitted_features(self.features, self.kernel, rows), len(rows)
-        if n_components is not None and n_components > features.projection_.shape[1]:
-            raise ValueError(
-                f"n_components={n_components} must not exceed the {features.projection_.shape[1]} features"
-            )
-        sketch = plan.empty(features, second_moment=True).update(rows)
-        mean, average = sketch.mean_features(*plan), sketch.mean_features()
-        C = sketch.moment_ - n * (np.outer(average, mean) + np.outer(mean, average) - np.outer(mean, mean))
-        components = principal_components(C, np.zeros(len(C)), np.ones(len(C)), n_components)
-        directions = components.coefficients * np.sqrt(components.eigenvalues)
-        self.kernel_, self._points = features.kernel_, features.landmarks_
-        self.eigenvalues_ = components.eigenvalues
-        self.coefficients_, self.mean_weights_ = features.projection_ @ directions, features.projection_ @ mean
-        self.covariance_weights_ = np.full(n, 1.0 / n)
-        self.mean_fit_ = self.covariance_fit_ = None
-        self._squared_norm, self._shift = float(mean @ mean), mean @ directions
-        total = self.kernel_.diagonal(rows).sum() + n * (self._squared_norm - 2.0 * average @ mean)
-        self.explained_variance_ratio_ = self.eigenvalues_ / total if total > 0 else np.zeros_like(self.eigenvalues_)
-        self._n_features_out = len(self.eigenvalues_)
-
-    def _covariance_fit(self, K: Array, sample_weight: Any) -> MeanFit:
-        if self.covariance is None:
-            return mean_from_gram(None, K)
-        centred = K.copy()
-        center_gram(centred, self.mean_weights_)
-        centred *= centred
-        return mean_from_gram(self.covariance, centred, sample_weight)
 
     def transform(self, X: Any) -> Array:
         r"""Scores: the inner products of :math:`\phi(x) - \mu` with the directions.
@@ -333,3 +335,27 @@ class KernelPCA(
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = is_precomputed(self.kernel)
         return tags
+
+
+def _checked_gram(kernel: Any, X: Array, n_components: int | None) -> Array:
+    """The Gram matrix that stands for the rows.
+
+    Where few components are asked for, only a matrix with a large negative eigenvalue is refused: to find a small one
+    takes longer than the components, which it would not change.
+    """
+    check_precomputed(kernel)
+    partial = is_partial(len(X), n_components)
+    K = check_gram(X, name="X", definite=not partial)
+    if partial and smallest_ritz_value(K) < -GRAM_TOLERANCE * np.trace(K):
+        raise ValueError(INDEFINITE_GRAM.format(name="X"))
+    return K
+
+
+def _covariance_fit(covariance: BaseKernelMean | None, K: Array, mean_weights: Array, sample_weight: Any) -> MeanFit:
+    """Weights of the covariance operator, a mean under the squared centred kernel."""
+    if covariance is None:
+        return mean_from_gram(None, K)
+    centred = K.copy()
+    center_gram(centred, mean_weights)
+    centred *= centred
+    return mean_from_gram(covariance, centred, sample_weight)

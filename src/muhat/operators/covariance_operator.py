@@ -1,4 +1,4 @@
-"""Operators between two spaces, known by their action on centred features."""
+"""Covariance operators between two spaces: their action, Hilbert–Schmidt inner products and singular functions."""
 
 from __future__ import annotations
 
@@ -84,9 +84,25 @@ class CovarianceOperator:
     Parameters
     ----------
     x, y : arrays of shape (n, d) and (n, e)
+        The rows of each side.
     mean_x, mean_y : Element
         The centres, each in its space.
     weights : array of shape (n,)
+        The weights β.
+
+    See Also
+    --------
+    muhat.KernelCovariance : Estimates it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import muhat as mh
+    >>> X = np.linspace(-1, 1, 20)[:, None]
+    >>> operator = mh.KernelCovariance(mh.Linear()).fit(X, 2 * X).operator_
+    >>> f = mh.embed(mh.Linear(), np.array([[1.0]]))  # the function f(x) = x
+    >>> round(operator.covariance(f, f), 3), round(float(2 * X.var()), 3)
+    (0.737, 0.737)
     """
 
     x: Array
