@@ -3,9 +3,12 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy.optimize import approx_fprime
+from tables import sample
 
 import muhat as mh
 from muhat.density.matched_mixture import MatchedGaussianMixture
+from muhat.density.objective import Mixture
 
 SOLVERS = ("slsqp", "lbfgs", "weights")
 every_solver = pytest.mark.parametrize("solver", SOLVERS)
@@ -31,3 +34,29 @@ def is_valid(fitted):
     assert fitted.variances_.min() >= fitted.variance_floor
     assert all(np.isfinite(part).all() for part in (fitted.weights_, fitted.means_, fitted.variances_))
     return True
+
+
+def random_mixture(m, d, seed, covariance_type="diag"):
+    rng = np.random.default_rng(seed)
+    width = 1 if covariance_type == "spherical" else d
+    variances = rng.uniform(0.2, 1.5, size=(m, width)) * np.ones(d)
+    return Mixture(rng.dirichlet(np.ones(m)), rng.normal(size=(m, d)), variances)
+
+
+def random_target(kernel, kind, d=3):
+    """Signed weights, more and fewer atoms than d², and Gaussians with full covariances."""
+    rng = np.random.default_rng(5)
+    n = {"few_atoms": 6, "many_atoms": 40}.get(kind, 8)
+    atoms = mh.embed(kernel, sample(n, d, seed=1), rng.normal(0.3, 1.0, size=n) / n)
+    if kind in ("few_atoms", "many_atoms"):
+        return atoms
+    roots = rng.normal(size=(2, d, d))
+    gaussians = mh.embed(kernel, mh.GaussianMixture([0.4, 0.6], sample(2, d, seed=2), roots @ roots.transpose(0, 2, 1)))
+    return 0.7 * gaussians if kind == "gaussians" else atoms + 0.7 * gaussians
+
+
+def assert_gradient(value, x, written):
+    """Forward and backward differences of step h have opposite first errors: their mean errs by h²."""
+    h = 1e-5
+    differences = (approx_fprime(x, value, h) + approx_fprime(x, value, -h)) / 2
+    assert_allclose(written, differences, rtol=0, atol=1e-7 * max(1.0, np.abs(written).max()))

@@ -10,9 +10,9 @@ from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from muhat.density.objective import Mixture
+from muhat.density.objective import Mixture, check_matchable, kernel_size, matching_objective
 from muhat.density.solvers import Settings, Solver, solve
-from muhat.density.start import check_matchable, kernel_size, matching_objective, start_mixture
+from muhat.density.start import start_mixture
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.capabilities import length_scales
 from muhat.kernels.radial import Gaussian
@@ -41,11 +41,11 @@ _NEAR_FLOOR = 1.1
 
 
 class MatchedGaussianMixture(NestedMeansMixin, ValueParametersMixin, DensityMixin, BaseEstimator):
-    r"""The Gaussian mixture Q that minimises :math:`\|\hat\mu - \mu_Q\|^2` in the space of a kernel.
+    r"""Gaussian mixture fitted by kernel mean matching: it minimises :math:`\|\hat\mu - \mu_Q\|^2` over mixtures Q.
 
     :math:`Q = \sum_j \pi_j N(\theta_j, \sigma_j^2 I)`, and :math:`\hat\mu` is any estimate of the data's kernel
     mean: the plain average, or a shrinkage estimator passed as ``mean``. Both inner products are exact, with
-    written gradients. It starts from k-means: cluster shares, cluster means, within-cluster mean squares.
+    written gradients. It starts from k-means: shares, means and within-cluster variances.
 
     The criterion is not a likelihood. Run to convergence it fits the kernel mean ever closer and often ends in a worse
     likelihood; ``solver="slsqp"`` with its few, early-stopped steps is nearest to the paper.
@@ -59,8 +59,8 @@ class MatchedGaussianMixture(NestedMeansMixin, ValueParametersMixin, DensityMixi
     kernel : Kernel, default Gaussian()
         Linear, Polynomial of degree 1 to 3, Gaussian, their sums and multiples.
     mean : mean estimator, optional
-        Recipe for the target, such as ``ShrunkKernelMean()``; its kernel is replaced by this one. Default: the
-        plain average.
+        Estimator of the kernel mean to match, such as ``ShrunkKernelMean()``; its own kernel is not used. Default:
+        the plain average.
     solver : {"slsqp", "lbfgs", "weights"}, default "slsqp"
         "slsqp": sequential quadratic programmes on (π, θ, σ) from the cluster shares. "lbfgs": L-BFGS to
         convergence, from the best weights of the initial components. "weights": those best weights alone, a
@@ -70,9 +70,9 @@ class MatchedGaussianMixture(NestedMeansMixin, ValueParametersMixin, DensityMixi
     random_state : None, int, Generator, SeedSequence or RandomState
         For k-means and for ``sample``.
     covariance_type : {"spherical", "diag"}, default "spherical"
-        One variance a component, or one a component and feature.
+        One variance per component, or one per component and feature.
     variance_floor : float, default 1e-3
-        Least variance, in squared units of X: made for standardised data.
+        Least variance, in the squared scale of X: made for standardised data.
     max_iter : int, optional
         Default 100 for "slsqp", 5000 for "lbfgs".
     tol : float, optional
@@ -86,8 +86,11 @@ class MatchedGaussianMixture(NestedMeansMixin, ValueParametersMixin, DensityMixi
     Attributes
     ----------
     weights_ : array of shape (m,)
+        Weights of the components.
     means_ : array of shape (m, d)
+        Their means.
     variances_ : array of shape (m,), or (m, d) for "diag"
+        Their variances.
     density_ : GaussianMixture
         The matched mixture.
     initial_density_ : GaussianMixture
@@ -97,8 +100,16 @@ class MatchedGaussianMixture(NestedMeansMixin, ValueParametersMixin, DensityMixi
     mean_ : Element
         The target.
     kernel_ : Kernel
+        The kernel, with the bandwidth as a number.
     n_iter_ : int
+        Iterations of the solver.
     converged_ : bool
+        Whether it met its tolerance.
+
+    See Also
+    --------
+    sklearn.mixture.GaussianMixture : Mixtures by maximum likelihood.
+    BlendedSample : A sample and a fitted Gaussian, blended as the adaptive mean does.
 
     References
     ----------
@@ -203,13 +214,13 @@ class MatchedGaussianMixture(NestedMeansMixin, ValueParametersMixin, DensityMixi
         remedy = 'use solver="lbfgs", ' if self.solver == "slsqp" else "use "
         check_memory(needed, None, f"{m} components in {d:,} columns", f"{remedy}fewer components, or fewer columns")
 
-    def _settings(self, unit: float) -> Settings:
+    def _settings(self, scale: float) -> Settings:
         tol, max_iter = _DEFAULTS[self.solver]
         return Settings(
             spherical=self.covariance_type == "spherical",
             floor=float(self.variance_floor),
-            unit=unit,
-            size=kernel_size(self.kernel_, unit),
+            scale=scale,
+            size=kernel_size(self.kernel_, scale),
             tol=tol if self.tol is None else float(self.tol),
             max_iter=max_iter if self.max_iter is None else self.max_iter,
         )

@@ -1,8 +1,9 @@
-"""Objective of kernel mean matching for Gaussian mixtures, and its gradients. Arrays in, arrays out.
+"""Objective of kernel mean matching for Gaussian mixtures, and its gradients.
 
-The mixture is three arrays: weights π (m,), means θ (m, d) and variances V (m, d), one a feature. The objective is
-``constant − 2πᵀl + πᵀQπ``, with l the inner products of the target with the components, and Q those of the
-components with each other. A term knows l and Q of one kernel, and their derivatives.
+The mixture is three arrays: weights π (m,), means θ (m, d) and variances V (m, d), one per feature. The objective
+‖μ − μ_Q‖² is ``constant − 2πᵀl + πᵀQπ``, with l the inner products of the target μ with the components, and Q those of
+the components with each other. A term knows l and Q of one kernel, and their derivatives.
+:func:`matching_objective` makes the objective of a target element, one term for each summand of its kernel.
 """
 
 from __future__ import annotations
@@ -11,7 +12,13 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from muhat.elements import Element
+from muhat.kernels.base import Kernel, linear_terms
+from muhat.kernels.dot import polynomial_form
+from muhat.kernels.expectations import has_gaussian_expectations
+from muhat.linalg.gram import gaussian_bandwidth
 from muhat.linalg.simplex import simplex_minimiser
+from muhat.measures import Atoms, Gaussians
 from muhat.types import Array
 
 _TENSOR_WIDTH = 32
@@ -190,3 +197,75 @@ class Objective:
             return simplex_minimiser(M / max(np.abs(M).max(), 1e-300), np.ones(len(M)))
         except RuntimeError:  # the active set cycles, on a programme without a unique solution
             return mixture.weights
+
+
+def check_matchable(kernel: Kernel) -> None:
+    """Raise a ValueError unless all terms of a resolved kernel are Gaussian, or polynomial of degree 3 at most."""
+    if all(_has_term(term) for _, term in linear_terms(kernel)):
+        return
+    raise ValueError(
+        f"kernel={kernel!r} has no closed-form expectation under a Gaussian, which matching needs; use Linear(), "
+        f"Polynomial of degree 1 to 3, Gaussian(), or their sums and multiples"
+    )
+
+
+def _has_term(kernel: Kernel) -> bool:
+    if polynomial_form(kernel) is not None:
+        return has_gaussian_expectations(kernel)
+    return gaussian_bandwidth(kernel) is not None
+
+
+def matching_objective(target: Element) -> Objective:
+    """The squared distance of mixtures from the target."""
+    check_matchable(target.kernel)
+    terms = [(factor, _term(kernel, target)) for factor, kernel in linear_terms(target.kernel)]
+    return Objective(terms, target.norm() ** 2)
+
+
+def kernel_size(kernel: Kernel, scale: float) -> float:
+    """How the kernel grows with the scale of the data: for every part its factor at scale 1."""
+    return sum(factor * _growth(part, scale) for factor, part in linear_terms(kernel))
+
+
+def _growth(kernel: Kernel, scale: float) -> float:
+    form = polynomial_form(kernel)
+    if form is None:
+        return 1.0
+    p, c = form
+    return _power_gain(scale**2, c, p) / _power_gain(1.0, c, p)
+
+
+def _power_gain(x: float, c: float, p: int) -> float:
+    """(x + c)^p − c^p, to the last digits also where x is small."""
+    return x * sum((x + c) ** i * c ** (p - 1 - i) for i in range(p))
+
+
+def _term(kernel: Kernel, target: Element) -> Term:
+    atoms = [measure for measure in target.measures if isinstance(measure, Atoms)]
+    gaussians = [measure for measure in target.measures if isinstance(measure, Gaussians)]
+    form, bandwidth = polynomial_form(kernel), gaussian_bandwidth(kernel)
+    if form is not None:
+        atoms += [_cubature(measure) for measure in gaussians]
+        return PolynomialTerm(*form, *_pooled(atoms, target.n_features))
+    assert bandwidth is not None, "checked before"
+    term = GaussianTerm(bandwidth, *_pooled(atoms, target.n_features))
+    for measure in gaussians:
+        for weight, (mean, covariance) in zip(measure.weights, measure.components(), strict=True):
+            term.add_gaussian(float(weight), mean, covariance)
+    return term
+
+
+def _pooled(atoms: list[Atoms], d: int) -> tuple[Array, Array]:
+    points = np.concatenate([np.empty((0, d)), *(measure.points for measure in atoms)])
+    return points, np.concatenate([np.empty(0), *(measure.weights for measure in atoms)])
+
+
+def _cubature(gaussians: Gaussians) -> Atoms:
+    """Atoms θ ± √d·(columns of a root of Σ): the same moments up to order 3, so the same polynomial element."""
+    d = gaussians.n_features
+    points = []
+    for mean, covariance in gaussians.components():
+        eigenvalues, eigenvectors = np.linalg.eigh(covariance)
+        steps = (np.sqrt(d * eigenvalues.clip(0)) * eigenvectors).T
+        points += [mean + steps, mean - steps]
+    return Atoms.trusted(np.concatenate(points), np.repeat(gaussians.weights / (2 * d), 2 * d))

@@ -1,4 +1,4 @@
-"""Solvers of kernel mean matching: SLSQP and L-BFGS-B on the parameters of a mixture. Arrays in, arrays out."""
+"""Solvers of kernel mean matching: SLSQP and L-BFGS-B on the parameters of a mixture, and weights alone."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _WIDEST = 1e6
 
 
 class Settings(NamedTuple):
-    """How to minimise: ``unit`` is the scale of the data, ``size`` that of the objective."""
+    """How to minimise: ``scale`` is that of the data, ``size`` that of the objective."""
 
     spherical: bool
     floor: float
-    unit: float
+    scale: float
     size: float
     tol: float
     max_iter: int
@@ -64,10 +64,10 @@ def _by_weights(objective: Objective, start: Mixture, settings: Settings) -> Sol
 
 def _by_slsqp(objective: Objective, start: Mixture, settings: Settings) -> Solution:
     """Sequential quadratic programmes on (π, θ, σ), with π ≥ 0, Σπ = 1 and σ² ≥ floor."""
-    coordinates = _Coordinates(start, settings)
-    m, low = coordinates.m, coordinates.lowest()
+    parameters = _Parameters(start, settings)
+    m, low = parameters.m, parameters.lowest()
     normal = (np.arange(len(low)) < m).astype(np.float64)
-    return coordinates.minimise(
+    return parameters.minimise(
         objective,
         start,
         method="SLSQP",
@@ -79,13 +79,13 @@ def _by_slsqp(objective: Objective, start: Mixture, settings: Settings) -> Solut
 
 def _by_lbfgs(objective: Objective, start: Mixture, settings: Settings) -> Solution:
     """L-BFGS-B on (log π, θ, log σ²), from the best weights of the start's components."""
-    coordinates = _FreeCoordinates(start, settings)
-    weights = np.maximum(_by_weights(objective, start, settings).mixture.weights, _ALIVE / coordinates.m)
-    low = coordinates.lowest()
-    widest = _WIDEST * max(start.variances.max() / settings.unit**2, 1.0)
+    parameters = _FreeParameters(start, settings)
+    weights = np.maximum(_by_weights(objective, start, settings).mixture.weights, _ALIVE / parameters.m)
+    low = parameters.lowest()
+    widest = _WIDEST * max(start.variances.max() / settings.scale**2, 1.0)
     high = np.where(np.isfinite(low), np.log(widest), np.inf)
     options = {"ftol": settings.tol, "gtol": 1e-10, "maxiter": settings.max_iter, "maxfun": 10 * settings.max_iter}
-    return coordinates.minimise(
+    return parameters.minimise(
         objective,
         start._replace(weights=weights / weights.sum()),
         method="L-BFGS-B",
@@ -94,8 +94,8 @@ def _by_lbfgs(objective: Objective, start: Mixture, settings: Settings) -> Solut
     )
 
 
-class _Coordinates:
-    """The mixture as one vector (π, θ, σ), lengths in units of the data."""
+class _Parameters:
+    """The mixture as one vector (π, θ, σ), lengths over the scale of the data."""
 
     def __init__(self, start: Mixture, settings: Settings) -> None:
         self.m, self.d = start.means.shape
@@ -103,30 +103,34 @@ class _Coordinates:
         self.settings = settings
 
     def split(self, x: Array) -> tuple[Array, Array, Array]:
+        """The three blocks of a vector, means in the scale of the data."""
         weights, means, scales = np.split(x, [self.m, self.m + self.m * self.d])
-        return weights, self.settings.unit * means.reshape(self.m, self.d), scales.reshape(self.m, self.width)
+        return weights, self.settings.scale * means.reshape(self.m, self.d), scales.reshape(self.m, self.width)
 
     def join(self, weights: Array, means: Array, scales: Array) -> Array:
+        """One vector of three blocks."""
         return np.concatenate([weights, means.ravel(), scales.ravel()])
 
     def by_scales(self, by_variances: Array) -> Array:
+        """Derivatives by the variances of features, summed where they are one variance."""
         return by_variances.sum(axis=1, keepdims=True) if self.settings.spherical else by_variances
 
     def encode(self, mixture: Mixture) -> Array:
-        unit = self.settings.unit
-        deviations = np.sqrt(mixture.variances[:, : self.width]) / unit
-        return self.join(mixture.weights, mixture.means / unit, deviations)
+        scale = self.settings.scale
+        deviations = np.sqrt(mixture.variances[:, : self.width]) / scale
+        return self.join(mixture.weights, mixture.means / scale, deviations)
 
     def decode(self, x: Array) -> Mixture:
         weights, means, deviations = self.split(x)
-        return Mixture(weights, means, (self.settings.unit * deviations) ** 2 * np.ones(self.d))
+        return Mixture(weights, means, (self.settings.scale * deviations) ** 2 * np.ones(self.d))
 
     def gradient(self, x: Array, by: Mixture) -> Array:
-        unit, deviations = self.settings.unit, self.split(x)[2]
-        return self.join(by.weights, unit * by.means, 2 * unit**2 * deviations * self.by_scales(by.variances))
+        # By the chain rule, with θ = scale·x and σ² = (scale·x)²: ∂σ²/∂x = 2·scale²·x.
+        scale, deviations = self.settings.scale, self.split(x)[2]
+        return self.join(by.weights, scale * by.means, 2 * scale**2 * deviations * self.by_scales(by.variances))
 
     def lowest(self) -> Array:
-        deviation = np.sqrt(self.settings.floor) / self.settings.unit
+        deviation = np.sqrt(self.settings.floor) / self.settings.scale
         free = np.full((self.m, self.d), -np.inf)
         return self.join(np.zeros(self.m), free, np.full(self.m * self.width, deviation))
 
@@ -148,24 +152,25 @@ class _Coordinates:
         return Solution(found, int(result.nit), bool(result.success), str(result.message))
 
 
-class _FreeCoordinates(_Coordinates):
+class _FreeParameters(_Parameters):
     """The mixture as one vector (log π, θ, log σ²) without constraints: the weights are a softmax."""
 
     def encode(self, mixture: Mixture) -> Array:
-        unit = self.settings.unit
-        logs = np.log(mixture.variances[:, : self.width] / unit**2)
-        return self.join(np.log(mixture.weights), mixture.means / unit, logs)
+        scale = self.settings.scale
+        logs = np.log(mixture.variances[:, : self.width] / scale**2)
+        return self.join(np.log(mixture.weights), mixture.means / scale, logs)
 
     def decode(self, x: Array) -> Mixture:
         logits, means, logs = self.split(x)
-        return Mixture(softmax(logits), means, self.settings.unit**2 * np.exp(logs) * np.ones(self.d))
+        return Mixture(softmax(logits), means, self.settings.scale**2 * np.exp(logs) * np.ones(self.d))
 
     def gradient(self, x: Array, by: Mixture) -> Array:
-        unit, (logits, _, logs) = self.settings.unit, self.split(x)
+        scale, (logits, _, logs) = self.settings.scale, self.split(x)
         weights = softmax(logits)
+        # ∂π_a/∂x_b = π_a(δ_ab − π_b) for the softmax, and ∂σ²/∂log σ² = σ².
         by_logits = weights * (by.weights - weights @ by.weights)
-        return self.join(by_logits, unit * by.means, unit**2 * np.exp(logs) * self.by_scales(by.variances))
+        return self.join(by_logits, scale * by.means, scale**2 * np.exp(logs) * self.by_scales(by.variances))
 
     def lowest(self) -> Array:
         free = np.full(self.m * (self.d + 1), -np.inf)
-        return np.append(free, np.full(self.m * self.width, np.log(self.settings.floor / self.settings.unit**2)))
+        return np.append(free, np.full(self.m * self.width, np.log(self.settings.floor / self.settings.scale**2)))
