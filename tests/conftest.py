@@ -46,7 +46,8 @@ def pytest_configure(config):
 def pytest_collection_modifyitems(items):
     laws = defaultdict(list)
     for item in items:
-        if SLOW.keys() & set(item.path.parts[-2:]) or "test_scikit_learn_checks" in item.name:
+        uses_cluster = "client" in getattr(item, "fixturenames", ())  # workers of Dask are processes
+        if uses_cluster or SLOW.keys() & set(item.path.parts[-2:]) or "test_scikit_learn_checks" in item.name:
             item.add_marker("slow")
         elif not item.path.name.startswith(WHOLE) and not item.path.stem.endswith("_errors"):
             laws[item.path, getattr(item, "originalname", item.name)].append(item)
