@@ -363,8 +363,8 @@ BAD = {
     "n_resamples": (lambda: mean_bands(PLAIN, Z, n_resamples=0), "n_resamples=0"),
     "random_state": (lambda: mean_bands(PLAIN, Z, random_state="x"), "random_state='x'"),
     "points": (lambda: mean_bands(PLAIN, Z[:, :1]), "columns|features|dimensions"),
-    "too few rows": (lambda: mmd_interval(X[:2], Y), "minimum of 3"),
-    "columns": (lambda: mmd_interval(X, Y[:, :1]), r"X, Y must have the same columns; they have \[2, 1\]"),
+    "too few rows": (lambda: mmd_interval(X[:2], Y), "at least 3 are needed"),
+    "columns": (lambda: mmd_interval(X, Y[:, :1]), r"X has 2 columns and Y has 1; both need the same columns"),
     "kernel": (lambda: mmd_interval(X, Y, "gaussian"), "kernel='gaussian'"),
     "method of an interval": (lambda: mmd_difference_interval(X, Y, Z, method="t"), "method='t'"),
     "fractions": (

@@ -18,10 +18,8 @@ TARGETED = mh.ShrunkKernelMean(target=mh.embed(mh.Gaussian(1.0), GOOD))
 EQUAL = GOOD[:1].repeat(3, axis=0)
 
 BAD_FOR_BOTH = [
-    ((GOOD, HOLED), {}, "Y contains NaN"),
     ((INFINITE, GOOD), {}, "X contains infinity"),
-    ((GOOD, [["a", "b"]] * 6), {}, "not numbers"),
-    ((GOOD, np.empty((0, 2))), {}, "0 sample"),
+    ((GOOD, np.empty((0, 2))), {}, "Y has no rows"),
     ((GOOD[:1], GOOD[:1]), {}, "X has 1 row"),
     ((GOOD, GOOD), {"n_resamples": 0}, "n_resamples=0 must be a whole number of at least 1"),
     ((GOOD, GOOD), {"n_resamples": 9.5}, "n_resamples=9.5"),
@@ -44,7 +42,7 @@ BAD_FOR_MMD = [
     ((GOOD, GOOD), {"strata": [0] * 11 + [7]}, "label .*7.* on one row only.*drop that row"),
     ((GOOD, GOOD), {"strata": [0] * 6 + [1] * 6}, "no stratum holds rows of both"),
     ((GOOD, GOOD), {"scale": "std"}, "scale='std' must be"),
-    ((GOOD, GOOD), {"scale": [1.0, 0.0]}, "one positive number a column"),
+    ((GOOD, GOOD), {"scale": [1.0, 0.0]}, "one positive number per column"),
     ((GOOD, GOOD), {"scale": [1.0]}, "scale has shape"),
     ((GOOD, GOOD), {"kernel": "precomputed"}, "square Gram matrix"),
     (

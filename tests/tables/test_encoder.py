@@ -209,7 +209,7 @@ ERRORS = [
     ),
     ("text in an array", lambda: encoder_of([["a"]], [[1.0]]), ValueError, "column 0 holds text .* in X and numbers"),
     ("width", lambda: encoder_of([[1, 2]], [[1, 2, 3]]), ValueError, "X has 2 columns and Y has 3; both need the same"),
-    ("a vector", lambda: encoder_of([[1, 2]], [1, 2]), ValueError, r"Y has 1; .*pass x.reshape\(1, -1\)"),
+    ("a vector", lambda: encoder_of([[1, 2]], [1, 2]), ValueError, r"Y has 1; .*pass Y.reshape\(1, -1\)"),
     (
         "lists",
         lambda: encoder_of({"a": [1], "b": [[1, 2]]}),

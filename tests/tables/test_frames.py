@@ -82,7 +82,7 @@ def of_objects():
 
 def of_duckdb():
     table = of_arrow()
-    return duckdb.connect().from_arrow(table)
+    return duckdb.from_arrow(table)
 
 
 FORMS = {

@@ -21,7 +21,7 @@ from muhat.inference.dependence_statistics import (
 )
 from muhat.inference.resampling import EPS, permutation_pvalue, pooled_gram
 from muhat.inference.results import CombinedResult, observed_and_null, ranked
-from muhat.inference.samples import check_scale, check_strata, coordinates, sample_rows
+from muhat.inference.strata import check_strata
 from muhat.inference.two_sample import COPIES, is_plain
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.mixed import rescaled, without_scales
@@ -31,8 +31,10 @@ from muhat.linalg.distances import power_of_two_near
 from muhat.linalg.resources import check_memory, one_blas_thread
 from muhat.means.base import BaseKernelMean
 from muhat.means.nested import check_mean, mean_weights
+from muhat.tables.encoder import TableEncoder
+from muhat.tables.samples import encode_samples
 from muhat.types import Array, RandomState
-from muhat.validation import check_count, check_not_path, check_rng
+from muhat.validation import check_count, check_rng
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -95,7 +97,8 @@ def hsic_test(
     Parameters
     ----------
     X : array of shape (n, p) or (n,), n >= 2
-        The rows, one observation each; a vector is one column. Texts, categories and dates of data frames count too.
+        The rows, one observation each; a vector is one column. Texts, categories, dates and missing values of data
+        frames count too, as in :func:`mmd_test`.
     Y : array of shape (n, q) or (n,)
         Row i belongs to row i of X.
     kernel_x, kernel_y : Kernel, default None
@@ -138,12 +141,6 @@ def hsic_test(
     >>> mh.hsic_test(np.cos(angle), np.sin(angle), mh.Gaussian(), mh.Gaussian(), random_state=0)
     HSICResult(statistic=0.0086..., pvalue=0.001, n_resamples=999)
     """
-    for name, sample in (("X", X), ("Y", Y)):
-        check_not_path(name, sample)
-    x, y = coordinates(X, names="X"), coordinates(Y, names="Y")
-    X, Y = sample_rows("X", x.samples[0], 4 if unbiased else 2), sample_rows("Y", y.samples[0], 1)
-    if len(X) != len(Y):
-        raise ValueError(f"X has {len(X)} rows and Y has {len(Y)}; row i of X and row i of Y must be a pair")
     for name, kernel in (("kernel_x", kernel_x), ("kernel_y", kernel_y)):
         if kernel is not None:
             check_kernel(name, kernel)
@@ -153,7 +150,11 @@ def hsic_test(
     default = kernel_x is None and kernel_y is None and mean is None and not unbiased
     if not (scale is None or isinstance(scale, str)):
         raise ValueError(f'scale={scale!r} must be "auto", "columns" or None; divide the columns first for other units')
-    units = check_scale(scale, X, default, x.units, x.names), check_scale(scale, Y, default, y.units, y.names)
+    x = encode_samples({"X": X}, scale, default=default, min_rows=4 if unbiased else 2)
+    y = encode_samples({"Y": Y}, scale, default=default, min_rows=1)
+    X, Y, units = x.pooled, y.pooled, (x.scales, y.scales)
+    if len(X) != len(Y):
+        raise ValueError(f"X has {len(X)} rows and Y has {len(Y)}; row i of X and row i of Y must be a pair")
     strata = check_strata(strata, None, len(X))
     features = default and len(X) > MAX_EXACT_PAIRS
     widths = X.shape[1], Y.shape[1]
@@ -169,7 +170,7 @@ def hsic_test(
     sides = [rows if unit is None else rows / unit for rows, unit in zip((X, Y), units, strict=True)]
     if default:
         sides = [(rows - np.median(rows, axis=0)) for rows in sides]
-        found = _combined(default_dependences(sides[0], sides[1], pairings, rng), units, (x.names, y.names), len(X))
+        found = _combined(default_dependences(sides[0], sides[1], pairings, rng), units, (x.encoder, y.encoder), len(X))
         looked_at = columns_looked_at(len(X), *widths, len(found.null_distribution) + 1)
         if looked_at != widths:
             counts = " and ".join(f"{kept:,} of {width:,}" for kept, width in zip(looked_at, widths, strict=True))
@@ -206,20 +207,20 @@ def _single(
     return HSICResult(scale * statistic, pvalue, scale * null, (), "exact", *kernels)
 
 
-def _combined(components: list[Component], units: tuple[Any, ...], names: tuple[Any, ...], n: int) -> HSICResult:
+def _combined(
+    components: list[Component], units: tuple[Any, ...], encoders: tuple[TableEncoder, TableEncoder], n: int
+) -> HSICResult:
     combined = combine_statistics(components, discount=False)
-    labels = {
-        part.name: tuple(str(j) if known is None else known[j] for j, known in zip(part.value, names, strict=True))
+    features = {
+        part.name: [encoder.features[j] for encoder, j in zip(encoders, part.value, strict=True)]
         for part in components
         if part.name in _OF_COLUMNS
     }
 
     def describe(part: Component) -> tuple[Kernel | None, str | None, str]:
         if part.name in _OF_COLUMNS:
-            x, y = labels[part.name]
-            quoted = [label if known is None else repr(label) for label, known in zip((x, y), names, strict=True)]
-            words = f"column {quoted[0]} of X and column {quoted[1]} of Y {_OF_COLUMNS[part.name]}"
-            return None, f"{x}, {y}", words
+            x, y = features[part.name]
+            return None, f"{x.label}, {y.label}", f"{x.in_words} of X and {y.in_words} of Y {_OF_COLUMNS[part.name]}"
         if part.group == "spread":
             where = "far out in Y" if part.value else "near the centre of Y"
             return None, None, f"rows that are far out in X are {where}"
@@ -227,9 +228,9 @@ def _combined(components: list[Component], units: tuple[Any, ...], names: tuple[
 
     found = ranked(components, combined, describe)
     kernels = max((part for part in components if part.group == "scales"), key=lambda part: float(-part.pvalue)).value
-    strongest = next((finding for finding in found if finding.name in labels), None)
+    strongest = next((finding for finding in found if finding.name in features), None)
     method = "exact" if n <= MAX_EXACT_PAIRS else f"{FEATURES} features of each kernel"
-    columns = None if strongest is None else labels[strongest.name]
+    columns = None if strongest is None else tuple(feature.label for feature in features[strongest.name])
     outer_x, outer_y = (rescaled(kernel, unit) for kernel, unit in zip(kernels, units, strict=True))
     return HSICResult(*observed_and_null(combined), found, method, outer_x, outer_y, columns)
 

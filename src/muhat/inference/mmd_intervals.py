@@ -17,14 +17,14 @@ from muhat.inference.error_bars import (
     tails,
     warn_of_few_rows,
 )
-from muhat.inference.samples import same_columns
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.capabilities import upper_bound
 from muhat.kernels.radial import Gaussian
 from muhat.linalg import gram
 from muhat.linalg.resources import one_blas_thread
+from muhat.tables.samples import encode_samples
 from muhat.types import Array, RandomState
-from muhat.validation import check_count, check_rng, check_rows
+from muhat.validation import check_count, check_rng
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -158,14 +158,10 @@ def _interval(
     random_state: Any,
 ) -> tuple[Any, ...]:
     """Fields of the result for Σ_g within_g·U_g + Σ_{g<h} between_gh·C_gh, U and C the means of k in and between."""
-    first = samples["X"]
-    samples = {name: same_columns(first, rows, name) for name, rows in samples.items()}
-    parts = [check_rows(rows, name=name, min_rows=3) for name, rows in samples.items()]
-    if len({part.shape[1] for part in parts}) > 1:
-        raise ValueError(f"{', '.join(samples)} must have the same columns; they have {[p.shape[1] for p in parts]}")
+    encoded = encode_samples(samples, min_rows=3)
     check_kernel("kernel", kernel)
     level, n_resamples, rng = check_level(level), check_count("n_resamples", n_resamples), check_rng(random_state)
-    pooled = np.concatenate(parts)
+    pooled, parts = encoded.pooled, encoded.parts
     kernel = kernel.resolve(pooled)
     sizes = [len(part) for part in parts]
     cuts = np.cumsum([0, *sizes])

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from muhat.elements import Element
 from muhat.features.nystroem import Nystroem
 from muhat.features.sketch import MeanSketch
 from muhat.inference import difference_statistics
@@ -23,15 +24,7 @@ from muhat.inference.large_samples import (
 from muhat.inference.mmd import unbiased_squared_mmd
 from muhat.inference.resampling import EPS, other_splits, permutation_pvalue, pooled_gram, smallest_pvalue, ticking
 from muhat.inference.results import CombinedResult, ComponentResult, observed_and_null, percent, ranked
-from muhat.inference.samples import (
-    GAP,
-    Coding,
-    check_scale,
-    check_strata,
-    two_samples,
-    two_tables,
-    witness_of,
-)
+from muhat.inference.strata import check_strata
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.mixed import rescaled, without_scales
 from muhat.kernels.radial import Gaussian
@@ -43,6 +36,8 @@ from muhat.means.base import BaseKernelMean
 from muhat.means.nested import check_mean, mean_weights
 from muhat.means.simple import KernelMean, ShrunkKernelMean, simple_shrinkage
 from muhat.measures import Atoms
+from muhat.tables.encoder import MISSING, TableEncoder, TableFunction
+from muhat.tables.samples import BYTES_PER_COLUMN, encode_samples
 from muhat.types import Array, RandomState
 from muhat.validation import check_count, check_gram, check_number, check_overflow, check_rng
 
@@ -122,10 +117,10 @@ def mmd_test(
         The rows, one observation each; a vector is one column. With kernel="precomputed" the Gram matrix of all n + m
         rows. A sketch (made with ``bins=1000``) needs another one as Y: see the notes.
     Y : array of shape (m, d) or (m,), m >= 2
-        The rows of the second sample. The columns of data frames are matched by name. Their texts and categories are
-        compared too, each category a coordinate, and dates count as days. A gap among categories is a category; one
-        among numbers or dates is refused. With kernel="precomputed" an array of n + m truth values, True for the rows
-        of the second sample.
+        The rows of the second sample. Data frames of any library are matched by the names of their columns. Their
+        texts and categories are compared too, each category a feature, and dates count as days. A missing number is
+        the median of its column, with a further feature that is 1 where it is missing; a missing category is a
+        category. With kernel="precomputed" an array of n + m truth values, True for the rows of the second sample.
     kernel : None, Kernel, list of Kernels or "precomputed", default None
         None joins all components. A kernel asks for its MMD alone, and a list for the unbiased MMDs of its kernels,
         combined. A bandwidth "median" is found once, on the pooled sample.
@@ -205,16 +200,14 @@ def mmd_test(
             raise ValueError(f'scale={scale!r} divides columns, and kernel="precomputed" has none; leave scale out')
         K, observed = _precomputed(X, Y)
         question = _Question(
-            np.empty((len(K), 0)), observed, None, None, None, n_resamples, rng, strata, memory_limit, verbose
+            np.empty((len(K), 0)), observed, None, None, n_resamples, rng, strata, memory_limit, verbose
         )
         return question.spectral(None, K) if statistic == "spectral" else question.single(None, K, mean, unbiased)
     kernels = _kernels(kernel, one_statistic)
-    tables = two_tables(X, Y)
-    X, Y = two_samples(*tables.samples)
-    pooled, observed = np.concatenate([X, Y]), np.repeat([1.0, 0.0], [len(X), len(Y)])
-    units = check_scale(scale, pooled, kernels is None, tables.units, tables.names)
+    samples = encode_samples({"X": X, "Y": Y}, scale, default=kernels is None)
+    observed = np.repeat([1.0, 0.0], samples.sizes)
     question = _Question(
-        pooled, observed, units, tables.names, tables.coding, n_resamples, rng, strata, memory_limit, verbose
+        samples.pooled, observed, samples.scales, samples.encoder, n_resamples, rng, strata, memory_limit, verbose
     )
     if kernels is None:
         return question.default()
@@ -301,8 +294,7 @@ class _Question:
     pooled: Array
     observed: Array
     units: Array | None
-    names: list[str] | None
-    coding: Coding | None
+    encoder: TableEncoder | None
     n_resamples: int
     rng: np.random.Generator
     strata: Any
@@ -325,6 +317,7 @@ class _Question:
         rows, columns = self.pooled.shape
         products = min(difference_statistics.PRODUCTS, columns * (self.n_resamples + 1))
         needed = 24.0 * (len(observed) * (self.n_resamples + 1) + products) + 8.0 * COPIES * rows * columns
+        needed += BYTES_PER_COLUMN * columns
         remedy = "use fewer resamples, a part of the rows or columns, or a larger memory_limit"
         name = f"{self.n_resamples:,} splits of {len(observed):,} {what} with {columns:,} columns"
         check_memory(needed, self.memory_limit, name, remedy)
@@ -401,9 +394,17 @@ class _Question:
         weights: Array,
     ) -> MMDResult:
         """The result, with the witness of the kernel that has these weights at the pooled rows."""
-        witness = None if kernel is None else witness_of(kernel, Atoms.trusted(self.pooled, weights), self.coding)
+        witness = None if kernel is None else self._witness(kernel, weights)
         sizes, smallest = (self.n, self.m), smallest_pvalue(self.observed, self.n_resamples, self.strata)
         return MMDResult(statistic, pvalue, null, found, method, kernel, witness, sizes, smallest_pvalue=smallest)
+
+    def _witness(self, kernel: Kernel, weights: Array) -> Element | TableFunction:
+        """The element with these weights at the pooled rows, or, where rows were encoded, a function of tables."""
+        assert self.encoder is not None
+        atoms, names = Atoms.trusted(self.pooled, weights), self.encoder.names if self.encoder.named else None
+        if self.encoder.is_plain:
+            return Element(kernel, atoms, feature_names=names)
+        return TableFunction(Element(kernel, atoms), self.encoder)
 
     def _difference(self) -> Array:
         """Weights of the pooled rows in f − g."""
@@ -417,12 +418,12 @@ class _Question:
             return self.rescaled(kernel), None, f"{wider} {what}", None
         if part.group == "columns":
             column, kind, larger = part.value
-            label = str(column) if self.names is None else self.names[column]
+            assert self.encoder is not None
+            feature = self.encoder.features[column]
             if np.isin(self.pooled[:, column], (0.0, 1.0)).all():
-                return None, label, self._share_in_words(column), "share"
-            name = f"column {column}" if self.names is None else f"column {label!r}"
+                return None, feature.label, self._share_in_words(column), "share"
             what = "is more spread out" if kind == "scale" else "is higher"
-            return None, label, f"{name} {what} in {larger}", kind
+            return None, feature.label, f"{feature.in_words} {what} in {larger}", kind
         return self.rescaled(part.value), None, _WORDS.get(part.group, f"X and Y differ under {part.group}"), None
 
     def _share_in_words(self, column: int) -> str:
@@ -430,15 +431,14 @@ class _Question:
         ones = self.pooled[:, column]
         x, y = float(self.observed @ ones) / self.n, float((1.0 - self.observed) @ ones) / self.m
         more, shares = "more" if y > x else "less", f"{percent(x)} → {percent(y)}"
-        if self.coding is None:
-            name = f"column {column}" if self.names is None else f"column {self.names[column]!r}"
-            return f"{name} is 1 {more} often in Y: {shares}"
-        found = [coordinate for part in self.coding.columns for coordinate in part.coordinates][column]
-        if found.level == GAP:
-            return f"{found.column!r} is missing {more} often in Y: {shares}"
-        if found.level is not None:
-            return f"{found.label!r} is {more} frequent in Y: {shares}"
-        return f"{found.column!r} is {'true' if found.kind == 'bool' else '1'} {more} often in Y: {shares}"
+        assert self.encoder is not None
+        feature = self.encoder.features[column]
+        name = repr(feature.column) if feature.named else f"column {feature.column}"
+        if feature.level == MISSING:
+            return f"{name} is missing {more} often in Y: {shares}"
+        if feature.level is not None:
+            return f"{feature.in_words} is {more} frequent in Y: {shares}"
+        return f"{name} is {'true' if feature.kind == 'boolean' else '1'} {more} often in Y: {shares}"
 
 
 _WORDS = {

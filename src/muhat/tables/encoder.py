@@ -142,8 +142,8 @@ class TableEncoder:
 
     @property
     def is_plain(self) -> bool:
-        """Whether the features are the columns as they are: no categories, and nothing was missing."""
-        return all(column.kind not in ("category", "missing") and not column.indicator for column in self.columns)
+        """Whether the features are the columns as they are: numbers and truth values, none of them missing."""
+        return all(column.kind in ("number", "boolean") and not column.indicator for column in self.columns)
 
     def transform(self, X: Any, name: str = "X") -> Array:
         """The rows of a table as rows of features.
@@ -164,7 +164,7 @@ class TableEncoder:
         absent = np.isnan(numbers)
         numeric = [column for column in self.columns if column.kind != "category"]
         filled = np.where(absent, [column.fill for column in numeric], numbers) if absent.any() else numbers
-        if self.is_plain:
+        if all(column.kind not in ("category", "missing") and not column.indicator for column in self.columns):
             return filled
         rows = np.empty((table.n_rows, len(self.features)))
         levels = np.array([feature.kind == "category" for feature in self.features])
@@ -180,7 +180,7 @@ class TableEncoder:
         """The table with the columns of the fit in their order, or a ValueError where they differ in name or kind."""
         table = _in_order(table, self.names, self.named, "what was fitted")
         for encoded, column in zip(self.columns, table.columns, strict=True):
-            if not _agree({encoded.kind, column.kind}):
+            if encoded.kind != column.kind and not _agree({encoded.kind, column.kind}):
                 raise ValueError(
                     f"{table.column_in_words(column.name)} of {table.name} holds {KIND_IN_WORDS[column.kind]} and held "
                     f"{KIND_IN_WORDS[encoded.kind]} before; convert it first"
@@ -239,15 +239,24 @@ def fit_encoder(
            [40. ,  0. ,  1. ,  0. ]])
     """
     tables = [as_categories(table, categorical) for table in match_tables(tables)]
-    kinds = [_common_kind(columns) for columns in zip(*(table.columns for table in tables), strict=True)]
+    kinds = [_common_kind(found) for found in zip(*(table.kinds for table in tables), strict=True)]
     pooled = np.concatenate([_numbers(table, kinds) for table in tables])
-    numbers = iter(_fit_numbers(tables[0].names, kinds, pooled, scaling))
-    fitted = [
-        _fit_category([table.columns[j] for table in tables], scaling) if kind == "category" else next(numbers)
-        for j, kind in enumerate(kinds)
-    ]
-    columns, scales = zip(*fitted, strict=True)
-    return TableEncoder(columns, any(table.named for table in tables), np.concatenate(scales))
+    columns: list[EncodedColumn] = []
+    scales: list[float] = []
+    numbers = _fit_numbers(pooled, scaling)
+    for j, (name, kind) in enumerate(zip(tables[0].names, kinds, strict=True)):
+        if kind == "category":
+            column, scale = _fit_category([table.columns[j] for table in tables], scaling)
+            scales += [scale] * len(column.levels)
+        else:
+            fill, indicator, scale = next(numbers)
+            column = EncodedColumn(name, kind, (), (), fill, indicator)
+            if kind != "missing":
+                scales.append(scale)
+            if indicator:
+                scales.append(1.0 if scaling is None else MISSING_SCALE)
+        columns.append(column)
+    return TableEncoder(tuple(columns), any(table.named for table in tables), np.array(scales))
 
 
 # ---------------------------------------------------------------- columns of one name and one kind
@@ -268,9 +277,10 @@ def match_tables(tables: Iterable[Table]) -> list[Table]:
             )
     first = next((table for table in tables if table.named), tables[0])
     matched = [_in_order(table, first.names, first.named, first.name) for table in tables]
-    for columns in zip(*(table.columns for table in matched), strict=True):
-        if not _agree({column.kind for column in columns}):
-            raise ValueError(_different_kinds(columns, matched))
+    if len({table.kinds for table in matched}) > 1:
+        for columns in zip(*(table.columns for table in matched), strict=True):
+            if not _agree({column.kind for column in columns}):
+                raise ValueError(_different_kinds(columns, matched))
     return matched
 
 
@@ -282,24 +292,25 @@ def _in_order(table: Table, names: list[str], named: bool, reference: str) -> Ta
         return table.select(names)
     width = len(table.columns)
     if len(names) != width:
-        hint = " (a vector is one column; for one row pass x.reshape(1, -1))" if 1 in (len(names), width) else ""
+        vector = next((each for each, d in ((reference, len(names)), (table.name, width)) if d == 1), None)
+        hint = "" if vector is None else f" (a vector is one column; for one row pass {vector}.reshape(1, -1))"
         raise ValueError(
             f"{reference} has {len(names)} columns and {table.name} has {width}; both need the same columns{hint}"
         )
+    if table.names == names:
+        return table
     columns = tuple(column._replace(name=name) for column, name in zip(table.columns, names, strict=True))
     return replace(table, columns=columns, named=named)
 
 
 def _agree(kinds: set[Kind]) -> bool:
     """Whether values of these kinds can stand in one column: truth values are numbers, and "missing" goes with all."""
-    return len(kinds) == 1 or len({"number" if kind == "boolean" else kind for kind in kinds} - {"missing"}) <= 1
+    return len({"number" if kind == "boolean" else kind for kind in kinds} - {"missing"}) <= 1
 
 
-def _common_kind(columns: Sequence[Column]) -> Kind:
-    """The kind of columns that agree."""
-    kinds = {column.kind for column in columns}
-    if len(kinds) > 1:
-        kinds -= {"missing"}
+def _common_kind(found: Sequence[Kind]) -> Kind:
+    """The kind of columns whose kinds agree."""
+    kinds = set(found) - {"missing"} or set(found)
     return "number" if len(kinds) > 1 else kinds.pop()
 
 
@@ -347,41 +358,32 @@ def _numbers(table: Table, kinds: Sequence[Kind]) -> Array:
     return np.column_stack(values) if values else np.empty((table.n_rows, 0))
 
 
-def _fit_numbers(
-    names: Sequence[str], kinds: Sequence[Kind], pooled: Array, scaling: Scaling | None
-) -> Iterator[tuple[EncodedColumn, list[float]]]:
-    """What is known of each column that is no category, and the scales of its features."""
+def _fit_numbers(pooled: Array, scaling: Scaling | None) -> Iterator[tuple[float, bool, float]]:
+    """For each column of numbers: what stands for missing values, whether there are any, and the scale."""
     absent = np.isnan(pooled)
-    complete = np.logical_not(absent.any(axis=0))
+    incomplete: NDArray[np.bool_] = np.logical_or.reduce(absent, axis=0)
     scales, fills = np.ones(pooled.shape[1]), np.zeros(pooled.shape[1])
-    if complete.any():
-        whole = pooled if complete.all() else pooled[:, complete]
+    complete = slice(None) if not incomplete.any() else ~incomplete
+    whole = pooled[:, complete]
+    if whole.size:
         if scaling is not None:
             scales[complete] = scaling(whole)
         with np.errstate(over="ignore"):
-            fills[complete] = np.minimum(whole.max(axis=0) + np.sqrt(2.0) * scales[complete], np.finfo(np.float64).max)
-    for place in np.flatnonzero(~complete & ~absent.all(axis=0)):
-        known = pooled[~absent[:, place], place]
-        fills[place] = 2.0 * np.median(known / 2.0)  # the sum of two large numbers overflows
+            beyond = whole.max(axis=0) + np.sqrt(2.0) * scales[complete]
+        fills[complete] = np.minimum(beyond, np.finfo(np.float64).max)
+    for j in np.flatnonzero(incomplete & ~absent.all(axis=0)):
+        known = pooled[~absent[:, j], j]
+        fills[j] = 2.0 * np.median(known / 2.0)  # the sum of two large numbers overflows
         if scaling is not None:
-            scales[place] = scaling(known[:, None])[0]
-    missing_scale = 1.0 if scaling is None else MISSING_SCALE
-    numeric = [(name, kind) for name, kind in zip(names, kinds, strict=True) if kind != "category"]
-    for (name, kind), fill, scale, whole_column in zip(
-        numeric, fills.tolist(), scales.tolist(), complete.tolist(), strict=True
-    ):
-        if whole_column:
-            yield EncodedColumn(name, kind, fill=fill), [scale]
-        else:
-            values = [] if kind == "missing" else [scale]
-            yield EncodedColumn(name, kind, fill=fill, indicator=True), [*values, missing_scale]
+            scales[j] = scaling(known[:, None])[0]
+    return zip(fills.tolist(), incomplete.tolist(), scales.tolist(), strict=True)
 
 
 # ---------------------------------------------------------------- categories
 
 
-def _fit_category(columns: Sequence[Column], scaling: Scaling | None) -> tuple[EncodedColumn, list[float]]:
-    """The commonest categories, one level for all others, and the scale of all."""
+def _fit_category(columns: Sequence[Column], scaling: Scaling | None) -> tuple[EncodedColumn, float]:
+    """The commonest categories, one level for all others, and the scale of all levels."""
     counts: Counter[str] = Counter()
     for column in columns:
         occurrences = np.bincount(_known(column), minlength=len(column.levels)).tolist()
@@ -401,8 +403,7 @@ def _fit_category(columns: Sequence[Column], scaling: Scaling | None) -> tuple[E
     # Two rows have different categories with probability 1 − Σ p², and then differ by 2 in the square.
     differing = 1.0 - float(shares @ shares) - (1.0 - float(shares.sum())) ** 2
     scale = 1.0 if scaling is None else float(np.sqrt(max(differing, LEAST_DIFFERING)))
-    encoded = EncodedColumn(columns[0].name, "category", tuple(levels), tuple(rare[: MOST_RARE + 1]))
-    return encoded, [scale] * len(levels)
+    return EncodedColumn(columns[0].name, "category", tuple(levels), tuple(rare[: MOST_RARE + 1])), scale
 
 
 def _known(column: Column) -> NDArray[Any]:
@@ -422,3 +423,22 @@ def _encode_category(encoded: EncodedColumn, column: Column) -> Array:
     corners = np.vstack([np.eye(width), np.full(width, (1.0 - root) / width), np.full(width, (1.0 + root) / width)])
     codes = column.values.astype(np.intp) if column.kind == "category" else np.full(len(column.values), -1)
     return corners[places[codes]]
+
+
+@dataclass(frozen=True)
+class TableFunction:
+    """A function of the rows of tables: one of rows of features, after an encoder.
+
+    Parameters
+    ----------
+    function : callable
+        Maps rows of features to values, such as an Element.
+    encoder : TableEncoder
+    """
+
+    function: Callable[[Array], Array]
+    encoder: TableEncoder
+
+    def __call__(self, X: Any) -> Array:
+        """Values at the rows of a table with the columns of the fit."""
+        return self.function(self.encoder.transform(X))

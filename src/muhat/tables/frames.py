@@ -96,6 +96,11 @@ class Table:
         """The names of the columns."""
         return [column.name for column in self.columns]
 
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """The kinds of the columns."""
+        return tuple([column.kind for column in self.columns])
+
     def column_in_words(self, name: str) -> str:
         """A column as sentences call it.
 

@@ -1,0 +1,85 @@
+"""Samples of a test or an interval as rows of features, with their scales."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from muhat.tables.encoder import TableEncoder, fit_encoder
+from muhat.tables.frames import as_table
+from muhat.tables.scales import given_scales, mean_absolute_deviations, warn_of_dominant_column
+from muhat.types import Array
+
+BYTES_PER_COLUMN = 300.0
+"""What the name, the kind and the feature of a column take in memory, beside its values."""
+
+
+class EncodedSamples(NamedTuple):
+    """Samples as rows of features, one below the other.
+
+    Parameters
+    ----------
+    pooled : array of shape (n, n_features)
+        The rows of all samples.
+    sizes : tuple of int
+        How many rows each sample has.
+    encoder : TableEncoder
+        With ``features`` that know their column.
+    scales : array of shape (n_features,), or None
+        What a test divides the features by; None where they stay as they are.
+    """
+
+    pooled: Array
+    sizes: tuple[int, ...]
+    encoder: TableEncoder
+    scales: Array | None
+
+    @property
+    def parts(self) -> list[Array]:
+        """The rows of each sample."""
+        return np.split(self.pooled, np.cumsum(self.sizes)[:-1])
+
+
+def encode_samples(
+    samples: Mapping[str, Any], scale: Any = None, *, default: bool = False, min_rows: int = 2
+) -> EncodedSamples:
+    """The samples as rows of features, by an encoder of all of them.
+
+    Parameters
+    ----------
+    samples : mapping of str to anything that :func:`~muhat.tables.frames.as_table` takes
+        By the names that messages have for them.
+    scale : "auto", "columns", None or array of positive numbers
+        What columns are divided by. "columns" is the mean absolute deviation of a column of numbers from its median,
+        and what :class:`~muhat.tables.encoder.TableEncoder` says for other features. "auto" is "columns" in the
+        ``default`` test, and no scale elsewhere, with a warning where one column dominates.
+    default : bool
+        Whether this is the default test, which has no kernel of the user's.
+    min_rows : int
+        Fewer rows in a sample are an error.
+
+    Returns
+    -------
+    EncodedSamples
+    """
+    if isinstance(scale, str) and scale not in ("auto", "columns"):
+        raise ValueError(f'scale={scale!r} must be "auto", "columns", None, or one positive number per column')
+    tables = [as_table(X, name) for name, X in samples.items()]
+    for table in tables:
+        if table.n_rows < min_rows:
+            raise ValueError(
+                f"{table.name} has {table.n_rows} row(s) and at least {min_rows} are needed; pass all rows of a sample "
+                f"at once"
+            )
+    by_columns = isinstance(scale, str) and (default or scale == "columns")
+    encoder = fit_encoder(tables, scaling=mean_absolute_deviations if by_columns else None)
+    pooled = np.concatenate([encoder.transform(table) for table in tables])
+    scales = encoder.scales if by_columns else None
+    if scale is not None and not isinstance(scale, str):
+        scales = given_scales(scale, pooled.shape[1])
+    elif scale is not None and not by_columns:
+        remedy = 'pass scale="columns", or scale=None to keep the columns as they are'
+        warn_of_dominant_column(pooled, [feature.in_words for feature in encoder.features], remedy)
+    return EncodedSamples(pooled, tuple(table.n_rows for table in tables), encoder, scales)
