@@ -30,7 +30,9 @@ from sklearn.ensemble import RandomForestClassifier
 import muhat as mh
 from muhat.inference import difference_statistics
 from muhat.inference.combine import Component, log_pvalues
-from muhat.inference.resampling import other_splits
+from muhat.inference.kernel_sums import Family, kernel_sums
+from muhat.inference.mmd import MeanSimilarities, feature_sums, mean_similarities
+from muhat.inference.splits import Splits, centred_splits
 
 LEVEL, RESAMPLES = 0.05, 199
 
@@ -178,27 +180,19 @@ TWO_SAMPLES = {
 # ---------------------------------------------------------------- the other two-sample tests
 
 
-def permuted(n: int, m: int, rng: np.random.Generator) -> tuple[np.ndarray, difference_statistics.Splits]:
-    observed = np.repeat([1.0, 0.0], [n, m])
-    drawn = list(other_splits(observed, RESAMPLES, rng))
-    return np.column_stack([observed, *drawn]), difference_statistics.centred_splits(observed, drawn, None)
-
-
-class GivenMatrix(difference_statistics.Family):
+class GivenMatrix(Family):
     """A Gram matrix as it is."""
 
     def __init__(self, K: NDArray) -> None:
         self.K = K
 
-    def strip(self, rows: slice, rest: slice) -> Iterator[NDArray]:
+    def tile(self, rows: slice, rest: slice) -> Iterator[NDArray]:
         yield self.K[rows, rest].copy()
 
 
-def contrasts(matrices: list[np.ndarray], splits: difference_statistics.Splits) -> list[difference_statistics.Contrast]:
-    families: list[difference_statistics.Family] = [GivenMatrix(K) for K in matrices]
-    return [
-        difference_statistics.contrast(sums, splits) for sums in difference_statistics.quadratic_forms(families, splits)
-    ]
+def contrasts(matrices: list[np.ndarray], splits: Splits) -> list[MeanSimilarities]:
+    families: list[Family] = [GivenMatrix(K) for K in matrices]
+    return [mean_similarities(sums, splits) for sums in kernel_sums(families, splits)]
 
 
 def bandwidths(distances: np.ndarray) -> np.ndarray:
@@ -217,7 +211,7 @@ class Rivals:
     def __init__(self, X: np.ndarray, Y: np.ndarray, rng: np.random.Generator) -> None:
         self.X, self.Y, self.rng, self.n, self.m = X, Y, rng, len(X), len(Y)
         self.rows = np.vstack([X, Y])
-        _, self.splits = permuted(self.n, self.m, rng)
+        self.splits = centred_splits(np.repeat([1.0, 0.0], [self.n, self.m]), RESAMPLES, rng)
 
     @cached_property
     def distances(self) -> tuple[np.ndarray, np.ndarray]:
@@ -231,7 +225,7 @@ class Rivals:
         return [*(np.exp(-((euclid / s) ** 2) / 2) for s in h), *(np.exp(-city / s) for s in g)]
 
     @cached_property
-    def twenty(self) -> list[difference_statistics.Contrast]:
+    def twenty(self) -> list[MeanSimilarities]:
         return contrasts(self.kernels, self.splits)
 
     def median_kernel(self) -> float:
@@ -258,13 +252,11 @@ class Rivals:
         gaps = np.abs(self.rows[:, None] - self.rows[None])
         gaps /= [np.median(gaps[..., j][np.triu_indices(len(gaps), 1)]) or 1.0 for j in range(d)]
         additive, moments = contrasts([np.exp(-gaps).sum(axis=2), (q @ q.T / d) ** 2], self.splits)
-        linear = difference_statistics.contrast(
-            difference_statistics.linear_sums(difference_statistics.standardised(self.rows), self.splits), self.splits
+        linear = mean_similarities(
+            feature_sums(difference_statistics.standardised(self.rows), self.splits), self.splits
         )
         T, D = [found.mmd for found in self.twenty], [np.abs(found.within) for found in self.twenty]
-        column = difference_statistics.largest_column(
-            q, difference_statistics.standardised(q**2), self.splits
-        ).statistics
+        column = difference_statistics.largest_column(q, 1, self.splits).statistics
         groups = [
             [T[7], linear.mmd],
             [T[0], T[2], T[4]],

@@ -14,9 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import log_ndtr, logsumexp
 
+from muhat.inference.splits import EPS
 from muhat.types import Array
-
-EPS = float(np.finfo(np.float64).eps)
 
 LEAST_SKEWNESS = 0.05
 """Rows with less skewness are taken for this skew; below it the gamma distribution is the normal one."""

@@ -1,31 +1,30 @@
-"""The ways in which the two sides of pairs can depend on each other, each as a statistic on all pairings at once.
+"""Statistics of the default test of independence, each sensitive to another kind of dependence, on all pairings.
 
-The default test of independence joins them (``joining``). Matrices of one side are transformed once, and every pair of
-an X matrix and a Y matrix then costs one product of transforms.
+Matrices of one side are transformed once, and every pair of an X matrix and a Y matrix then costs one product of
+transforms. What is fitted (bandwidths, whitening) is fitted to each side alone, so that pairings stay exchangeable.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
-from itertools import permutations
 from math import isqrt
 from typing import Any
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
-from scipy import fft
 from scipy.spatial.distance import pdist, squareform
-from scipy.special import factorial
 from scipy.stats import rankdata
 
 from muhat.features.nystroem import Nystroem
-from muhat.inference.combine import EPS, Component
-from muhat.inference.difference_statistics import normal_scores, some_rows, standardised
+from muhat.inference.combine import Component
+from muhat.inference.difference_statistics import PAIR_ROWS, normal_scores, standardised
+from muhat.inference.pairings import Pairings
+from muhat.inference.splits import EPS
 from muhat.kernels.radial import Gaussian
-from muhat.linalg.blocks import blocks
+from muhat.linalg.blocks import blocks, random_rows
 from muhat.linalg.centered_gram import center_gram
+from muhat.linalg.whitening import Whitening
 from muhat.types import Array
 
 MULTIPLES = (0.125, 0.5, 2.0)
@@ -43,127 +42,14 @@ MAX_EXACT_PAIRS = 3000
 FEATURES = 50
 """Features of each kernel of large samples."""
 
-_DIAGONALS = 64
+WHITENED_WEIGHT = 2.0
+"""Weight of the whitened rows, where each other group of components has 1."""
 
 _PRODUCTS = 2**20
 
 
-# ---------------------------------------------------------------- pairings
-
-
-class Families:
-    """Pairings in families of n: a random one and its cyclic shifts, along a random order of the rows.
-
-    The observed pairing is the first; the sums of a family are one circular correlation by the Fourier transform.
-    """
-
-    def __init__(self, n: int, n_resamples: int, rng: np.random.Generator) -> None:
-        self.orders = rng.permuted(np.tile(np.arange(n), (-(-(n_resamples + 1) // n), 1)), axis=1)
-        others = 1 + rng.choice(self.orders.size - 1, n_resamples, replace=False)
-        self.chosen = np.concatenate([[0], others])
-
-    def permutations(self) -> Any:
-        """Row b holds, for each row of X, the row of Y that it is paired with."""
-        n = self.orders.shape[1]
-        family, shift = np.divmod(self.chosen, n)
-        places = (np.arange(n) + shift[:, None]) % n
-        pairs = np.empty_like(places)
-        pairs[:, self.orders[0]] = self.orders[family[:, None], places]
-        return pairs
-
-    def sums(self, left: Sequence[Array], right: Sequence[Array]) -> Array:
-        """Entry (k, l, b) is Σᵢⱼ K[i, j] L[b(i), b(j)] for matrix K of the left and L of the right."""
-        every = pairing_sums(left, right, self.orders).reshape(len(left), len(right), -1)
-        found = every[..., self.chosen]
-        for k, K in enumerate(left):
-            for m, L in enumerate(right):
-                found[k, m, 0] = np.vdot(K, L)
-        return found
-
-
-class Listed:
-    """Pairings one by one, the observed one first."""
-
-    def __init__(self, pairs: Any) -> None:
-        self.pairs = pairs
-
-    @classmethod
-    def within_strata(cls, strata: Any, n_resamples: int, rng: np.random.Generator) -> Listed:
-        """Random pairings that permute the rows of Y within strata."""
-        pairs = np.tile(np.arange(len(strata)), (n_resamples + 1, 1))
-        for stratum in np.unique(strata):
-            inside = np.flatnonzero(strata == stratum)
-            pairs[1:, inside] = rng.permuted(pairs[1:, inside], axis=1)
-        return cls(pairs)
-
-    @classmethod
-    def every(cls, strata: Any) -> Listed:
-        """All pairings within strata; that of rows in their order is the first of :func:`itertools.permutations`."""
-        pairs = np.arange(len(strata))[None]
-        for stratum in np.unique(strata):
-            inside = np.flatnonzero(strata == stratum)
-            orders = np.array(list(permutations(inside)))
-            pairs = np.repeat(pairs, len(orders), axis=0)
-            pairs[:, inside] = np.tile(orders, (len(pairs) // len(orders), 1))
-        return cls(pairs)
-
-    def permutations(self) -> Any:
-        return self.pairs
-
-    def sums(self, left: Sequence[Array], right: Sequence[Array]) -> Array:
-        flat = np.stack([K.ravel() for K in left])
-        found = np.empty((len(left), len(right), len(self.pairs)))
-        for b, order in enumerate(self.pairs):
-            for m, L in enumerate(right):
-                found[:, m, b] = flat @ L[np.ix_(order, order)].ravel()
-        return found
-
-
-def pairing_sums(left: Sequence[Array], right: Sequence[Array], orders: Any) -> Array:
-    """Entry (k, l, b, t) is Σᵢⱼ K[a(i), a(j)] L[b(i+t), b(j+t)], where b is row b of ``orders`` and a is its row 0.
-
-    The pairs j = i + d of one d are a diagonal, and all shifts t of two diagonals are their circular correlation. K and
-    L are symmetric, hence d and n − d give the same.
-    """
-    n = orders.shape[1]
-    last = n // 2
-    spectra = np.zeros((len(left), len(right), len(orders), last + 1), dtype=np.complex128)
-    for part in blocks(last + 1, _DIAGONALS):
-        offsets = np.arange(part.start, part.stop)
-        times = np.where((offsets == 0) | (2 * offsets == n), 1.0, 2.0)
-        of_left = np.stack([fft.rfft(times * _diagonals(K, orders[0], offsets), axis=0).conj() for K in left], axis=1)
-        for b, order in enumerate(orders):  # a product of matrices for each frequency: left × diagonals × right
-            of_right = np.stack([fft.rfft(_diagonals(L, order, offsets), axis=0) for L in right], axis=2)
-            spectra[:, :, b] += np.moveaxis(of_left @ of_right, 0, -1)
-    return np.asarray(fft.irfft(spectra, n, axis=-1))
-
-
-def _diagonals(K: Array, order: Any, offsets: Any) -> Array:
-    """Column d holds K[order(i), order(i + d)] for all i, indices modulo n."""
-    n = len(order)
-    shifted = sliding_window_view(np.concatenate([order, order])[offsets[0] :], len(offsets))[:n]
-    return K.ravel().take(shifted + n * order[:, None])
-
-
-def draw_pairings(n: int, strata: Any, n_resamples: int, rng: np.random.Generator) -> tuple[Families | Listed, float]:
-    """Pairings of n rows with one another, within strata if there are any, and the smallest p-value that they allow.
-
-    They are drawn at random, unless all pairings are few: then each comes once.
-    """
-    numbers = np.zeros(n, dtype=np.intp) if strata is None else strata
-    with np.errstate(over="ignore"):  # infinite where there are very many
-        count = float(np.prod(factorial(np.bincount(numbers))))
-    if count <= n_resamples + 1:
-        return Listed.every(numbers), 1.0 / count
-    drawn = Families(n, n_resamples, rng) if strata is None else Listed.within_strata(strata, n_resamples, rng)
-    return drawn, 1.0 / (n_resamples + 1)
-
-
-# ---------------------------------------------------------------- components
-
-
-def default_dependences(X: Array, Y: Array, pairings: Families | Listed, rng: np.random.Generator) -> list[Component]:
-    """All components of the default test; columns are in units in which they can be compared."""
+def default_dependences(X: Array, Y: Array, pairings: Pairings, rng: np.random.Generator) -> list[Component]:
+    """All components of the default test; columns are in scales in which they can be compared."""
     pairs = pairings.permutations()
     left, right = some_columns(X, Y, len(pairs), rng)
     components = [
@@ -171,26 +57,57 @@ def default_dependences(X: Array, Y: Array, pairings: Families | Listed, rng: np
         for part in (of_pairs(X[:, left], Y[:, right], pairs) for of_pairs in (_rank_correlation, _squared_scores))
     ]
     if len(X) > MAX_EXACT_PAIRS:
-        return equal_groups(components + _feature_components(X, Y, pairs, rng))
+        components += _feature_components(X, Y, pairs, rng)
+        return equal_groups(components + _canonical_correlations(X, Y, pairs))
     medians = _median_distance(X, rng), _median_distance(Y, rng)
     of_x, of_y = _side_matrices(X, medians[0]), _side_matrices(Y, medians[1])
     sums = pairings.sums(of_x, of_y) / len(X) ** 2
-    sizes = [[EPS * float(np.linalg.norm(K) * np.linalg.norm(L)) / len(X) for L in of_y] for K in of_x]
+    sizes = [[_rounding(K, L) for L in of_y] for K in of_x]
     components.append(Component("distance covariance", "wide", sums[-1, -1], sizes[-1][-1]))
     for k, x in enumerate(MULTIPLES):
         for m, y in enumerate(MULTIPLES):
             kernels = Gaussian(x * medians[0]), Gaussian(y * medians[1])
             components.append(Component(f"{x:g} x {y:g} medians", "scales", sums[k, m], sizes[k][m], value=kernels))
-    components.append(_spread(_far_out(X, medians[0]), _far_out(Y, medians[1]), pairs))
+    components.append(_dispersion(_far_out(X, medians[0]), _far_out(Y, medians[1]), pairs))
     if X.shape[1] * Y.shape[1] > 1 and X.shape[1] + Y.shape[1] <= MAX_COLUMNS_FOR_PAIRS:
         components.append(_column_distances(X, Y, pairings))
-    return equal_groups(components)
+    return equal_groups(components + _whitened_distances(X, Y, pairings))
 
 
 def equal_groups(components: list[Component]) -> list[Component]:
-    """The components with weights by which each group has the same, and each component of a group."""
+    """The components with weights by which each group has the same, but that of whitened rows, and each component."""
     sizes = Counter(part.group for part in components)
-    return [replace(part, weight=1.0 / sizes[part.group]) for part in components]
+    of_groups = {group: WHITENED_WEIGHT if group == "whitened" else 1.0 for group in sizes}
+    return [replace(part, weight=of_groups[part.group] / sizes[part.group]) for part in components]
+
+
+def _rounding(K: Array, L: Array) -> float:
+    """The rounding error of the mean of products of two matrices of kernel values."""
+    return EPS * float(np.linalg.norm(K) * np.linalg.norm(L)) / len(K)
+
+
+def _whitened_distances(X: Array, Y: Array, pairings: Pairings) -> list[Component]:
+    """The distance covariance of rows that are whitened on each side; none where both sides are one column.
+
+    It sees dependence along directions in which correlated columns hardly vary, as canonical correlations do.
+    """
+    if X.shape[1] + Y.shape[1] <= 2:
+        return []
+    K, L = (center_gram(-squareform(pdist(Whitening.of(rows).principal_scores(rows)))) for rows in (X, Y))
+    sums = pairings.sums([K], [L])[0, 0] / len(X) ** 2
+    return [Component("whitened distance covariance", "whitened", sums, _rounding(K, L))]
+
+
+def _canonical_correlations(X: Array, Y: Array, pairs: Any) -> list[Component]:
+    """The sum of squared canonical correlations, with a ridge, which many pairs of rows can afford."""
+    widths = X.shape[1], Y.shape[1]
+    if sum(widths) <= 2 or columns_looked_at(len(X), *widths, len(pairs)) != widths:
+        return []
+    A, C = (Whitening.of(rows).principal_scores(rows) for rows in (X, Y))
+    found = np.empty(len(pairs))
+    for part, products in _cross_products(A, C, pairs):
+        found[part] = (products**2).sum(axis=(1, 2))
+    return [Component("canonical correlations", "whitened", found, EPS)]
 
 
 def _side_matrices(rows: Array, median: float) -> list[Array]:
@@ -207,7 +124,7 @@ def _far_out(rows: Array, median: float) -> Array:
 
 def _median_distance(rows: Array, rng: np.random.Generator) -> float:
     """The median of the positive distances of some rows, drawn at random; 1 where there are none."""
-    distances = pdist(some_rows(rows, rng))
+    distances = pdist(random_rows(rows, PAIR_ROWS, rng))
     distances = distances[distances > 0]
     return float(np.median(distances)) if len(distances) else 1.0
 
@@ -272,15 +189,15 @@ def _squared_scores(X: Array, Y: Array, pairs: Any) -> Component:
     return _largest_products("squared scores", "columns", left, right, pairs)
 
 
-def _spread(left: Array, right: Array, pairs: Any) -> Component:
+def _dispersion(left: Array, right: Array, pairs: Any) -> Component:
     """|Σ (K̃ᵢᵢ − mean)(L̃ᵢᵢ − mean)|: whether rows far out on one side are far out on the other."""
     a, c = left - left.mean(), right - right.mean()
     products = c[pairs] @ a / len(a)
     rounding = EPS * float(np.linalg.norm(a) * np.linalg.norm(c)) / len(a)
-    return Component("distance from the centre", "spread", np.abs(products), rounding, value=bool(products[0] > 0))
+    return Component("distance from the centre", "dispersion", np.abs(products), rounding, value=bool(products[0] > 0))
 
 
-def _column_distances(X: Array, Y: Array, pairings: Families | Listed) -> Component:
+def _column_distances(X: Array, Y: Array, pairings: Pairings) -> Component:
     """The largest distance covariance of two columns, each column in units of its own distance variance."""
     sides = []
     for rows in (X, Y):

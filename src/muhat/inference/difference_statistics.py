@@ -1,244 +1,77 @@
-"""The ways in which two samples can differ, each as a statistic on all splits at once.
+r"""Statistics of the default two-sample test, each sensitive to another kind of difference, on all splits at once.
 
-The default test joins them (``joining``). Every matrix is visited a strip at a time: the values of a kernel on some
-rows and all later ones, times all splits, so that nothing of size n × n is kept. Everything here depends on the pooled
-rows and on the splits alone, which keeps the level exact.
+Everything depends on the pooled rows and on the splits alone, never on which rows are whose, which keeps the level of
+the combined test exact. Up to ``MAX_EXACT_ROWS`` rows kernels are exact, beyond it Gaussians become Nyström features.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import replace
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cholesky, solve_triangular
+from scipy.linalg import cholesky, eigh, solve_triangular
 from scipy.spatial.distance import cdist, pdist
 from scipy.special import ndtri
 from scipy.stats import rankdata
 
+from muhat.inference.bins import bin_means
 from muhat.inference.combine import Component
+from muhat.inference.kernel_sums import (
+    Binned,
+    ByColumn,
+    Family,
+    FineByColumn,
+    GaussianFamily,
+    SecondMoments,
+    Tick,
+    kernel_sums,
+)
+from muhat.inference.mmd import KernelSums, MeanSimilarities, feature_sums, mean_similarities, product_blocks
+from muhat.inference.splits import Splits
 from muhat.kernels.base import Kernel
 from muhat.kernels.dot import Linear
 from muhat.kernels.mixed import rescaled
 from muhat.kernels.radial import Gaussian
-from muhat.linalg.blocks import blocks
-from muhat.linalg.distances import squared_distances
-from muhat.linalg.gram import mapping
-from muhat.linalg.resources import one_blas_thread
+from muhat.linalg.blocks import blocks, random_rows
+from muhat.linalg.whitening import Whitening, column_deviations
 from muhat.types import Array
 
-Floats = NDArray[Any]
-Tick = Callable[[float], None]
+MAX_EXACT_ROWS = 12_000
+"""Beyond this many rows Gaussian kernels are replaced by features."""
 
-STRIP = 256
-"""Rows of a strip."""
-
-COLUMNS = 4096
-"""Columns of a strip that are computed at a time; at least as many as its rows."""
-
-SMALL = 256
-"""Up to this many rows matrices are float64; ties of small samples are then ties to the last digits."""
-
-PRODUCTS = 2**20
-"""Products of columns with splits that are kept at a time."""
-
-PAIR_ROWS = 1000
+PAIR_ROWS = 500
 """Rows whose distances give the bandwidths; a random part of larger samples."""
 
-LANDMARKS = 512
-"""Rows that span the regularised statistic; a random part of larger samples."""
+NEIGHBOUR_ROWS = 2000
+"""Rows among which neighbours are looked for; a random part of larger samples."""
 
 NEIGHBOURS = 11
 """The scale at a row is the distance to this neighbour."""
 
+USED_BANDWIDTHS, _GAUSSIANS = (0, 6, 7), ("finest", "wide", "widest")
+"""Those of the ten bandwidths that Gaussian kernels have, and what their similarities are called."""
+
+LANDMARKS = 512
+"""Rows that span the regularised kernel Fisher statistic; a random part of larger samples."""
+
 RIDGE = 0.01
-"""The regularisation of the whitened statistic, in units of the largest eigenvalue."""
+"""The regularisation of the kernel Fisher statistic, relative to the largest eigenvalue."""
 
-WIDE_WEIGHT = 8.0
-"""Weight of the components that see shifts of the whole distribution, the most common difference, over others."""
+FEATURES = 300
+"""Nyström features of each Gaussian kernel of large samples."""
 
+LEVELS, LEVEL_FEATURES = 64, 24
+"""Quantiles to which columns are rounded in bins, and features of a kernel between them."""
 
-class Splits(NamedTuple):
-    """All splits as columns, the observed one first: 1 for a row of the first sample, less its mean over all splits."""
+MAX_COLUMNS_FOR_MOMENTS = 40
+"""Up to this many columns all products of two columns are features of large samples."""
 
-    centred: Floats
-    n: int
-    m: int
+WIDE_WEIGHT, HOTELLING_WEIGHT = 8.0, 4.0
+"""Weights of the components that see shifts of the whole distribution, the most common difference, over others."""
 
-    @property
-    def weights(self) -> Floats:
-        """Signed weights of the pooled rows in the difference of two means."""
-        return self.centred * (1.0 / self.n + 1.0 / self.m)
-
-
-def centred_splits(observed: Array, splits: list[Array], strata: Array | None) -> Splits:
-    n, total = int(observed.sum()), len(observed)
-    dtype = np.float64 if total <= SMALL else np.float32
-    if strata is None:
-        means = np.full(total, n / total)
-    else:
-        means = (np.bincount(strata, weights=observed) / np.bincount(strata))[strata]
-    everything = np.column_stack([observed, *splits])
-    return Splits((everything - means[:, None]).astype(dtype), n, total - n)
-
-
-# ---------------------------------------------------------------- quadratic forms of many matrices
-
-
-class Matrix(NamedTuple):
-    """A symmetric matrix of kernel values: the forms over all splits, and the row sums, without the diagonal."""
-
-    forms: Array
-    row_sums: Array
-
-
-class Family(ABC):
-    """Matrices that are computed together: ``strip(rows, rest)`` yields the values of each on rows × rest."""
-
-    size: int = 1
-
-    @abstractmethod
-    def strip(self, rows: slice, rest: slice) -> Iterator[Floats]:
-        """The values of each matrix on rows × rest, one after the other."""
-
-
-def quadratic_forms(families: list[Family], splits: Splits, tick: Tick = lambda share: None) -> list[Matrix]:
-    """The forms sᵀKs over all splits, and the row sums, of every matrix K with its diagonal set to 0.
-
-    Strips are dealt to threads, and their sums are added in the order of the rows: results do not depend on the number
-    of threads.
-    """
-    S = splits.centred
-    total = len(S)
-    strips = list(blocks(total, STRIP))
-    count = sum(family.size for family in families)
-    forms, sums = np.zeros((count, S.shape[1])), np.zeros((count, total))
-
-    def visit(rows: slice) -> list[tuple[Array, Array, Array]]:
-        sizes = (S.shape[1], rows.stop - rows.start, total - rows.stop)
-        found = [(np.zeros(sizes[0]), np.zeros(sizes[1]), np.zeros(sizes[2])) for _ in range(count)]
-        for rest in blocks(total, COLUMNS, rows.start):
-            strips = (values for family in families for values in family.strip(rows, rest))
-            for (form, own, later), values in zip(found, strips, strict=True):
-                _add_strip(values, S, rows, rest, form, own, later)
-        return found
-
-    done = 0
-    with one_blas_thread(), mapping(total * total) as mapped:
-        for rows, found in zip(strips, mapped(visit, strips), strict=True):
-            for k, (form, own, later) in enumerate(found):
-                forms[k] += form
-                sums[k, rows] += own
-                sums[k, rows.stop :] += later
-            done += (rows.stop - rows.start) * (2 * total - rows.stop - rows.start)
-            tick(done / total**2)
-    return [Matrix(form, row_sums) for form, row_sums in zip(forms, sums, strict=True)]
-
-
-def _add_strip(values: Floats, S: Floats, rows: slice, rest: slice, form: Array, own: Array, later: Array) -> None:
-    """Add the pairs of a tile: each pair of two rows once, times two; a row with itself never."""
-    values = values.astype(S.dtype, copy=False)
-    size = rows.stop - rows.start if rest.start == rows.start else 0  # columns that are the rows themselves
-    square = values[:, :size]
-    if size:
-        np.fill_diagonal(square, 0.0)
-    own += values.sum(axis=1, dtype=np.float64)
-    start = rest.start + size - rows.stop
-    later[start : start + values.shape[1] - size] += values[:, size:].sum(axis=0, dtype=np.float64)
-    square *= 0.5
-    form += 2.0 * np.einsum("ib,ib->b", S[rows], values @ S[rest], dtype=np.float64)
-
-
-class Contrast(NamedTuple):
-    """Unbiased MMD², and the difference of the mean similarities within the two samples, for every split."""
-
-    mmd: Array
-    within: Array
-    rounding: float
-
-
-def contrast(matrix: Matrix, splits: Splits) -> Contrast:
-    r"""With α and β the mean similarities within and γ that between the samples: α + β − 2γ, and α − β."""
-    n, m = splits.n, splits.m
-    share, total = n / (n + m), float(matrix.row_sums.sum())
-    first = matrix.row_sums @ splits.centred.astype(np.float64) + share * total
-    both_first = matrix.forms + 2.0 * share * first - share**2 * total
-    both_second, between = total - 2.0 * first + both_first, first - both_first
-    alpha, beta = both_first / (n * (n - 1)), both_second / (m * (m - 1))
-    within = alpha - beta
-    eps = float(np.finfo(splits.centred.dtype).eps)
-    rounding = eps * float(np.abs(matrix.row_sums).sum()) / (n + m) / n / m
-    return Contrast(alpha + beta - 2.0 * between / (n * m), within - within.mean(), rounding)
-
-
-# ---------------------------------------------------------------- families of kernels
-
-
-class GaussianFamily(Family):
-    """Gaussian kernels of several bandwidths, and one whose bandwidth follows the density, from one distance matrix."""
-
-    def __init__(self, rows: Array, bandwidths: list[float], scales: Array, dtype: Any) -> None:
-        self.rows, self.bandwidths, self.scales, self.dtype = rows, bandwidths, scales.astype(dtype), dtype
-        self.size = len(bandwidths) + 1
-
-    def strip(self, rows: slice, rest: slice) -> Iterator[Floats]:
-        squares = squared_distances(self.rows[rows], self.rows[rest]).astype(self.dtype)
-        squares *= -0.5
-        for bandwidth in self.bandwidths:
-            yield np.exp(squares * self.dtype(1.0 / bandwidth**2))
-        squares /= self.scales[rows, None]
-        squares /= self.scales[rest]
-        yield np.exp(squares, out=squares)
-
-
-class ByColumn(Family):
-    """Sums over columns of exp(−|x − y| / s) and of its fourth power, s the median distance in the column."""
-
-    size = 2
-
-    def __init__(self, rows: Array, medians: Array, dtype: Any) -> None:
-        self.columns = np.ascontiguousarray((rows / medians).T.astype(dtype))
-
-    def strip(self, rows: slice, rest: slice) -> Iterator[Floats]:
-        broad = np.zeros((rows.stop - rows.start, rest.stop - rest.start), dtype=self.columns.dtype)
-        narrow, values = np.zeros_like(broad), np.empty_like(broad)
-        for column in self.columns:
-            np.subtract(column[rows, None], column[rest], out=values)
-            np.abs(values, out=values)
-            np.negative(values, out=values)
-            np.exp(values, out=values)
-            broad += values
-            values *= values
-            values *= values
-            narrow += values
-        yield broad
-        yield narrow
-
-
-class SecondMoments(Family):
-    """(q·q′/d)² of normal scores q: the distance of two matrices of second moments."""
-
-    def __init__(self, scores: Array, dtype: Any) -> None:
-        self.scores = (scores / np.sqrt(scores.shape[1])).astype(dtype)
-
-    def strip(self, rows: slice, rest: slice) -> Iterator[Floats]:
-        yield (self.scores[rows] @ self.scores[rest].T) ** 2
-
-
-class GivenKernel(Family):
-    """A kernel object of the user's, in a unit in which its values fit single precision."""
-
-    def __init__(self, kernel: Kernel, rows: Array, unit: float = 1.0) -> None:
-        self.kernel, self.rows, self.unit = kernel, rows, unit
-
-    def strip(self, rows: slice, rest: slice) -> Iterator[Floats]:
-        yield self.kernel.evaluate(self.rows[rows], self.rows[rest]) / self.unit
-
-
-# ---------------------------------------------------------------- what the pooled rows say about scales
+# ---------------------------------------------------------------- scores and scales of the pooled rows
 
 
 def normal_scores(rows: Array) -> Array:
@@ -248,148 +81,270 @@ def normal_scores(rows: Array) -> Array:
 
 def standardised(rows: Array) -> Array:
     """Columns with mean 0 and variance 1; constant ones are 0."""
-    centred = rows - rows.mean(axis=0)
-    deviations = centred.std(axis=0)
-    varies = deviations > 1e-10 * np.abs(rows).max(axis=0, initial=0.0)
-    return np.where(varies, centred, 0.0) / np.where(varies, deviations, 1.0)
+    return np.asarray((rows - rows.mean(axis=0)) / column_deviations(rows))
 
 
-@dataclass(frozen=True)
-class Scales:
-    """Bandwidths from fine to wide, the scale at each row, and the median distance in each column."""
-
-    bandwidths: Array
-    at_rows: Array
-    medians: Array
-
-
-def pooled_scales(rows: Array, rng: np.random.Generator) -> Scales:
-    bandwidths = pooled_bandwidths(rows, rng)
-    medians = np.array([_median_gap(column) for column in some_rows(rows, rng).T])
-    return Scales(bandwidths, _neighbour_distances(rows, float(bandwidths[0])), medians)
-
-
-def pooled_bandwidths(rows: Array, rng: np.random.Generator) -> Array:
+def pooled_bandwidths(rows: Array) -> Array:
     """Ten bandwidths, from half the 5 % quantile of the positive distances to twice their 95 % quantile."""
-    distances = pdist(some_rows(rows, rng))
+    distances = pdist(rows)
     distances = distances[distances > 0]
     low, high = np.quantile(distances, [0.05, 0.95]) * [0.5, 2.0] if len(distances) else (1.0, 1.0)
     return np.asarray(low * (high / low) ** (np.arange(10) / 9))
 
 
-def some_rows(rows: Array, rng: np.random.Generator) -> Array:
-    """Some rows, drawn without regard to the sample that they belong to."""
-    return rows if len(rows) <= PAIR_ROWS else rows[np.sort(rng.choice(len(rows), PAIR_ROWS, replace=False))]
+def column_medians(rows: Array) -> Array:
+    """For each column the median distance of two values, their mean where that is 0, and 1 for constants."""
+    gaps = [pdist(column[:, None], "cityblock") for column in rows.T]
+    return np.array([float(np.median(each)) or float(each.mean()) or 1.0 for each in gaps])
 
 
-def _median_gap(column: Array) -> float:
-    """The median distance of two values, their mean where that is 0, and 1 for constants."""
-    gaps = pdist(column[:, None], "cityblock")
-    return float(np.median(gaps)) or float(gaps.mean()) or 1.0
-
-
-def _neighbour_distances(rows: Array, least: float) -> Array:
+def neighbour_distances(rows: Array, least: float, rng: np.random.Generator) -> Array:
     """The distance of each row to a near neighbour; ``least`` where rows are repeated as often."""
-    rank = min(NEIGHBOURS, len(rows) - 1)
-    near = [np.partition(cdist(rows[part], rows), rank, axis=1)[:, rank].copy() for part in blocks(len(rows), STRIP)]
+    some = random_rows(rows, NEIGHBOUR_ROWS, rng)
+    rank = max(1, min(round(NEIGHBOURS * len(some) / len(rows)), len(some) - 1))
+    near = [np.partition(cdist(rows[part], some), rank, axis=1)[:, rank].copy() for part in blocks(len(rows), 256)]
     distances = np.concatenate(near)
     return np.where(distances > 0, distances, least)
 
 
-# ---------------------------------------------------------------- the default test's components
+# ---------------------------------------------------------------- components
+
+
+class Pooled(NamedTuple):
+    """The pooled rows, their normal scores, and the whitened rows of which columns vary together.
+
+    Row i·bins + b is member i of bin b. ``relations`` is None where fewer than two columns vary.
+    """
+
+    rows: Array
+    size: int
+    scores: Array
+    relations: Relations | None
+
+    @classmethod
+    def of(cls, rows: Array, size: int) -> Self:
+        """Views of rows in scales in which columns can be compared; bins have ``size`` rows."""
+        whitening = Whitening.of(rows)
+        several = np.count_nonzero(np.isfinite(whitening.deviations)) > 1
+        return cls(rows, size, normal_scores(rows), Relations.of(whitening, rows) if several else None)
+
+
+class Relations(NamedTuple):
+    """Whitened rows: principal components, standardised residuals of each column given the others, normal scores."""
+
+    whitening: Whitening
+    principal_scores: Array
+    residuals: Array
+    scores: Array
+
+    @classmethod
+    def of(cls, whitening: Whitening, rows: Array) -> Self:
+        """The rows under a whitening."""
+        scores, residuals = whitening.principal_scores(rows), standardised(whitening.residuals(rows))
+        return cls(whitening, scores, residuals, normal_scores(whitening.whiten(rows)))
 
 
 def default_components(
-    rows: Array, splits: Splits, rng: np.random.Generator, tick: Tick = lambda share: None
+    rows: Array, size: int, splits: Splits, rng: np.random.Generator, tick: Tick = lambda share: None
 ) -> list[Component]:
-    """All components of the default test; ``rows`` are pooled, in units in which columns can be compared."""
-    scales, dtype = pooled_scales(rows, rng), splits.centred.dtype.type
-    scores = normal_scores(rows)
-    finest, wide, widest = (float(scales.bandwidths[i]) for i in (0, 6, 7))
-    families = [
-        GaussianFamily(rows, [finest, wide, widest], scales.at_rows, dtype),
-        ByColumn(rows, scales.medians, dtype),
-        SecondMoments(scores, dtype),
+    """All components of the default test.
+
+    Parameters
+    ----------
+    rows : array of shape (size * bins, d)
+        The pooled rows, in scales in which columns can be compared: row i·bins + b is member i of bin b.
+    size : int
+        Rows of a bin; 1 for a test that permutes rows.
+    splits : Splits
+        Splits of the bins.
+    rng : numpy Generator
+        Draws the rows that scales and landmarks are taken from.
+    tick : callable
+        Is told the share of the work that is done.
+    """
+    pooled = Pooled.of(rows, size)
+    some = random_rows(rows, PAIR_ROWS, rng)
+    bandwidths, medians = pooled_bandwidths(some), column_medians(some)
+    if len(rows) <= MAX_EXACT_ROWS:
+        found = exact_similarities(pooled, bandwidths, medians, splits, rng, tick)
+    else:
+        found = feature_similarities(pooled, bandwidths, medians, splits, rng)
+    finest, wide, widest = (Gaussian(float(bandwidths[i])) for i in USED_BANDWIDTHS)
+    deviations = np.where(rows.std(axis=0) > 0, rows.std(axis=0), 1.0)
+    found["linear"] = mean_similarities(feature_sums(bin_means(standardised(rows), size), splits), splits)
+    mmds = [
+        ("Gaussian", "wide", "wide", WIDE_WEIGHT, wide),
+        ("linear", "linear", "wide", WIDE_WEIGHT, rescaled(Linear(), deviations)),
+        ("nearest neighbours", "nearest neighbours", "wide", WIDE_WEIGHT, None),
+        ("Gaussian", "finest", "fine", 1.0, finest),
+        ("sum over columns", "sum over columns", "by column", 1.0, None),
+        ("sum over columns, fine", "sum over columns, fine", "by column", 1.0, None),
+        ("second moments", "second moments", "second moments", 1.0, None),
+        ("whitened second moments", "whitened second moments", "relations", 1.0, None),
+        ("sum over residuals, fine", "sum over residuals, fine", "relations", 1.0, None),
     ]
-    sums = quadratic_forms(families, splits, tick)
-    fine, broad, broadest, local, shapes, fine_shapes, moments = (contrast(matrix, splits) for matrix in sums)
-    linear = contrast(linear_sums(standardised(rows), splits), splits)
-    units = np.where(rows.std(axis=0) > 0, rows.std(axis=0), 1.0)
-    return [
-        mmd_component("Gaussian", broad, Gaussian(wide), "wide", WIDE_WEIGHT),
-        mmd_component("linear", linear, rescaled(Linear(), units), "wide", WIDE_WEIGHT),
-        mmd_component("nearest neighbours", local, None, "wide", WIDE_WEIGHT),
-        mmd_component("Gaussian", fine, Gaussian(finest), group="fine"),
-        whitened(rows, float(scales.bandwidths[2]), splits, rng),
-        mmd_component("sum over columns", shapes, None, group="by column"),
-        mmd_component("sum over columns, fine", fine_shapes, None, group="by column"),
-        mmd_component("second moments", moments, None, group="second moments"),
-        spread_component(fine, Gaussian(finest), "close pairs"),
-        spread_component(broadest, Gaussian(widest)),
-        largest_column(scores, standardised(scores**2), splits),
+    components = [
+        Component(name, group, found[key].mmd, found[key].rounding, weight, kernel)
+        for name, key, group, weight, kernel in mmds
+        if key in found
     ]
+    components += [
+        dispersion_component(found["finest"], finest, "close pairs"),
+        dispersion_component(found["widest"], widest),
+        largest_column(pooled.scores, size, splits),
+    ]
+    if len(rows) <= MAX_EXACT_ROWS:
+        components.append(kernel_fisher(rows, float(bandwidths[2]), size, splits, rng))
+    if pooled.relations is not None:
+        components.append(hotelling(pooled.relations.principal_scores, size, splits))
+        components.append(largest_residual(pooled.relations, size, splits))
+    return components
 
 
-def mmd_component(name: str, found: Contrast, kernel: Kernel | None, group: str, weight: float = 1.0) -> Component:
-    return Component(name, group, found.mmd, found.rounding, weight, kernel)
+def exact_similarities(
+    pooled: Pooled, bandwidths: Array, medians: Array, splits: Splits, rng: np.random.Generator, tick: Tick
+) -> dict[str, MeanSimilarities]:
+    """Mean similarities by exact kernels, but for those by column, which are features where rows come in bins."""
+    rows, size, relations, dtype = pooled.rows, pooled.size, pooled.relations, splits.centred.dtype.type
+    used = [float(bandwidths[i]) for i in USED_BANDWIDTHS]
+    at_rows = neighbour_distances(rows, used[0], rng)
+    names = [*_GAUSSIANS, "nearest neighbours", "second moments"]
+    families: list[Family] = [
+        GaussianFamily(rows, used, at_rows, dtype, exact=size == 1),
+        SecondMoments(pooled.scores, dtype),
+    ]
+    if relations is not None:
+        names.append("whitened second moments")
+        families.append(SecondMoments(relations.scores, dtype))
+    if size > 1:
+        sums = kernel_sums([Binned(family, size, len(rows) // size) for family in families], splits, tick)
+        found = {name: mean_similarities(each, splits) for name, each in zip(names, sums, strict=True)}
+        return found | by_column_similarities(pooled, medians, splits, rng)
+    names += ["sum over columns", "sum over columns, fine"]
+    families.append(ByColumn(rows, medians, dtype))
+    if relations is not None:
+        names.append("sum over residuals, fine")
+        of_residuals = column_medians(random_rows(relations.residuals, PAIR_ROWS, rng))
+        families.append(FineByColumn(relations.residuals, of_residuals, dtype))
+    sums = kernel_sums(families, splits, tick)
+    return {name: mean_similarities(each, splits) for name, each in zip(names, sums, strict=True)}
 
 
-def spread_component(found: Contrast, kernel: Kernel, group: str = "spread") -> Component:
-    """The difference of the mean similarities within the samples: a wide kernel sees spread, a fine one close pairs."""
+def feature_similarities(
+    pooled: Pooled, bandwidths: Array, medians: Array, splits: Splits, rng: np.random.Generator
+) -> dict[str, MeanSimilarities]:
+    """Mean similarities by features alone, for samples whose kernel matrices would take too long."""
+    rows, size = pooled.rows, pooled.size
+    features = gaussian_bin_means(rows, [float(bandwidths[i]) for i in USED_BANDWIDTHS], size, rng)
+    sums = {name: feature_sums(means, splits) for name, means in zip(_GAUSSIANS, features, strict=True)}
+    if rows.shape[1] <= MAX_COLUMNS_FOR_MOMENTS:
+        sums["second moments"] = feature_sums(product_bin_means(pooled.scores, size), splits)
+        if pooled.relations is not None:
+            sums["whitened second moments"] = feature_sums(product_bin_means(pooled.relations.scores, size), splits)
+    found = {name: mean_similarities(each, splits) for name, each in sums.items()}
+    return found | by_column_similarities(pooled, medians, splits, rng)
+
+
+def by_column_similarities(
+    pooled: Pooled, medians: Array, splits: Splits, rng: np.random.Generator
+) -> dict[str, MeanSimilarities]:
+    """Mean similarities of the kernels by column, from features of columns that are rounded to quantiles."""
+    names = ["sum over columns", "sum over columns, fine"]
+    sums = by_column_sums(pooled.rows, medians, (1.0, 4.0), pooled.size, splits)
+    if pooled.relations is not None:
+        names.append("sum over residuals, fine")
+        residuals = pooled.relations.residuals
+        of_residuals = column_medians(random_rows(residuals, PAIR_ROWS, rng))
+        sums += by_column_sums(residuals, of_residuals, (4.0,), pooled.size, splits)
+    return {name: mean_similarities(each, splits) for name, each in zip(names, sums, strict=True)}
+
+
+def dispersion_component(found: MeanSimilarities, kernel: Kernel, group: str = "dispersion") -> Component:
+    """The difference of the mean similarities within the samples: of a wide kernel dispersion, of a fine one ties."""
     wider = "Y" if found.within[0] > 0 else "X"
     return Component(group, group, np.abs(found.within), found.rounding, value=(kernel, wider))
 
 
-def linear_sums(features: Array, splits: Splits) -> Matrix:
-    """The sums of :func:`quadratic_forms` for the matrix FFᵀ, through its features."""
-    S = splits.centred.astype(np.float64)
-    diagonal = np.einsum("ij,ij->i", features, features)
-    forms = -(diagonal @ S**2)
-    for part in _column_blocks(features, S):
-        forms += ((features[:, part].T @ S) ** 2).sum(axis=0)
-    return Matrix(forms, features @ features.sum(axis=0) - diagonal)
+# ---------------------------------------------------------------- single columns and their relations
 
 
-def largest_column(scores: Array, squares: Array, splits: Splits) -> Component:
+def largest_column(scores: Array, size: int, splits: Splits) -> Component:
     """The largest squared difference of the means of normal scores, or of their squares, over all columns."""
-    weights = splits.weights.astype(np.float64)
+    kinds = {"location": scores, "scale": standardised(scores**2)}
+    return _largest_difference("largest column", "columns", kinds, size, splits)
+
+
+def largest_residual(relations: Relations, size: int, splits: Splits) -> Component:
+    """The same of residuals of each column given all others, and of the squares of their normal scores.
+
+    It sees a column that is off, or noisier, by little of its own spread and by much of what others do not explain.
+    """
+    residuals = relations.residuals
+    kinds = {"location": residuals, "scale": standardised(normal_scores(residuals) ** 2)}
+    found = _largest_difference("residuals", "relations", kinds, size, splits)
+    return replace(found, value=(*found.value, relations.whitening.partner(found.value[0])))
+
+
+def _largest_difference(name: str, group: str, kinds: dict[str, Array], size: int, splits: Splits) -> Component:
+    """The largest squared difference of means over all columns; its value is column, kind and the larger sample."""
+    weights = splits.weights
     largest, value = np.full(weights.shape[1], -np.inf), (0, "location", "X")
-    for kind, features in (("location", scores), ("scale", squares)):
-        for part in _column_blocks(features, weights):
+    for kind, columns in kinds.items():
+        features = bin_means(columns, size)
+        for part in product_blocks(features.shape[1], weights.shape[1]):
             differences = features[:, part].T @ weights
-            found = differences**2
-            strongest = int(found[:, 0].argmax())
-            if found[strongest, 0] > largest[0]:
+            squares = differences**2
+            strongest = int(squares[:, 0].argmax())
+            if squares[strongest, 0] > largest[0]:
                 value = (part.start + strongest, kind, "Y" if differences[strongest, 0] < 0 else "X")
-            np.maximum(largest, found.max(axis=0), out=largest)
-    rounding = float(np.finfo(splits.centred.dtype).eps) * len(scores) / splits.n / splits.m
-    return Component("largest column", "columns", largest, rounding, value=value)
+            np.maximum(largest, squares.max(axis=0), out=largest)
+    return Component(name, group, largest, _rounding(splits), value=value)
 
 
-def _column_blocks(features: Array, splits: Array) -> Iterator[slice]:
-    """Columns whose products with all splits take some megabytes."""
-    return blocks(features.shape[1], max(1, PRODUCTS // splits.shape[1]))
+def hotelling(principal_scores: Array, size: int, splits: Splits) -> Component:
+    r"""Hotelling's statistic with a ridge, :math:`d^\top (S + \lambda)^{-1} d`, d the difference of the means.
+
+    S is the pooled correlation matrix and does not depend on the split, so that the largest value over a refitted
+    within-covariance would give the same p-value.
+    """
+    features = bin_means(principal_scores, size)
+    statistics = _squared_lengths(features, splits)
+    return Component("Hotelling", "relations", statistics, _rounding(splits), HOTELLING_WEIGHT)
 
 
-def whitened(rows: Array, bandwidth: float, splits: Splits, rng: np.random.Generator) -> Component:
+def _squared_lengths(features: Array, splits: Splits) -> Array:
+    """‖Fᵀw‖² for the signed weights w of every split."""
+    found, weights = np.zeros(splits.centred.shape[1]), splits.weights.astype(features.dtype, copy=False)
+    for part in product_blocks(features.shape[1], len(found)):
+        found += ((features[:, part].T @ weights) ** 2).sum(axis=0, dtype=np.float64)
+    return found
+
+
+def _rounding(splits: Splits) -> float:
+    """The rounding error of squared differences of means of standardised columns."""
+    return splits.eps * (splits.n + splits.m) / splits.n / splits.m
+
+
+# ---------------------------------------------------------------- features of kernels
+
+
+def kernel_fisher(rows: Array, bandwidth: float, size: int, splits: Splits, rng: np.random.Generator) -> Component:
     r"""The regularised kernel Fisher statistic, spanned by some of the rows.
 
     With Z the kernel values of all rows at the landmarks, centred, and L those among landmarks, the statistic is
     :math:`w^\top Z (Z^\top Z + \lambda L)^{-1} Z^\top w`. It weighs all directions of the space more evenly than MMD.
     """
     some = np.sort(rng.choice(len(rows), LANDMARKS, replace=False)) if len(rows) > LANDMARKS else np.arange(len(rows))
-    kernel = Gaussian(bandwidth)
-    Z = kernel.evaluate(rows, rows[some])
+    Z = Gaussian(bandwidth).evaluate(rows, rows[some])
     L = Z[some]
     lam = RIDGE * largest_eigenvalue(L - L.mean(axis=0) - L.mean(axis=1)[:, None] + L.mean()) * len(rows) / len(some)
     Z = Z - Z.mean(axis=0)
     A = Z.T @ Z + lam * 0.5 * (L + L.T)
     A[np.diag_indices_from(A)] += 1e-9 * np.trace(A)
     root = cholesky(A, lower=True, check_finite=False) if A.any() else np.eye(len(A))
-    features = solve_triangular(root, Z.T, lower=True, check_finite=False).astype(splits.centred.dtype)
-    statistics = ((features @ splits.weights) ** 2).sum(axis=0, dtype=np.float64)
-    rounding = float(np.finfo(splits.centred.dtype).eps) * len(rows) / splits.n / splits.m
-    return Component("whitened Gaussian", "fine", statistics, rounding)
+    features = solve_triangular(root, bin_means(Z, size).T, lower=True, check_finite=False)
+    features = features.T.astype(splits.centred.dtype)
+    return Component("kernel Fisher", "fine", _squared_lengths(features, splits), _rounding(splits))
 
 
 def largest_eigenvalue(K: Array, steps: int = 30) -> float:
@@ -402,3 +357,72 @@ def largest_eigenvalue(K: Array, steps: int = 30) -> float:
             return 1.0
         vector = product / length
     return float(vector @ (K @ vector)) or 1.0
+
+
+def gaussian_bin_means(rows: Array, bandwidths: list[float], size: int, rng: np.random.Generator) -> list[Array]:
+    """Means over bins of Nyström features of Gaussian kernels, with the same landmarks for all bandwidths."""
+    count = len(rows) // size
+    landmarks = rows[np.sort(rng.choice(len(rows), min(FEATURES, len(rows)), replace=False))].astype(np.float32)
+    squares = np.einsum("ij,ij->i", landmarks, landmarks)
+    totals = [np.zeros((count, len(landmarks))) for _ in bandwidths]
+    for part in blocks(len(rows), count):  # one member of each bin at a time
+        X = rows[part].astype(np.float32)
+        halves = np.minimum(X @ landmarks.T - 0.5 * squares - 0.5 * np.einsum("ij,ij->i", X, X)[:, None], 0.0)
+        for total, bandwidth in zip(totals, bandwidths, strict=True):
+            total += np.exp(halves / np.float32(bandwidth**2))
+    found = []
+    for total, bandwidth in zip(totals, bandwidths, strict=True):
+        values, vectors = eigh(Gaussian(bandwidth).evaluate(landmarks.astype(float), landmarks.astype(float)))
+        kept = values > 1e-6 * values[-1]
+        found.append(((total / size) @ (vectors[:, kept] / np.sqrt(values[kept]))).astype(np.float32))
+    return found
+
+
+def by_column_sums(
+    rows: Array, medians: Array, steepness: tuple[float, ...], size: int, splits: Splits
+) -> list[KernelSums]:
+    """The kernel sums of Σ exp(−t|x − y|/s) over columns, for each t, from features of columns rounded to quantiles.
+
+    With v the quantiles and c their shares, the features of level l are √μ u_l / √c_l, where (μ, u) are eigenpairs of
+    diag(√c) exp(−t|v_k − v_l|/s) diag(√c): the best of their number for rows with these shares.
+    """
+    count = len(rows) // size
+    bins = np.tile(np.arange(count), size)
+    totals = [KernelSums(np.zeros(splits.centred.shape[1]), np.zeros(count)) for _ in steepness]
+    for column, median in zip(rows.T, medians, strict=True):
+        values, levels = _rounded_to_quantiles(column / median)
+        counts = np.bincount(bins * len(values) + levels, minlength=count * len(values)).reshape(count, -1)
+        shares = np.sqrt(counts.sum(axis=0) / len(rows))
+        gaps = np.abs(values[:, None] - values)
+        for t, total in zip(steepness, totals, strict=True):
+            mu, u = eigh(shares[:, None] * np.exp(-t * gaps) * shares)
+            mu, u = mu[-LEVEL_FEATURES:].clip(0.0), u[:, -LEVEL_FEATURES:]
+            features = (counts @ (np.sqrt(mu) * u / shares[:, None]) / size).astype(np.float32)
+            found = feature_sums(features, splits)
+            np.add(total.forms, found.forms, out=total.forms)
+            np.add(total.row_sums, found.row_sums, out=total.row_sums)
+    return totals
+
+
+def _rounded_to_quantiles(column: Array) -> tuple[Array, NDArray[np.intp]]:
+    """At most LEVELS values, and the number of the value that is nearest to each entry."""
+    values = (
+        np.unique(column)
+        if len(column) <= LEVELS
+        else np.unique(np.quantile(column, (np.arange(LEVELS) + 0.5) / LEVELS))
+    )
+    levels = np.searchsorted(0.5 * (values[1:] + values[:-1]), column)
+    used, levels = np.unique(levels, return_inverse=True)
+    return values[used], levels
+
+
+def product_bin_means(scores: Array, size: int) -> Array:
+    """Means over bins of all products of two columns: features of the kernel (q·q′/d)²."""
+    d = scores.shape[1]
+    i, j = np.triu_indices(d)
+    factors = np.where(i == j, 1.0, np.sqrt(2.0)) / d
+    count = len(scores) // size
+    total = np.zeros((count, len(i)))
+    for part in blocks(len(scores), count):  # one member of each bin at a time
+        total += scores[part][:, i] * scores[part][:, j]
+    return np.asarray(factors * total / size)

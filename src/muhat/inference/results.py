@@ -1,34 +1,33 @@
-"""Results of combined tests: components, their shares of the evidence, and a summary in words."""
+"""Results of permutation tests: p-values, components with their share of the evidence, and summaries in words."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from muhat.inference.combine import Combined, Component
-from muhat.inference.resampling import PermutationResult
 from muhat.kernels.base import Kernel
 from muhat.types import Array
 
-SEEN = 0.05
-"""Above this p-value the words say that nothing was found."""
+SIGNIFICANT = 0.05
+"""Above this p-value a summary says that nothing was found."""
 
-SPECIFIC = ("linear", "spread", "distance from the centre", "second moments")
+SPECIFIC = ("linear", "dispersion", "distance from the centre", "second moments")
 """Names of components that see one kind of difference, the plainest first; others see every kind, and say less."""
 
 ENOUGH = 0.35
-"""A specific component is preferred in words where its evidence is at least this part of the largest."""
+"""A specific component is preferred in a summary where its evidence is at least this part of the largest."""
 
 ALONE = 0.75
 """A column is all that is said where its evidence is at least this part of the largest."""
 
 
 def percent(share: float) -> str:
-    """A share in words.
+    """A share as text.
 
     >>> percent(0.1234), percent(0.0), percent(0.0004), percent(0.996)
     ('12 %', '0 %', '0.04 %', '99.6 %')
@@ -37,14 +36,68 @@ def percent(share: float) -> str:
     return f"{shown.removesuffix('.0')} %"
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class PermutationResult:
+    """Result of a permutation test, as in scipy.stats.
+
+    The p-value is (b + 1)/(B + 1), where b of the B permutations reach the statistic. It is never 0, and under the
+    null hypothesis it is at most α with probability at most α, at every sample size. Where there are no more
+    permutations than resamples, B counts all of them but the observed one, and nothing is drawn at random.
+
+    Attributes
+    ----------
+    statistic : float
+        The statistic of the samples as they are.
+    pvalue : float
+        The share of permutations that reach it.
+    null_distribution : array of shape (B,)
+        The statistic on every other permutation.
+    """
+
+    statistic: float
+    pvalue: float
+    null_distribution: Array
+
+    def __iter__(self) -> Iterator[float]:
+        """``statistic, pvalue = test(X, Y)``, as scipy's results unpack."""
+        return iter((self.statistic, self.pvalue))
+
+    def __repr__(self) -> str:
+        found = f"statistic={self.statistic:.4g}, pvalue={self.pvalue:.4g}"
+        return f"{type(self).__name__}({found}, n_resamples={len(self.null_distribution):,})"
+
+
+class Explanation(NamedTuple):
+    """What a component saw: in words, and by the kernel, or the column and what changed in it, if it is one."""
+
+    text: str
+    kernel: Kernel | None = None
+    column: str | None = None
+    change: str | None = None
+
+
 @dataclass(frozen=True)
 class ComponentResult:
     """One component of a combined test.
 
-    ``pvalue`` is that of the component alone and is *not corrected* for the other components: read it as a description.
-    ``share`` is its part of the combined statistic, and ``evidence`` −log p of a gamma approximation, which goes on
-    where permutations no longer tell p-values apart. ``kernel`` and ``column`` say what the component looked at, if it
-    is one kernel or one column; ``words`` what it saw, and ``change`` what changed in the column.
+    Attributes
+    ----------
+    name, group : str
+        What the statistic is, and the kind of difference that it is sensitive to.
+    pvalue : float
+        The p-value of the component alone. It is *not corrected* for the other components: read it as a description.
+    share : float
+        Its share of the combined statistic.
+    evidence : float
+        −log p by a gamma approximation, which goes on where permutations no longer tell p-values apart.
+    explanation : str
+        What it saw, in words.
+    kernel : Kernel or None
+        The kernel that it is made from, if it is one.
+    column : str or None
+        The column that it looked at, if it is one.
+    change : str or None
+        What changed in the column: "location", "scale", "share", or "relation" to the other columns.
     """
 
     name: str
@@ -52,9 +105,9 @@ class ComponentResult:
     pvalue: float
     share: float
     evidence: float
+    explanation: str = ""
     kernel: Kernel | None = None
     column: str | None = None
-    words: str = ""
     change: str | None = None
 
     @property
@@ -67,9 +120,14 @@ class ComponentResult:
 class CombinedResult(PermutationResult, ABC):
     """A permutation test that may combine several statistics.
 
-    ``components`` has a :class:`ComponentResult` for each of them, the strongest first; it is empty where one statistic
-    was asked for. ``method`` says how the statistics were computed. No p-value below ``smallest_pvalue`` is possible
-    with these numbers of rows and of resamples.
+    Attributes
+    ----------
+    components : tuple of ComponentResult
+        One for each statistic, the strongest first; empty where one statistic was asked for.
+    method : str
+        How the statistics were computed.
+    smallest_pvalue : float
+        No smaller p-value is possible with these numbers of rows and of resamples.
     """
 
     components: tuple[ComponentResult, ...] = ()
@@ -81,50 +139,67 @@ class CombinedResult(PermutationResult, ABC):
     def share(self) -> dict[str, float]:
         """The share of the evidence of each group of components, the largest first; the shares sum to 1."""
         shares: dict[str, float] = {}
-        for finding in self.components:
-            shares[finding.group] = shares.get(finding.group, 0.0) + finding.share
+        for part in self.components:
+            shares[part.group] = shares.get(part.group, 0.0) + part.share
         return dict(sorted(shares.items(), key=lambda pair: -pair[1]))
 
     @property
     def summary(self) -> str:
-        """What was seen, in words: the kind of difference, and the column in which it is strongest.
+        """What was found, in words: the kind of difference, and the column in which it is strongest.
 
-        A column is named where it differs beyond doubt: where its p-value, by the gamma approximation of the largest
-        statistic over all columns, is at most 0.05 after Bonferroni's correction for the number of components. It is
-        all that is said where its evidence is at least three quarters of the largest. A share of the evidence is that
-        of the group of components that the words before it are about.
+        A column is said to differ where its p-value, by the gamma approximation of the largest statistic over all
+        columns, is at most 0.05 after Bonferroni's correction for the number of components. Where none does, the
+        column that comes nearest is named as such. A column is all that is said where its evidence is at least three
+        quarters of the largest. A share of the evidence is that of the group of components that the words before it
+        are about.
         """
-        if self.pvalue > SEEN:
-            if self.smallest_pvalue <= SEEN:
+        if self.pvalue > SIGNIFICANT:
+            if self.smallest_pvalue <= SIGNIFICANT:
                 return self._nothing
             return f"{self._nothing}; these rows and resamples give no p-value below {self.smallest_pvalue:.2g}"
         if not self.components:
-            return self._in_one_word
+            return self._of_one_statistic
         leading, share = next(iter(self.share.items()))
-        told = self._specific(next(finding for finding in self.components if finding.group == leading))
-        most = max(finding.evidence for finding in self.components)
-        of_columns = [finding for finding in self.components if finding.column is not None]
-        column = max(of_columns, key=lambda finding: finding.evidence, default=told)
-        if column.evidence >= ALONE * most:
+        told = self._most_specific(next(part for part in self.components if part.group == leading))
+        column = self._clearest_column()
+        if column is not None and column.evidence >= ALONE * max(part.evidence for part in self.components):
             told = column
         counted = f" ({share:.0%} of the evidence)".replace("%", " %") if told.group == leading else ""
-        beyond_doubt = column.evidence >= np.log(len(self.components) / SEEN)
-        also = f"; clearest single column: {column.words}" if column != told and beyond_doubt else ""
-        return f"{told.words}{counted}{also}"
+        return f"{told.explanation}{counted}{self._and_column(told, column)}"
 
-    def _specific(self, strongest: ComponentResult) -> ComponentResult:
+    def _clearest_column(self) -> ComponentResult | None:
+        """The component of a single column with the most evidence; of plain columns and relations, the plain one.
+
+        A change of a column alone shows in its relation to the others as well.
+        """
+        of_columns = [part for part in self.components if part.column is not None]
+        clearest = max(of_columns, key=lambda part: part.evidence, default=None)
+        plain = max((p for p in of_columns if p.change != "relation"), key=lambda p: p.evidence, default=None)
+        return plain if plain is not None and clearest and plain.evidence >= ALONE * clearest.evidence else clearest
+
+    def _and_column(self, told: ComponentResult, column: ComponentResult | None) -> str:
+        if column is None or column == told or told.column is not None:
+            return ""
+        beyond_doubt = column.evidence >= np.log(len(self.components) / SIGNIFICANT)
+        if told.group in ("second moments", "relations") and not (beyond_doubt and column.change != "relation"):
+            return ""  # what changed is no single column
+        place = "clearest single column" if beyond_doubt else "most visible, though not significant by itself"
+        return f"; {place}: {column.explanation}"
+
+    def _most_specific(self, strongest: ComponentResult) -> ComponentResult:
         """The strongest component, or one that says what differs, where it alone has enough of that evidence."""
-        if strongest.name in SPECIFIC[:-1]:  # second moments also see spread
+        if strongest.name in SPECIFIC[:-1]:  # second moments also see dispersion
             return strongest
-        for name in SPECIFIC:
-            for finding in self.components:
-                if finding.name == name and finding.evidence >= ENOUGH * strongest.evidence:
-                    return finding
+        names = ("residuals",) if strongest.group == "relations" else SPECIFIC
+        for name in names:
+            for part in self.components:
+                if part.name == name and part.evidence >= ENOUGH * strongest.evidence:
+                    return part
         return strongest
 
     @property
     @abstractmethod
-    def _in_one_word(self) -> str:
+    def _of_one_statistic(self) -> str:
         """What a single statistic saw."""
 
     def __repr__(self) -> str:
@@ -137,10 +212,12 @@ def observed_and_null(combined: Combined) -> tuple[float, float, Array]:
     return float(combined.statistics[0]), combined.pvalue, np.asarray(combined.statistics[1:])
 
 
-def ranked(components: Sequence[Component], combined: Combined, describe: Any) -> tuple[ComponentResult, ...]:
-    """The findings, the strongest first; ``describe(component)`` gives kernel, column, words and change."""
+def ranked_components(
+    components: Sequence[Component], combined: Combined, explain: Callable[[Component], Explanation]
+) -> tuple[ComponentResult, ...]:
+    """The results of all components, the strongest first."""
     found = [
-        ComponentResult(part.name, part.group, part.pvalue, float(share), float(evidence), *describe(part))
+        ComponentResult(part.name, part.group, part.pvalue, float(share), float(evidence), *explain(part))
         for part, share, evidence in zip(components, combined.shares, combined.evidence, strict=True)
     ]
-    return tuple(sorted(found, key=lambda finding: -finding.share))
+    return tuple(sorted(found, key=lambda part: -part.share))

@@ -94,6 +94,12 @@ class Whitening:
         """
         return self._mapped(rows, -1.0)
 
+    def partner(self, column: int) -> int:
+        """The other column that has the largest weight in the residual of a column."""
+        weights = np.abs(self.axes @ (self.axes[column] * (1.0 / self.variances - 1.0 / self.floor)))
+        weights[column] = -1.0
+        return int(weights.argmax())
+
     def squared_norms(self, rows: Array) -> Array:
         """Squared Mahalanobis distances zᵀPz of rows from the centre."""
         z = self.standardise(rows)

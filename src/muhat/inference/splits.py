@@ -1,67 +1,63 @@
-"""Permutations and splits of rows, and permutation p-values."""
+"""Splits of pooled rows into two samples, at random or all of them, within strata; permutation p-values."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterator
 from itertools import combinations
-from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import comb
 
-from muhat.kernels.base import Kernel
-from muhat.linalg import gram
 from muhat.linalg.blocks import blocks
-from muhat.linalg.resources import check_memory
-from muhat.progress import progress
 from muhat.types import Array
 
 EPS = float(np.finfo(np.float64).eps)
 
+SMALL = 256
+"""Up to this many rows everything is float64; ties of small samples are then ties to the last digits."""
 
-@dataclass(frozen=True, eq=False, repr=False)
-class PermutationResult:
-    """What a permutation test found: ``statistic``, ``pvalue`` and ``null_distribution``, as in scipy.stats.
+SPLIT_BYTES = 2**25
+"""Size of a block of splits."""
 
-    The p-value is (b + 1)/(B + 1), where b of the B permutations reach the statistic. It is never 0, and under the
-    null hypothesis it is at most α with probability at most α, at every sample size. Where there are no more
-    permutations than resamples, B counts all of them but the observed one, and nothing is drawn at random.
+
+class Splits(NamedTuple):
+    """All splits as columns, the observed one first: 1 for a row of the first sample, less its mean over all splits.
+
+    ``n`` and ``m`` are the numbers of rows, or of bins of rows, in the two samples.
     """
 
-    statistic: float
-    pvalue: float
-    null_distribution: Array
+    centred: NDArray[Any]
+    n: int
+    m: int
 
-    def __iter__(self) -> Iterator[float]:
-        """``statistic, pvalue = test(X, Y)``, as scipy's results unpack."""
-        return iter((self.statistic, self.pvalue))
+    @property
+    def weights(self) -> Array:
+        """Signed weights of the pooled rows in the difference of the two means."""
+        return np.asarray(self.centred * (1.0 / self.n + 1.0 / self.m), dtype=np.float64)
 
-    def __repr__(self) -> str:
-        found = f"statistic={self.statistic:.4g}, pvalue={self.pvalue:.4g}"
-        return f"{type(self).__name__}({found}, n_resamples={len(self.null_distribution):,})"
+    @property
+    def eps(self) -> float:
+        """The rounding error of a number close to 1 in the precision of the splits."""
+        return float(np.finfo(self.centred.dtype).eps)
 
 
-def pooled_gram(kernel: Kernel, points: Array, memory_limit: float | None) -> Array:
-    n, arrays = len(points), 4
-    remedy = "use a random part of the rows, or a larger memory_limit"
-    check_memory(arrays * 8.0 * n**2, memory_limit, f"{arrays} Gram matrices of {n:,} rows", remedy)
-    K = gram.dense(kernel, points)
-    if not np.isfinite(K.sum()):  # no comparison with NaN holds, which would look like a small p-value
-        raise ValueError(f"{kernel!r} gives values that are not finite; correct the kernel, or rescale the data")
-    return K
+def centred_splits(observed: Array, n_resamples: int, rng: np.random.Generator, strata: Array | None = None) -> Splits:
+    """The observed split and others of :func:`other_splits`, in a precision that suits the number of rows."""
+    n, total = int(observed.sum()), len(observed)
+    if strata is None:
+        means = np.full(total, n / total)
+    else:
+        means = (np.bincount(strata, weights=observed) / np.bincount(strata))[strata]
+    everything = np.column_stack([observed, *other_splits(observed, n_resamples, rng, strata)])
+    return Splits((everything - means[:, None]).astype(np.float64 if total <= SMALL else np.float32), n, total - n)
 
 
 def permutation_pvalue(statistic: float, null: Array, rounding: float) -> float:
     """The share of permutations that reach the statistic, itself among them; ties count up to rounding."""
     tolerance = max(100 * EPS * abs(statistic), 16 * rounding)
     return float((np.count_nonzero(null >= statistic - tolerance) + 1) / (len(null) + 1))
-
-
-SPLIT_BYTES = 2**25
-"""Size of a block of splits."""
 
 
 def other_splits(
@@ -128,22 +124,3 @@ def _permuted(rows: Array, rng: np.random.Generator, strata: Array | None) -> Ar
         inside = np.flatnonzero(strata == stratum)
         rows[:, inside] = rng.permuted(rows[:, inside], axis=1)
     return rows
-
-
-# ---------------------------------------------------------------- progress
-
-QUIET_SECONDS = 3.0
-"""Nothing is shown before."""
-
-
-@contextmanager
-def ticking(name: str, verbose: bool) -> Iterator[Callable[[float], None]]:
-    """A function that shows the share that is done, in one line of a terminal, after some seconds."""
-    started = perf_counter()
-    with progress() as show:
-
-        def tick(share: float) -> None:
-            if verbose and perf_counter() - started > QUIET_SECONDS:
-                show(f"{name}: {share:.0%}")
-
-        yield tick

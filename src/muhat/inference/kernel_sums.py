@@ -1,0 +1,210 @@
+"""Sums of kernel matrices over all splits at once, a tile of each matrix at a time.
+
+Nothing of size n × n is kept, and several matrices that are computed from the same distances are visited together.
+Rows may come in bins: then the kernels are still evaluated on all pairs of rows, and each tile is summed over the
+members of bins before it meets the splits.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muhat.inference.mmd import KernelSums
+from muhat.inference.splits import Splits
+from muhat.kernels.base import Kernel
+from muhat.linalg.blocks import blocks
+from muhat.linalg.distances import squared_distances
+from muhat.linalg.gram import mapping
+from muhat.types import Array
+
+Floats = NDArray[Any]
+Tick = Callable[[float], None]
+
+STRIP = 256
+"""Rows of a strip."""
+
+COLUMNS = 4096
+"""Columns of a strip that are computed at a time; at least as many as its rows."""
+
+
+class Family(ABC):
+    """Kernel matrices that are computed together, ``size`` of them."""
+
+    size: int = 1
+
+    @abstractmethod
+    def tile(self, rows: slice, rest: slice) -> Iterator[Floats]:
+        """The values of each matrix on rows × rest, one after the other, in arrays that may be overwritten."""
+
+
+class GaussianFamily(Family):
+    """Gaussian kernels of several bandwidths, and one whose bandwidth follows the density, from one distance matrix."""
+
+    def __init__(self, rows: Array, bandwidths: list[float], scales: Array, dtype: Any, exact: bool = True) -> None:
+        self.bandwidths, self.scales, self.dtype, self.exact = bandwidths, scales.astype(dtype), dtype, exact
+        self.rows: Floats = rows if exact else rows.astype(np.float32)
+        self.half_squares = 0.5 * np.einsum("ij,ij->i", self.rows, self.rows)
+        self.size = len(bandwidths) + 1
+
+    def tile(self, rows: slice, rest: slice) -> Iterator[Floats]:
+        halves = self._negative_half_squares(rows, rest)
+        for bandwidth in self.bandwidths:
+            values = halves * self.dtype(1.0 / bandwidth**2)
+            yield np.exp(values, out=values)
+        halves /= self.scales[rows, None]
+        halves /= self.scales[rest]
+        yield np.exp(halves, out=halves)
+
+    def _negative_half_squares(self, rows: slice, rest: slice) -> Floats:
+        """−‖x − y‖²/2: to the last digits for few rows, by one product in single precision for many."""
+        if self.exact:
+            return np.asarray(-0.5 * squared_distances(self.rows[rows], self.rows[rest])).astype(self.dtype, copy=False)
+        values = self.rows[rows] @ self.rows[rest].T
+        values -= self.half_squares[rows, None]
+        values -= self.half_squares[rest]
+        return np.minimum(values, 0.0, out=values)
+
+
+class ByColumn(Family):
+    """Sums over columns of exp(−|x − y| / s) and of its fourth power, s the median distance in the column."""
+
+    size = 2
+
+    def __init__(self, rows: Array, medians: Array, dtype: Any) -> None:
+        self.columns = np.ascontiguousarray((rows / medians).T.astype(dtype))
+
+    def tile(self, rows: slice, rest: slice) -> Iterator[Floats]:
+        broad = np.zeros((rows.stop - rows.start, rest.stop - rest.start), dtype=self.columns.dtype)
+        narrow = np.zeros_like(broad)
+        for values in _exponentials(self.columns, rows, rest):
+            broad += values
+            values *= values
+            values *= values
+            narrow += values
+        yield broad
+        yield narrow
+
+
+class FineByColumn(Family):
+    """The sum over columns of exp(−4|x − y| / s) alone."""
+
+    def __init__(self, rows: Array, medians: Array, dtype: Any) -> None:
+        self.columns = np.ascontiguousarray((rows * 4.0 / medians).T.astype(dtype))
+
+    def tile(self, rows: slice, rest: slice) -> Iterator[Floats]:
+        total = np.zeros((rows.stop - rows.start, rest.stop - rest.start), dtype=self.columns.dtype)
+        for values in _exponentials(self.columns, rows, rest):
+            total += values
+        yield total
+
+
+def _exponentials(columns: Floats, rows: slice, rest: slice) -> Iterator[Floats]:
+    """exp(−|x − y|) of each column, in an array that the next one overwrites."""
+    values = np.empty((rows.stop - rows.start, rest.stop - rest.start), dtype=columns.dtype)
+    for column in columns:
+        np.subtract(column[rows, None], column[rest], out=values)
+        np.abs(values, out=values)
+        np.negative(values, out=values)
+        yield np.exp(values, out=values)
+
+
+class SecondMoments(Family):
+    """(q·q′/d)² of scores q, whose MMD is the distance of two matrices of second moments."""
+
+    def __init__(self, scores: Array, dtype: Any) -> None:
+        self.scores = (scores / np.sqrt(scores.shape[1])).astype(dtype)
+
+    def tile(self, rows: slice, rest: slice) -> Iterator[Floats]:
+        values = self.scores[rows] @ self.scores[rest].T
+        values *= values
+        yield values
+
+
+class GivenKernel(Family):
+    """A kernel object of the user's, in a unit in which its values fit single precision."""
+
+    def __init__(self, kernel: Kernel, rows: Array, unit: float = 1.0) -> None:
+        self.kernel, self.rows, self.unit = kernel, rows, unit
+
+    def tile(self, rows: slice, rest: slice) -> Iterator[Floats]:
+        yield self.kernel.evaluate(self.rows[rows], self.rows[rest]) / self.unit
+
+
+class Binned(Family):
+    """Another family's kernels averaged over the pairs of rows of two bins.
+
+    Member i of bin b is row i·count + b.
+    """
+
+    def __init__(self, family: Family, members: int, count: int) -> None:
+        self.family, self.members, self.count, self.size = family, members, count, family.size
+
+    def tile(self, rows: slice, rest: slice) -> Iterator[Floats]:
+        totals: list[Floats] = []
+        for i in range(self.members):
+            for j in range(self.members):
+                values = self.family.tile(_shifted(rows, i * self.count), _shifted(rest, j * self.count))
+                if not totals:
+                    totals = list(values)
+                    continue
+                for total, part in zip(totals, values, strict=True):
+                    total += part
+        for total in totals:
+            total /= self.members**2
+            yield total
+
+
+def _shifted(part: slice, by: int) -> slice:
+    return slice(part.start + by, part.stop + by)
+
+
+def kernel_sums(families: list[Family], splits: Splits, tick: Tick = lambda share: None) -> list[KernelSums]:
+    """The forms sᵀKs over all splits, and the row sums, of every matrix K with its diagonal set to 0.
+
+    Strips are dealt to threads, and their sums are added in the order of the rows: results do not depend on the number
+    of threads.
+    """
+    S = splits.centred
+    total = len(S)
+    strips = list(blocks(total, STRIP))
+    count = sum(family.size for family in families)
+    forms, sums = np.zeros((count, S.shape[1])), np.zeros((count, total))
+
+    def visit(rows: slice) -> list[tuple[Array, Array, Array]]:
+        sizes = (S.shape[1], rows.stop - rows.start, total - rows.stop)
+        found = [(np.zeros(sizes[0]), np.zeros(sizes[1]), np.zeros(sizes[2])) for _ in range(count)]
+        for rest in blocks(total, COLUMNS, rows.start):
+            tiles = (values for family in families for values in family.tile(rows, rest))
+            for (form, own, later), values in zip(found, tiles, strict=True):
+                _add_tile(values, S, rows, rest, form, own, later)
+        return found
+
+    done = 0
+    with mapping(total * total) as mapped:
+        for rows, found in zip(strips, mapped(visit, strips), strict=True):
+            for k, (form, own, later) in enumerate(found):
+                forms[k] += form
+                sums[k, rows] += own
+                sums[k, rows.stop :] += later
+            done += (rows.stop - rows.start) * (2 * total - rows.stop - rows.start)
+            tick(done / total**2)
+    return [KernelSums(form, row_sums) for form, row_sums in zip(forms, sums, strict=True)]
+
+
+def _add_tile(values: Floats, S: Floats, rows: slice, rest: slice, form: Array, own: Array, later: Array) -> None:
+    """Add the pairs of a tile: each pair of two rows once, times two; a row with itself never."""
+    values = values.astype(S.dtype, copy=False)
+    size = rows.stop - rows.start if rest.start == rows.start else 0  # columns that are the rows themselves
+    square = values[:, :size]
+    if size:
+        np.fill_diagonal(square, 0.0)
+    own += values.sum(axis=1, dtype=np.float64)
+    start = rest.start + size - rows.stop
+    later[start : start + values.shape[1] - size] += values[:, size:].sum(axis=0, dtype=np.float64)
+    square *= 0.5
+    form += 2.0 * np.einsum("ib,ib->b", S[rows], values @ S[rest], dtype=np.float64)

@@ -1,0 +1,66 @@
+"""MMD against its slow formula and scipy's permutation test."""
+
+import itertools
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import stats
+from tables import KERNELS, sample
+
+import muhat as mh
+from muhat.inference.split_means import split_means
+from muhat.inference.two_sample import mmd_test
+
+every_kernel = pytest.mark.parametrize("name", KERNELS)
+
+
+either_bias = pytest.mark.parametrize("unbiased", [False, True])
+
+
+def slow_mmd(K, first, second, unbiased):
+    def average(rows, columns):
+        pairs = [(i, j) for i in rows for j in columns if not unbiased or i != j]
+        return sum(K[i, j] for i, j in pairs) / len(pairs)
+
+    return average(first, first) + average(second, second) - 2 * average(first, second)
+
+
+def all_splits(n, total):
+    chosen = list(itertools.combinations(range(total), n))
+    return np.array([[float(i in part) for part in chosen] for i in range(total)])
+
+
+def all_of_scipy(statistic, *indices, kind="independent"):
+    settings = {"vectorized": False, "alternative": "greater", "n_resamples": np.inf, "permutation_type": kind}
+    return stats.permutation_test(indices, statistic, **settings)
+
+
+def assert_same_test(result, oracle):
+    """Both list every permutation; scipy has the observed one among them."""
+    assert_allclose(result.statistic, oracle.statistic, rtol=1e-10)
+    everything = np.sort([result.statistic, *result.null_distribution])
+    assert_allclose(everything, np.sort(oracle.null_distribution), rtol=0, atol=1e-10 * abs(oracle.statistic))
+    assert_allclose(result.pvalue, oracle.pvalue, rtol=1e-12)
+
+
+@either_bias
+@every_kernel
+def test_mmd_is_the_slow_formula(name, unbiased):
+    X, Y = sample(7, 3, seed=0), sample(5, 3, seed=1, shift=0.0)
+    K = KERNELS[name](np.concatenate([X, Y]))
+    result = mmd_test(X, Y, KERNELS[name], 9, 0, unbiased=unbiased)
+    want = slow_mmd(K, range(7), range(7, 12), unbiased)
+    assert_allclose(result.statistic, want, rtol=0, atol=1e-10 * np.trace(K) / len(K))
+
+
+@either_bias
+def test_all_splits_are_those_of_scipy(unbiased):
+    X, Y = sample(4, 2, seed=0), sample(5, 2, seed=1, shift=1.2)
+    kernel = mh.Gaussian(1.5)
+    K = kernel(np.concatenate([X, Y]))
+    oracle = all_of_scipy(lambda x, y: slow_mmd(K, x, y, unbiased), np.arange(4), np.arange(4, 9))
+    means = split_means(None, K, 4, unbiased)
+    null = means.statistics(all_splits(4, 9))
+    assert_allclose(np.sort(null), np.sort(oracle.null_distribution), rtol=0, atol=1e-14)
+    assert_same_test(mmd_test(X, Y, kernel, 9999, 0, unbiased=unbiased), oracle)

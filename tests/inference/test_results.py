@@ -1,0 +1,90 @@
+"""Summaries and results."""
+
+from dataclasses import FrozenInstanceError, replace
+
+import numpy as np
+import pytest
+from tables import sample
+
+import muhat as mh
+from muhat.inference.independence import hsic_test
+from muhat.inference.results import ComponentResult
+from muhat.inference.two_sample import MMDResult, mmd_test
+
+PLACES = ComponentResult("Gaussian", "wide", 0.01, 0.9, 10.0, explanation="X and Y lie in different places")
+
+
+SPREAD = ComponentResult("dispersion", "dispersion", 0.01, 0.1, 9.0, explanation="Y is more spread out")
+
+
+COLUMN = ComponentResult(
+    "largest column", "columns", 0.01, 0.1, 9.0, column="age", explanation="column 'age' is higher in Y"
+)
+
+
+SUMMARIES = [
+    (
+        PLACES,
+        replace(SPREAD, name="not a specific one", share=0.0),
+        "X and Y lie in different places (90 % of the evidence)",
+    ),
+    (PLACES, SPREAD, "Y is more spread out"),
+    (PLACES, COLUMN, "column 'age' is higher in Y"),
+    (
+        PLACES,
+        replace(COLUMN, evidence=6.0),
+        f"{PLACES.explanation} (90 % of the evidence); clearest single column: {COLUMN.explanation}",
+    ),
+    (
+        PLACES,
+        replace(COLUMN, evidence=3.7),
+        f"{PLACES.explanation} (90 % of the evidence); clearest single column: {COLUMN.explanation}",
+    ),
+    (
+        PLACES,
+        replace(COLUMN, evidence=3.6),  # log(2/.05) is 3.69
+        f"{PLACES.explanation} (90 % of the evidence); most visible, though not significant by itself: "
+        f"{COLUMN.explanation}",
+    ),
+    (replace(PLACES, share=0.1), replace(COLUMN, share=0.9), "column 'age' is higher in Y (90 % of the evidence)"),
+]
+
+
+@pytest.mark.parametrize(("first", "second", "words"), SUMMARIES)
+def test_the_evidence_in_a_summary_is_that_of_what_it_tells(first, second, words):
+    assert MMDResult(1.0, 0.01, np.zeros(9), (first, second)).summary == words
+
+
+def test_a_single_statistic_has_words_too():
+    X, Y = sample(30, 2, seed=0), sample(30, 2, seed=1, shift=3.0)
+    differs, same = (mh.mmd_test(X, Z, mh.Gaussian(2.0), 99, 0) for Z in (Y, X + 1e-3))
+    assert differs.summary == "X and Y differ under Gaussian(bandwidth=2.0)"
+    assert same.summary == "no difference found"
+    dependent = mh.hsic_test(X, X, mh.Linear(), mh.Gaussian(1.0), 99, 0, scale="columns")
+    assert dependent.summary == "X and Y depend on each other under Linear() and Gaussian(bandwidth=1.0)"
+
+
+X, Y = sample(20, 2, seed=0), sample(20, 2, seed=1) + 1.0
+
+
+def test_findings_know_the_bandwidth_of_their_kernel():
+    """In units of the scaled columns; statistics without a kernel have none."""
+    found = mh.mmd_test(X, Y, n_resamples=9, random_state=0).components
+    known = {(part.group, part.name): part.bandwidth for part in found}
+    assert known["columns", "largest column"] is None
+    assert known["wide", "linear"] is None
+    assert 0.0 < known["close pairs", "close pairs"] < known["wide", "Gaussian"] < np.inf
+    units = next(part.kernel for part in found if part.name == "close pairs")
+    assert units.kernel.bandwidth == known["close pairs", "close pairs"]
+    assert mh.kernels.upper_bound(units) == 1.0
+
+
+def test_results_are_frozen_and_say_what_was_found():
+    X, Y = sample(12, 2, seed=0), 7.0 * sample(12, 3, seed=1)
+    mmd, hsic = mmd_test(X, Y[:, :2]), hsic_test(X, Y, kernel_y=mh.Laplace())
+    assert (hsic.kernel_x, hsic.kernel_y) == (mh.Gaussian().resolve(X), mh.Laplace().resolve(Y))
+    for result, name in ((mmd, "MMDResult"), (hsic, "HSICResult")):
+        assert repr(result).startswith(f"{name}(statistic=")
+        assert f"pvalue={result.pvalue:.4g}, n_resamples=999" in repr(result)
+        with pytest.raises(FrozenInstanceError):
+            result.pvalue = 0.0

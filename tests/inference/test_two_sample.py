@@ -1,0 +1,273 @@
+"""The two-sample test: type I error, strata, kernels, samples of thousands of rows."""
+
+import io
+import itertools
+import sys
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy import stats
+from tables import sample
+
+import muhat as mh
+from muhat.inference import difference_statistics, kernel_sums, two_sample
+from muhat.inference.two_sample import mmd_test
+
+
+def gaussian(rng, n):
+    return rng.normal(size=(n, 2))
+
+
+def tied(rng, n):
+    return rng.integers(0, 3, size=(n, 2))
+
+
+def heavy(rng, n):
+    return rng.standard_cauchy(size=(n, 2))
+
+
+def half_constant(rng, n):
+    return np.column_stack([np.ones(n), rng.integers(0, 2, size=n)])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("draw", "n", "m"), [(gaussian, 8, 30), (tied, 4, 4), (tied, 8, 30), (heavy, 4, 4), (half_constant, 8, 30)]
+)
+def test_level_of_the_default_test(draw, n, m):
+    """p-values of true hypotheses are uniform or above, within the 99.99 % quantile of the binomial."""
+    rng = np.random.default_rng(5)
+    pvalues = np.array([mh.mmd_test(draw(rng, n), draw(rng, m), None, 19, rng).pvalue for _ in range(300)])
+    for level in (0.05, 0.25, 0.5):
+        assert np.count_nonzero(pvalues <= level + 1e-9) <= stats.binom.ppf(0.9999, 300, level)
+    if draw is gaussian and n == 8:
+        assert np.count_nonzero(pvalues <= 0.5) >= stats.binom.ppf(0.0001, 300, 0.5)
+
+
+@pytest.mark.slow
+def test_strata_keep_the_level_where_they_differ():
+    """Two centres with other means and other shares of X: within centres nothing differs."""
+
+    def draw(rng, strata):
+        X, Y = rng.normal(size=(30, 2)), rng.normal(size=(30, 2))
+        labels = np.concatenate([np.arange(30) < 24, np.arange(30) < 6])
+        rows = np.concatenate([X, Y]) + 3.0 * labels[:, None]
+        return mh.mmd_test(rows[:30], rows[30:], None, 19, rng, strata=labels if strata else None).pvalue
+
+    rng = np.random.default_rng(0)
+    with_strata = np.array([draw(rng, True) for _ in range(200)])
+    assert np.count_nonzero(with_strata <= 0.05) <= stats.binom.ppf(0.9999, 200, 0.05)
+    assert np.mean([draw(rng, False) <= 0.05 for _ in range(20)]) == 1.0
+
+
+def test_one_column_may_be_a_vector():
+    x, y = sample(20, 1, seed=0)[:, 0], sample(15, 1, seed=1)[:, 0]
+    vector, matrix = mh.mmd_test(x, y, random_state=0), mh.mmd_test(x[:, None], y[:, None], random_state=0)
+    assert_array_equal(vector.null_distribution, matrix.null_distribution)
+
+
+@pytest.mark.parametrize("settings", [{}, {"unbiased": True}, {"mean": mh.ShrunkKernelMean()}])
+def test_precomputed_is_the_kernel(settings):
+    X, Y, kernel = sample(20, 2, seed=0), sample(15, 2, seed=1), mh.Gaussian(1.0)
+    K = kernel(np.vstack([X, Y]))
+    named = mh.mmd_test(X, Y, kernel, 99, 0, **settings)
+    given = mh.mmd_test(K, np.arange(35) >= 20, "precomputed", 99, 0, **settings)
+    assert given.pvalue == named.pvalue
+    assert_allclose(given.null_distribution, named.null_distribution, atol=1e-10)
+    assert given.kernel is None
+    assert given.witness is None
+
+
+def test_units_of_columns_do_not_matter():
+    X, Y = sample(30, 3, seed=0), sample(30, 3, seed=1, shift=0.5)
+    units = np.array([1e-6, 1.0, 1e6])
+    plain, scaled = (mh.mmd_test(X * u, Y * u, random_state=0) for u in (1.0, units))
+    assert plain.pvalue == scaled.pvalue
+    assert_allclose(scaled.statistic, plain.statistic, rtol=1e-6)
+
+
+@pytest.mark.parametrize("rows", [np.ones((12, 2)), np.repeat(sample(2, 2, seed=0), 6, axis=0), np.eye(12)[:, :2]])
+def test_constant_and_repeated_rows(rows):
+    result = mh.mmd_test(rows[::2], rows[1::2], n_resamples=49, random_state=0)
+    assert result.pvalue > 0.05
+    assert np.isfinite([result.statistic, *result.null_distribution]).all()
+    assert mh.mmd_test(np.ones((5, 2)), np.ones((6, 2))).pvalue == 1.0
+
+
+def test_a_list_of_kernels_joins_their_unbiased_distances():
+    X, Y = sample(20, 2, seed=0), sample(15, 2, seed=1)
+    kernels = [mh.Gaussian(1.0), mh.Laplace(2.0)]
+    result = mh.mmd_test(X, Y, kernels, 99, 0)
+    singles = {repr(k): mh.mmd_test(X, Y, k, 99, 0, unbiased=True).pvalue for k in kernels}
+    assert {part.group: part.pvalue for part in result.components} == singles
+    assert result.kernel == result.components[0].kernel
+
+
+def test_the_witness_is_that_of_the_kernel_in_the_units_of_the_columns():
+    X, Y = sample(20, 2, seed=0) * [1.0, 50.0], sample(15, 2, seed=1, shift=3.0) * [1.0, 50.0]
+    result = mh.mmd_test(X, Y, n_resamples=99, random_state=0)
+    f, g = (mh.embed(result.kernel, rows) for rows in (X, Y))
+    assert_allclose(result.witness(X), (f - g)(X), atol=1e-12)
+    assert result.witness(X).mean() > result.witness(Y).mean()
+
+
+def test_threads_and_strips_change_nothing(monkeypatch):
+    X, Y = sample(300, 3, seed=0), sample(200, 3, seed=1)
+    plain = mh.mmd_test(X, Y, n_resamples=19, random_state=0)
+    monkeypatch.setattr("muhat.linalg.gram.THREADED", 1)
+    threaded = mh.mmd_test(X, Y, n_resamples=19, random_state=0)
+    assert_array_equal(threaded.null_distribution, plain.null_distribution)
+    monkeypatch.setattr(kernel_sums, "STRIP", 64)
+    stripped = mh.mmd_test(X, Y, n_resamples=19, random_state=0)
+    assert_allclose(stripped.null_distribution, plain.null_distribution, rtol=1e-3, atol=1e-3)  # of float32
+    assert stripped.pvalue == plain.pvalue
+
+
+def test_single_and_double_precision_agree(monkeypatch):
+    X, Y = sample(150, 3, seed=0), sample(150, 3, seed=1)
+    single = mh.mmd_test(X, Y, n_resamples=99, random_state=0)
+    monkeypatch.setattr("muhat.inference.splits.SMALL", 1000)
+    double = mh.mmd_test(X, Y, n_resamples=99, random_state=0)
+    assert_allclose(single.null_distribution, double.null_distribution, rtol=1e-3, atol=1e-3)
+
+
+BINNED = {"exact kernels in bins": 10_000, "features in bins": 100}
+
+
+@pytest.fixture
+def few_bins(request, monkeypatch):
+    """Samples of some hundred rows are large."""
+    monkeypatch.setattr(two_sample, "MAX_SINGLE_ROWS", 10)
+    monkeypatch.setattr(two_sample, "MAX_EXACT_ROWS", request.param)
+    monkeypatch.setattr(difference_statistics, "MAX_EXACT_ROWS", request.param)
+    monkeypatch.setattr(difference_statistics, "FEATURES", 20)
+    monkeypatch.setattr(two_sample, "BINS", 60)
+    monkeypatch.setattr(two_sample, "FEATURE_BINS", 60)
+
+
+@pytest.mark.parametrize("few_bins", BINNED.values(), ids=BINNED, indirect=True)
+@pytest.mark.parametrize("change", [lambda X: X, lambda X: 1.5 * X])
+def test_bins(change, few_bins):
+    X, Y = sample(203, 2, seed=0, shift=0.0), change(sample(150, 2, seed=1, shift=0.0))
+    result = mh.mmd_test(X, Y, n_resamples=99, random_state=0)
+    assert "bins of 6 rows" in result.method
+    assert (result.pvalue == 0.01) == (change(1.0) > 1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("few_bins", BINNED.values(), ids=BINNED, indirect=True)
+def test_level_with_bins(few_bins):
+    rng = np.random.default_rng(0)
+    pvalues = [
+        mh.mmd_test(rng.normal(size=(60, 2)), rng.normal(size=(91, 2)), None, 19, rng).pvalue for _ in range(200)
+    ]
+    assert np.count_nonzero(np.array(pvalues) <= 0.05) <= stats.binom.ppf(0.9999, 200, 0.05)
+
+
+def test_a_small_sample_against_a_large_one():
+    """Beyond the rows of matrices: a shift of three rows by three standard deviations, and no shift."""
+    rng = np.random.default_rng(1)
+    X, Y = rng.normal(size=(12_500, 2)), rng.normal(size=(3, 2))
+    assert mh.mmd_test(X, Y, random_state=0).pvalue > 0.05
+    result = mh.mmd_test(X, Y + 3.0, random_state=0)
+    assert result.pvalue <= 0.002
+    assert "2,003 bins of 1 rows; 10,500 rows are in no bin" in result.method
+
+
+def test_memory_is_refused_before_it_is_taken():
+    X = sample(50, 2, seed=0)
+    with pytest.raises(MemoryError, match="999 splits of 100 rows"):
+        mh.mmd_test(X, X, memory_limit=1000)
+
+
+def test_listed_splits_are_exact_for_any_labels():
+    """Each of the 20 splits is the observed one once: p-values of all are then uniform up to ties, and need no seed."""
+    rows = sample(6, 2, seed=0)
+    pvalues = []
+    for first in itertools.combinations(range(6), 3):
+        mask = np.isin(np.arange(6), first)
+        one, two = (mh.mmd_test(rows[mask], rows[~mask], random_state=seed) for seed in (0, 1))
+        assert one.pvalue == two.pvalue
+        pvalues.append(one.pvalue)
+    assert_allclose(np.sort(pvalues), np.repeat(np.arange(2, 21, 2), 2) / 20)
+
+
+def test_a_stratum_of_one_sample_is_kept_as_it_is():
+    """It is enough that some stratum has rows of both."""
+    X, Y = sample(8, 2, seed=0), sample(6, 2, seed=1)
+    result = mh.mmd_test(X, Y, mh.Gaussian(), n_resamples=19, random_state=0, strata=np.repeat([0, 1], [3, 11]))
+    assert 0 < result.pvalue <= 1
+
+
+def test_a_quick_test_shows_no_progress(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    monkeypatch.setattr(sys, "stderr", screen := Terminal())
+    mh.mmd_test(sample(8, 2, seed=0), sample(8, 2, seed=1), n_resamples=19, random_state=0, verbose=True)
+    assert "mmd_test" not in screen.getvalue()
+
+
+X, Y = sample(20, 2, seed=0), sample(20, 2, seed=1) + 1.0
+
+
+def test_units_of_columns_may_be_given():
+    found = mh.mmd_test(X, Y, mh.Gaussian(), 9, scale=[2.0, 5.0], random_state=0)
+    divided = mh.mmd_test(X / [2.0, 5.0], Y / [2.0, 5.0], mh.Gaussian(), 9, random_state=0)
+    assert found.statistic == pytest.approx(divided.statistic, rel=1e-12)
+
+
+def test_a_frame_of_numbers_meets_an_array():
+    found = mh.mmd_test(pd.DataFrame(X), Y, n_resamples=9, random_state=0)
+    assert found.statistic == mh.mmd_test(X, Y, n_resamples=9, random_state=0).statistic
+
+
+def test_a_test_by_one_kernel_names_no_column():
+    assert mh.mmd_test(X, Y, mh.Gaussian(), 9).column is None
+    assert mh.mmd_test(X, Y, n_resamples=9, random_state=0).column == ("0", "location")
+
+
+class Screen(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize("verbose", [True, False])
+def test_a_long_test_says_how_far_it_is(verbose, monkeypatch):
+    screen = Screen()
+    monkeypatch.setattr("sys.stderr", screen)
+    monkeypatch.setattr(two_sample, "QUIET_SECONDS", -1.0)
+    mh.mmd_test(X, Y, n_resamples=9, random_state=0, verbose=verbose)
+    shares = [int(part.partition("%")[0]) for part in screen.getvalue().split("mmd_test: ")[1:]]
+    assert shares == sorted(shares)
+    assert bool(shares) == verbose
+    assert all(0 <= share <= 100 for share in shares)
+    assert not verbose or shares[-1] == 100
+    monkeypatch.setattr(two_sample, "QUIET_SECONDS", 1e9)
+    before = screen.getvalue()
+    mh.mmd_test(X, Y, n_resamples=9, random_state=0, verbose=True)
+    assert "mmd_test: " not in screen.getvalue()[len(before) :]
+
+
+def test_many_rows_of_many_columns(monkeypatch):
+    """Where kernels are features, second moments of more columns than these are left out."""
+    monkeypatch.setattr(two_sample, "MAX_SINGLE_ROWS", 500)
+    monkeypatch.setattr(difference_statistics, "MAX_EXACT_ROWS", 500)
+    monkeypatch.setattr(difference_statistics, "MAX_COLUMNS_FOR_MOMENTS", 20)
+    rows = np.random.default_rng(0).normal(size=(600, 21))
+    for width, known in ((20, True), (21, False)):
+        found = mh.mmd_test(rows[:300, :width], rows[300:, :width], n_resamples=9, random_state=0)
+        assert ("second moments" in {part.name for part in found.components}) is known
+
+
+MEANS = [None, mh.ShrunkKernelMean(), mh.SpectralKernelMean(lam=0.5)]
+
+
+@pytest.mark.parametrize("mean", MEANS)
+def test_another_variance_is_found(mean):
+    X, Y = sample(40, 2, seed=0, shift=0.0), 3.0 * sample(40, 2, seed=1, shift=0.0)
+    assert stats.ttest_ind(X, Y).pvalue.min() > 0.05
+    assert mmd_test(X, Y, n_resamples=39, random_state=0, mean=mean).pvalue == 1 / 40
