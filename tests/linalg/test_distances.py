@@ -12,7 +12,8 @@ from scipy.spatial.distance import cdist, pdist
 from tables import data_sets, sample
 
 import muhat as mh
-from muhat.linalg.distances import MEDIAN_ROWS, _lexicographic_order, median_distance, squared_distances
+from muhat.linalg.blocks import lexicographic_order
+from muhat.linalg.distances import MEDIAN_ROWS, median_distance, squared_distances
 
 radial = pytest.mark.parametrize("kernel", [mh.Gaussian(), mh.Laplace(), mh.Matern()], ids=lambda k: type(k).__name__)
 few = settings(max_examples=25, deadline=None, derandomize=True, phases=[Phase.generate])
@@ -170,7 +171,7 @@ def test_median_of_many_rows(metric, name):
 @pytest.mark.parametrize("name", large_data())
 def test_rows_are_ordered_by_all_columns(name):
     X = large_data()[name]
-    assert_array_equal(X[_lexicographic_order(X)], X[np.lexsort(X.T[::-1])])
+    assert_array_equal(X[lexicographic_order(X)], X[np.lexsort(X.T[::-1])])
 
 
 @pytest.mark.parametrize("far", [1e150, 1e200, 1e300])

@@ -27,9 +27,20 @@ every_sampled_kernel = pytest.mark.parametrize("kernel", SAMPLED.values(), ids=S
 every_data_set = pytest.mark.parametrize("data", DATA)
 
 
+def covariance_of(X):
+    return OAS().fit(X).covariance_ if len(X) > 1 else np.zeros((X.shape[1],) * 2)
+
+
 def slow_sample(X, base):
-    covariance = OAS().fit(X).covariance_ if len(X) > 1 else np.zeros((X.shape[1],) * 2)
-    return oracles.normal_sample(X.mean(axis=0), covariance, base)
+    return oracles.normal_sample(X.mean(axis=0), covariance_of(X), base)
+
+
+def slow_sample_without(X, kept, base):
+    """By Cholesky's root in the basis of the eigenvectors for all rows, those of the largest eigenvalues first."""
+    basis = np.linalg.svd(X - X.mean(axis=0))[2]
+    covariance = basis @ covariance_of(X[kept]) @ basis.T
+    root = np.linalg.cholesky(covariance) if covariance.any() else covariance
+    return X[kept].mean(axis=0) + base @ basis.T @ root.T @ basis
 
 
 # ---------------------------------------------------------------- brute force
@@ -45,8 +56,8 @@ def test_the_sample_is_that_of_the_symmetric_root(data):
     )  # roots lose half the digits
 
 
-def slow_target(kernel, X):
-    return mh.embed(kernel, slow_sample(X, normal_points(X.shape[1], targets.SAMPLE_POINTS)))
+def slow_target(kernel, X, kept):
+    return mh.embed(kernel, slow_sample_without(X, kept, normal_points(X.shape[1], targets.SAMPLE_POINTS)))
 
 
 @pytest.mark.parametrize("outlier", [0.0, 1e3])
@@ -59,7 +70,7 @@ def test_targets_are_embedded_samples(kernel, n, d, outlier):
     found = sampled_target(kernel, X)
     assert_array_equal(np.sort(found.parts), np.arange(n))
     for i, part in enumerate(found.parts):
-        atoms = slow_target(kernel, np.delete(X, i, axis=0))
+        atoms = slow_target(kernel, X, np.arange(n) != i)
         assert_allclose(found.values[part], atoms(X), rtol=1e-6)  # a distance of 0 is found to half the digits
         assert_allclose(found.squared_norms[part], atoms.norm() ** 2, rtol=1e-6)
         assert_allclose(found.own[i], atoms(X[i : i + 1]), rtol=1e-6)
@@ -75,7 +86,7 @@ def test_the_score_is_that_of_brute_force(kernel):
     (a, b), K, score = fitted.shares_, kernel(X), 0.0
     B = oracles.refits(K, lambda part: oracles.tikhonov_weights(part, fitted.lam_))
     for i in range(n):
-        target = slow_target(kernel, np.delete(X, i, axis=0))
+        target = slow_target(kernel, X, np.arange(n) != i)
         mean = a * mh.embed(kernel, X, weights=B[:, i]) + b * target
         score += mean.distance(mh.embed(kernel, X[i : i + 1])) ** 2 / n
     assert fitted.target_kind_ == "gaussian sample"
@@ -96,7 +107,7 @@ def test_folds_leave_whole_parts_out():
     X, kernel = sample(43, 2, seed=42), mh.Laplace(1.0)
     refits = sampled_target(kernel, X)
     assert refits.values.shape == (targets.PARTS_LEFT_OUT, 43)
-    atoms = mh.embed(kernel, slow_sample(X[refits.parts != 7], normal_points(2, targets.SAMPLE_POINTS)))
+    atoms = slow_target(kernel, X, refits.parts != 7)
     assert_allclose(refits.values[7], atoms(X), rtol=1e-10)
     assert_allclose(refits.own, refits.values[refits.parts, np.arange(43)], rtol=1e-12)
 
@@ -183,19 +194,34 @@ def test_it_beats_shrinkage_alone(kernel):
 
 
 @pytest.mark.parametrize("kernel", [mh.Matern(), 2.0 * mh.Matern(0.5) * mh.Gaussian(9.0) + mh.Matern(2.5)], ids=repr)
-def test_many_columns_are_rotated_into_few(kernel, monkeypatch):
-    """No distance changes, so that the refits are those in all columns."""
+def test_distances_beside_the_rows_need_no_columns(kernel, monkeypatch):
+    """Kernels of the distance see lengths beside the rows: the same as points in all columns, by either axes."""
     X = sample(7, 290, seed=0) * np.linspace(0.2, 3.0, 290)
     kernel = kernel.resolve(X)
     assert mh.kernels.is_isotropic(kernel)
-    few = sampled_target(kernel, X)
-    monkeypatch.setattr(targets, "_FEWEST_TO_ROTATE", np.inf)
-    all_columns = sampled_target(kernel, X)
+    found = [sampled_target(kernel, X)]
+    monkeypatch.setattr(targets, "_FEWEST_TO_SQUARE", np.inf)
+    found.append(sampled_target(kernel, X))
+    monkeypatch.setattr(targets, "is_isotropic", lambda kernel: False)
+    found.append(sampled_target(kernel, X))
     for name in ("at_rows", "squared_norm", "own", "values", "squared_norms"):
-        assert_allclose(getattr(few, name), getattr(all_columns, name), rtol=1e-12)
+        assert_allclose(getattr(found[0], name), getattr(found[1], name), rtol=1e-12)
+        assert_allclose(getattr(found[0], name), getattr(found[2], name), rtol=1e-12)
     whole = targets.sampled_element(kernel, X)
-    assert_allclose(few.at_rows, whole.values(X), rtol=1e-12)
-    assert_allclose(few.squared_norm, whole.norm() ** 2, rtol=1e-12)
+    assert_allclose(found[0].at_rows, whole.values(X), rtol=1e-12)
+    assert_allclose(found[0].squared_norm, whole.norm() ** 2, rtol=1e-12)
+
+
+def test_fewer_points_stand_for_the_target_of_many_columns(monkeypatch):
+    X = sample(12, 500, seed=1) * np.linspace(0.2, 3.0, 500)
+    kernel = mh.Laplace().resolve(X)
+    every = sampled_target(kernel, X)
+    monkeypatch.setattr(targets, "MAX_SAMPLED_NUMBERS", 0)
+    few = sampled_target(kernel, X)
+    assert len(few.sample.inside) == targets.FEWEST_POINTS
+    for name in ("at_rows", "squared_norm", "own"):
+        assert_allclose(getattr(few, name), getattr(every, name), rtol=0.1)
+        assert_allclose(np.mean(getattr(few, name)), np.mean(getattr(every, name)), rtol=0.02)
 
 
 def test_sums_of_distances_along_axes_are_not_rotated():

@@ -31,8 +31,15 @@ def random_folds(keys: Array, count: int) -> NDArray[np.intp]:
     ([0, 0, 0, 1, 1], True)
     """
     folds = np.empty(len(keys), dtype=np.intp)
-    folds[np.lexsort(keys.T[::-1])] = np.random.default_rng(0).permutation(np.arange(len(keys)) % count)
+    folds[lexicographic_order(keys)] = np.random.default_rng(0).permutation(np.arange(len(keys)) % count)
     return folds
+
+
+def lexicographic_order(X: Array) -> NDArray[np.intp]:
+    """The order of the rows by their columns; the first alone tells it, in less time, where no two are equal there."""
+    order = np.argsort(X[:, 0], kind="stable")
+    first = X[order, 0]
+    return order if (first[1:] > first[:-1]).all() else np.lexsort(X.T[::-1])
 
 
 def random_rows(rows: Array, most: int, rng: np.random.Generator) -> Array:

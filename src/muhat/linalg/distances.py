@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from math import frexp, inf, ldexp
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial.distance import cdist, pdist
 
+from muhat.linalg.blocks import lexicographic_order
 from muhat.types import Array
 from muhat.validation import warn_caller
 
@@ -38,7 +39,8 @@ _LARGEST = 1e300
 """Sums and differences of smaller numbers are numbers."""
 
 
-_DIRECT_WIDTH = 4
+_DIRECT_WIDTH, _DIRECT_SIZE = 4, 2**14
+"""Up to so many columns, or differences in all, sums of squared differences take no longer than a matrix product."""
 
 
 _CHUNK = 256
@@ -52,10 +54,9 @@ _MANY_CLOSE = 0.05
 
 def power_of_two_near(scale: float) -> float:
     """The power of two next to ``scale``: dividing by it rounds nothing."""
-    if not (np.isfinite(scale) and scale > 0):
+    if not 0 < scale < inf:
         return 1.0
-    exponent = int(np.clip(np.frexp(scale)[1], -1000, 1000))
-    return float(np.ldexp(1.0, exponent))
+    return ldexp(1.0, min(max(frexp(scale)[1], -1000), 1000))
 
 
 def squared_distances(X: Array, Y: Array, scale: float = 1.0) -> Array:
@@ -77,7 +78,7 @@ def squared_distances(X: Array, Y: Array, scale: float = 1.0) -> Array:
     unit = power_of_two_near(max(scale, float(spread), _TINY_SHARE * float(np.abs(centre).max(initial=0.0))))
     X = X / unit
     Y = X if same else Y / unit
-    if X.shape[1] <= _DIRECT_WIDTH:
+    if X.shape[1] <= _DIRECT_WIDTH or X.size * len(Y) <= _DIRECT_SIZE:
         distances = cdist(X, Y, "sqeuclidean")
     else:
         A /= unit
@@ -196,17 +197,10 @@ def _thinned(X: Array, weights: Array | None) -> tuple[Array, Array | None]:
     total = len(X) if weights is None else float(weights.sum())
     if total <= MEDIAN_ROWS:
         return (X, None) if weights is None else (X[weights > 0], weights[weights > 0])
-    order = _lexicographic_order(X)
+    order = lexicographic_order(X)
     places = (np.arange(MEDIAN_ROWS) + np.random.default_rng(0).random(MEDIAN_ROWS)) * (total / MEDIAN_ROWS)
     ends = np.arange(1.0, len(X) + 1) if weights is None else np.cumsum(weights[order])
     return X[order[np.searchsorted(ends, places, side="right").clip(max=len(X) - 1)]], None
-
-
-def _lexicographic_order(X: Array) -> NDArray[np.intp]:
-    """The order of the rows by their columns; the first alone tells it, in less time, where no two are equal there."""
-    order = np.argsort(X[:, 0], kind="stable")
-    first = X[order, 0]
-    return order if (first[1:] > first[:-1]).all() else np.lexsort(X.T[::-1])
 
 
 def _positive_median(distances: Array, multiplicity: Array | None) -> float:
@@ -228,7 +222,8 @@ def _positive_median(distances: Array, multiplicity: Array | None) -> float:
 
 def _median(values: Array, multiplicity: Array | None) -> float:
     if multiplicity is None:
-        return float(np.median(values))
+        lower, upper = (len(values) - 1) // 2, len(values) // 2
+        return float(np.partition(values, [lower, upper])[[lower, upper]].mean())
     order = np.argsort(values)
     cumulative = np.cumsum(multiplicity[order])
     half = cumulative[-1] / 2

@@ -7,7 +7,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.linalg import eigh, svd
+from scipy.linalg import svd
+from scipy.linalg.lapack import dsyevd
 
 from muhat.linalg import gram
 from muhat.linalg.distances import power_of_two_near
@@ -47,6 +48,8 @@ class Spectrum:
         The largest eigenvalue.
     mean_diag, mean_gram : float
         ϱ, the mean of k(x, x), and ρ, the mean of k(x, x') over all pairs.
+    weighted : bool
+        Whether counts were given.
     complete : bool
         Whether the eigenvectors are a basis, so that none with the eigenvalue 0 are left out.
     """
@@ -65,6 +68,7 @@ class Spectrum:
         mean_diag: float | None = None,
     ) -> None:
         self.eigenvalues, self.eigenvectors, self.diagonal, self.unit = eigenvalues, eigenvectors, diagonal, unit
+        self.weighted = counts is not None
         self.counts = np.ones(len(diagonal)) if counts is None else counts
         self.left_out = left_out
         self.n = float(self.counts.sum()) if n is None else n
@@ -119,7 +123,9 @@ def whole_spectrum(K: Array, counts: Array | None = None) -> Spectrum:
         root = np.sqrt(counts)
         K *= root
         K *= root[:, None]
-    eigenvalues, eigenvectors = eigh(K.T, driver="evd", overwrite_a=True, check_finite=False)
+    eigenvalues, eigenvectors, failed = dsyevd(K.T, lower=1, overwrite_a=True)
+    if failed:
+        raise np.linalg.LinAlgError(f"the eigendecomposition of a {len(K)} x {len(K)} Gram matrix did not converge")
     eigenvalues = np.where(gram.above_rounding(eigenvalues, len(K)), eigenvalues, 0.0)
     return Spectrum(eigenvalues, eigenvectors, diagonal / unit, unit, counts)
 

@@ -27,7 +27,7 @@ from muhat.means.targets import (
     sampled_target,
 )
 from muhat.shrinkage.leave_one_out import LooMoments, TikhonovLoo, plain_loo_moments, tikhonov_factors, times
-from muhat.shrinkage.scores import TIE, ScorePath, SpectralScore, choose_shrinkage
+from muhat.shrinkage.scores import TIE, ScorePath, SpectralScore, choose_shrinkage, on_edges
 from muhat.types import Array
 
 
@@ -276,16 +276,19 @@ class _Quadratic(NamedTuple):
         p, Q, X = self.base.cross.real, self.base.square.real, self.mixed.real
         zero = np.zeros_like(p)
         one, t, T = zero + 1.0, zero + self.target_cross, zero + self.target_square
+        # Five candidates. On the edges b = 0, a = 0, a = 1 and b = 1 the quadratic is one in the other number, with its
+        # minimum at p/Q, t/T, (t − X)/T and (p − X)/Q, clipped to the edge; inside it lies where both derivatives
+        # vanish, aQ + bX = p and aX + bT = t, by Cramer's rule.
         inside = Q * T - X**2
-        numerators = np.stack([p, t, t - X, p - X, p * T - t * X, t * Q - p * X])
-        denominators = np.stack([Q, T, T, Q, inside, inside])
+        numerators = np.array([p, t, t - X, p - X, p * T - t * X, t * Q - p * X])
+        denominators = np.array([Q, T, T, Q, inside, inside])
         ratios = np.zeros_like(numerators)
         ratios[0] = 1.0  # of an estimate without norm
         np.divide(numerators, denominators, out=ratios, where=denominators > np.finfo(float).tiny)
         on_a, on_b, on_one_b, on_one_a, inside_a, inside_b = ratios.clip(0.0, 1.0)
-        a = np.stack([on_a, zero, one, on_one_a, inside_a])
-        b = np.stack([zero, on_b, on_one_b, one, inside_b])
-        values = self._replace(base=LooMoments(p, Q), mixed=X).values(a, b)
+        a = np.array([on_a, zero, one, on_one_a, inside_a])
+        b = np.array([zero, on_b, on_one_b, one, inside_b])
+        values = a * (a * Q + 2 * b * X - 2 * p) + b * (b * T - 2 * t)
         values[0] -= tie
         lowest = np.argmin(values, axis=0), np.arange(len(p))
         return a[lowest], b[lowest]
@@ -307,7 +310,6 @@ class AdaptiveScore(SpectralScore):
 
     def __init__(self, spectrum: Spectrum, target: LooTarget) -> None:
         super().__init__(spectrum)
-        self.smooth = False  # where (a, b) reaches an edge, the curve breaks
         self.target, self.leave_one_out = target, TikhonovLoo(spectrum)
         self._tie = TIE * spectrum.mean_diag
         self._projected_target = spectrum.eigenvectors.T @ target.at_rows / spectrum.unit
@@ -330,6 +332,11 @@ class AdaptiveScore(SpectralScore):
     def inside(self, lams: Array) -> Array:
         risk = self._inside(lams)
         return self.spectrum.mean_diag + risk.values(*risk.lowest(self._tie))
+
+    def pieces(self, lams: Array) -> Array:
+        """Where (a, b) reaches an edge of the square, the curve breaks."""
+        a, b = self.shares(lams)
+        return 3.0 * on_edges(a) + on_edges(b)
 
     def shares(self, lams: Array) -> tuple[Array, Array]:
         """The best (a, b) for each λ in (0, inf), in the units of the spectrum."""

@@ -10,13 +10,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property, lru_cache, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import qr
+from scipy.spatial.distance import cdist
 
 from muhat.elements import Element, check_element
-from muhat.gaussian import LARGEST, SMALLEST, FittedGaussian, LooEmbeddings, normal_points
+from muhat.gaussian import LARGEST, SMALLEST, FittedGaussian, LooEmbeddings, normal_points, oas_amount
 from muhat.kernels.base import Kernel, linear_terms
 from muhat.kernels.capabilities import is_isotropic, is_stationary, length_scales
 from muhat.kernels.dot import polynomial_form
@@ -25,6 +25,7 @@ from muhat.kernels.foreign import evaluates_new_rows
 from muhat.linalg.blocks import random_folds
 from muhat.linalg.distances import power_of_two_near
 from muhat.linalg.gram import gaussian_bandwidth
+from muhat.linalg.spectrum import thin_svd
 from muhat.measures import Atoms
 from muhat.types import Array
 
@@ -45,8 +46,13 @@ SAMPLE_POINTS = 256
 quarter higher by four (benchmarks/guide/adaptive.py)."""
 
 
-_FEWEST_TO_ROTATE = 2
-"""With this many times as many columns as they are rotated into, what lies beside the rows is far from singular."""
+FEWEST_POINTS, MAX_SAMPLED_NUMBERS = 32, 2**18
+"""Kernels that see every column choose mixing weights by this many points, or as many as have so many numbers."""
+
+
+_FEWEST_TO_SQUARE, _WELL_CONDITIONED = 4, 1e-6
+"""With this many times as many columns as rows, axes come from the products of rows with a ratio of eigenvalues so
+large."""
 
 
 _MAX_COLUMNS_OF_SOBOL = 21_201
@@ -148,20 +154,6 @@ def sampled_element(kernel: Kernel, points: Array) -> Element:
     return Element(kernel, Atoms.trusted(sample, np.full(len(sample), 1.0 / len(sample))))
 
 
-class _EmbeddedSample:
-    """The embedding of x̄ + Σ^½ z for pairs ±z of points, with little around the values of the kernel."""
-
-    def __init__(self, kernel: Kernel, rows: Array, base: Array, d: int) -> None:
-        self.kernel, self.sample = kernel, FittedGaussian.of(rows, d).at(base)
-
-    def values(self, rows: Array) -> Array:
-        return self.kernel.evaluate(self.sample, rows).mean(axis=0)
-
-    def norm(self) -> float:
-        half = self.sample[: len(self.sample) // 2]  # mirror images add the same
-        return float(np.sqrt(self.kernel.evaluate(half, self.sample).mean()))
-
-
 @dataclass(frozen=True, eq=False)
 class OneByOneTarget(LooTarget):
     """The Gaussian fitted without each row, under a Gaussian kernel, by rank-one changes of its covariance."""
@@ -202,19 +194,6 @@ def gaussian_target(kernel: Kernel, points: Array) -> LooTarget:
     return OneByOneTarget(at_rows, squared_norm, own, np.arange(len(points)), kernel, points, embeddings)
 
 
-def sampled_target(kernel: Kernel, points: Array) -> LooTarget:
-    """The same for a kernel without closed form, by a sample of the Gaussian.
-
-    All fits move and stretch the same points, so that they differ by what the rows say, not by chance.
-    """
-    n, d = points.shape
-    rows, base = points, normal_points(d, SAMPLE_POINTS)
-    if is_isotropic(kernel) and d >= _FEWEST_TO_ROTATE * (n + SAMPLE_POINTS // 2):
-        rows, base = _in_fewer_columns(points, base)
-    embed = partial(_EmbeddedSample, kernel, base=base, d=d)
-    return _target_by_parts(embed, rows, random_folds(points, PARTS_LEFT_OUT))
-
-
 def _target_by_parts(embed: Callable[[Array], Any], rows: Array, parts: Any) -> LooTarget:
     whole, own = embed(rows), np.empty(len(rows))
     for part in range(int(parts.max()) + 1):
@@ -222,18 +201,153 @@ def _target_by_parts(embed: Callable[[Array], Any], rows: Array, parts: Any) -> 
     return PartsTarget(whole.values(rows), whole.norm() ** 2, own, parts, embed, rows)
 
 
-def _in_fewer_columns(points: Array, base: Array) -> tuple[Array, Array]:
-    """Rows and a normal sample, of pairs ±z, rotated into n + pairs columns: no distance between them changes.
+@dataclass(frozen=True, eq=False)
+class SampledTarget(LooTarget):
+    """A sample of the Gaussian, fitted again without each part of the rows."""
 
-    The first n columns are the span of the rows, and the others a triangular factor of what the sample has beside it.
+    sample: LooSample
+
+    def without_parts(self) -> tuple[Array, Array]:
+        found = [self.sample.fitted(self.parts != part) for part in range(int(self.parts.max()) + 1)]
+        every = np.arange(len(self.parts))
+        return (
+            np.array([self.sample.values([fit], [every]) for fit in found]),
+            np.array([self.sample.squared_norm(fit) for fit in found]),
+        )
+
+
+def sampled_target(kernel: Kernel, points: Array) -> LooTarget:
+    """The same for a kernel without closed form, by a sample of the Gaussian.
+
+    All fits move and stretch the same points, so that they differ by what the rows say, not by chance.
     """
-    (n, d), half = points.shape, len(base) // 2
-    Y = points - points.mean(axis=0)
-    unit = power_of_two_near(float(np.abs(Y).max()))
-    Q, R = qr(Y.T / unit, mode="economic", check_finite=False)
-    inside = base[:half] @ Q
-    rotated = np.hstack([inside, np.linalg.cholesky(_products(d, 2 * half) - inside @ inside.T)])
-    return np.hstack([R.T * unit, np.zeros((n, half))]), np.vstack([rotated, -rotated])
+    parts = random_folds(points, PARTS_LEFT_OUT)
+    sample, every = LooSample(kernel, points), np.arange(len(points))
+    whole = sample.fitted(every)
+    members = [np.flatnonzero(parts == part) for part in range(int(parts.max()) + 1)]
+    own = np.empty(len(points))
+    own[np.concatenate(members)] = sample.values(
+        [sample.fitted(parts != part) for part in range(len(members))], members
+    )
+    return SampledTarget(sample.values([whole], [every]), sample.squared_norm(whole), own, parts, sample)
+
+
+class SampledFit(NamedTuple):
+    """A Gaussian in the coordinates of a :class:`LooSample`: mean, a root L of its covariance, variance beside them."""
+
+    mean: Array
+    root: Array
+    floor: float
+
+
+class LooSample:
+    """A sample of the Gaussian fitted to rows, and of those fitted without some of them: x̄ + Lz for the same points z.
+
+    Coordinates are those of the eigenvectors of the covariance of all rows, in a unit in which squares are numbers.
+    There the root of this covariance is diagonal, and Cholesky's factor L of a covariance without some rows is close to
+    it. Beside the rows every Gaussian has the same variance in all directions: for a kernel of the Euclidean distance,
+    the length of z beside the rows is all that matters there, however many columns there are. Other kernels take the
+    points in all columns, and fewer of them where columns are many.
+    """
+
+    def __init__(self, kernel: Kernel, points: Array) -> None:
+        self.kernel, self.points, self.d = kernel, points, points.shape[1]
+        self.centre = points.mean(axis=0)
+        Y = points - self.centre
+        self.unit = power_of_two_near(float(np.abs(Y).max()))
+        self.axes, self.rows = _principal_coordinates(Y / self.unit)
+        self.isotropic = is_isotropic(kernel)
+        count = SAMPLE_POINTS
+        if not self.isotropic:
+            count = min(count, max(FEWEST_POINTS, 2 * (MAX_SAMPLED_NUMBERS // (2 * self.d))))
+        half = normal_points(self.d, SAMPLE_POINTS)[: count // 2]
+        inside = half @ self.axes.T
+        self.inside = np.concatenate([inside, -inside])
+        if self.isotropic:
+            self.products = _products(self.d, SAMPLE_POINTS) - inside @ inside.T
+            lengths = np.diagonal(self.products).clip(0)
+            self.beside = np.concatenate([lengths, lengths])
+        else:
+            beside = half - inside @ self.axes if len(self.axes) < self.d else np.zeros_like(half)
+            self.beside = np.concatenate([beside, -beside])
+
+    def fitted(self, kept: Any) -> SampledFit:
+        """The Gaussian with the OAS covariance of some of the rows."""
+        rows = self.rows[kept]
+        n, mean = len(rows), rows.mean(axis=0)
+        centred = rows - mean
+        S = centred.T @ centred / n
+        trace = S.trace()
+        amount = float(oas_amount(n, self.d, trace, np.vdot(S, S)))
+        floor = amount * trace / self.d
+        S *= 1.0 - amount
+        S[np.diag_indices_from(S)] += floor
+        return SampledFit(mean, _root(S), float(floor))
+
+    def values(self, fits: list[SampledFit], rows: list[Any]) -> Array:
+        """Values of the embedded sample of each fit at its own rows, one after the other."""
+        if not self.isotropic:
+            parts = zip(fits, rows, strict=True)
+            return np.concatenate(
+                [self.kernel.evaluate(self._points(f), self.points[i]).mean(axis=0) for f, i in parts]
+            )
+        # ‖row − (m + Lz)‖² inside, plus the variance beside the rows times the squared length of z there.
+        squares = [
+            cdist(fit.mean + self.inside @ fit.root.T, self.rows[i], "sqeuclidean") + fit.floor * self.beside[:, None]
+            for fit, i in zip(fits, rows, strict=True)
+        ]
+        return self._profile(np.concatenate(squares, axis=1)).mean(axis=0)
+
+    def squared_norm(self, fit: SampledFit) -> float:
+        """Squared norm of the embedded sample, of as many points as the target has."""
+        half = len(self.inside) // 2
+        if self.isotropic:
+            inside = self.inside @ fit.root.T
+            # ‖z_a ∓ z_b‖² beside the rows, from the products of the half of the points without mirror images.
+            sums = np.add.outer(self.beside[:half], self.beside[:half])
+            beside = np.concatenate([sums - 2.0 * self.products, sums + 2.0 * self.products], axis=1).clip(0)
+            K = self._profile(cdist(inside[:half], inside, "sqeuclidean") + fit.floor * beside)
+        else:
+            points = self._points(fit)
+            K = self.kernel.evaluate(points[:half], points)  # mirror images add the same
+        # Fewer points than the target has stand for it: pairs of a point with itself, and with its mirror image, have
+        # the shares that they have in the target.
+        own = np.diagonal(K).sum() + np.diagonal(K, half).sum()
+        others = (K.sum() - own) / (half * max(2 * half - 2, 1))
+        return float(own / half / SAMPLE_POINTS + (1.0 - 2.0 / SAMPLE_POINTS) * others)
+
+    def _profile(self, squares: Array) -> Array:
+        """The kernel as a function of squared distances, which points on a line have too."""
+        line = np.sqrt(squares).reshape(-1, 1) * self.unit
+        return self.kernel.evaluate(np.zeros((1, 1)), line).reshape(squares.shape)
+
+    def _points(self, fit: SampledFit) -> Array:
+        """The points x̄ + Lz in all columns."""
+        inside = (fit.mean + self.inside @ fit.root.T) @ self.axes
+        return self.centre + self.unit * (inside + np.sqrt(fit.floor) * self.beside)
+
+
+def _principal_coordinates(Y: Array) -> tuple[Array, Array]:
+    """Orthonormal axes, the eigenvectors of YᵀY, and the rows in their coordinates; no more axes than rows."""
+    n, d = Y.shape
+    if d > _FEWEST_TO_SQUARE * n:
+        # The small matrix YYᵀ has the same eigenvalues, and axes follow from it where none of them is lost in rounding;
+        # that of the mean, which is 0, is left out.
+        squares, P = np.linalg.eigh(Y @ Y.T)
+        if squares[1:].min() > _WELL_CONDITIONED * squares[-1]:
+            P, roots = P[:, :0:-1], np.sqrt(squares[:0:-1])  # the largest first, as singular values come
+            return (P.T @ Y) / roots[:, None], P * roots
+    P, roots, axes = thin_svd(Y)
+    return axes, P * roots
+
+
+def _root(S: Array) -> Array:
+    """A root L of S = LLᵀ: Cholesky's factor, or the symmetric root of a singular matrix."""
+    try:
+        return np.asarray(np.linalg.cholesky(S), dtype=np.float64)
+    except np.linalg.LinAlgError:
+        eigenvalues, vectors = np.linalg.eigh(S)
+        return (vectors * np.sqrt(eigenvalues.clip(0))) @ vectors.T
 
 
 @lru_cache(maxsize=1)

@@ -86,20 +86,26 @@ class TikhonovLoo:
         #     W = R1,  Kb = K(1 − R1),  V = (RK(1 − R1)),  H = R_ii,  D1 = (KR)_ii,  D2 = (RKR)_ii.
         # A row that counts c times loses one copy: the pivot is then R_ii/c + (c−1)/c.
         sp = self.spectrum
-        n, counts = sp.n, sp.counts[:, None]
-        g, ones = sp.eigenvalues[:, None], sp.ones[:, None]
-        e = lams / (g + lams)
-        s = g / (g + lams)
+        n, m = sp.n, len(lams)
+        g, ones, diagonal = sp.eigenvalues[:, None], sp.ones[:, None], sp.diagonal[:, None]
+        e, s = lams / (g + lams), g / (g + lams)
         first = e if sp.complete else -s  # eigenvalues 0 that are left out have e = 1: there 1 − s must serve
-        linear = times(sp.eigenvectors, np.hstack([first * ones, g * s * ones, g * e * s * ones]))
-        quadratic = times(sp.squared_eigenvectors, np.hstack([first, g * e, g * e**2]))
-        W, Kb, V = np.split(linear / np.sqrt(counts), 3, axis=1)
-        H, D1, D2 = np.split(quadratic / counts, 3, axis=1)
-        t = W / (H + (counts - 1) / counts) if sp.complete else (1 + W) / (1 + H)
-        diagonal = sp.diagonal[:, None]
-        cross = counts * (Kb - diagonal + t * D1)
-        square = counts * (diagonal + t**2 * D2 - 2 * Kb + 2 * t * V - 2 * t * D1)
-        squared_norm = (g * (s * ones) ** 2).sum(axis=0)
+        kept, cut = g * s * ones, g * e
+        linear = times(sp.eigenvectors, np.concatenate([first * ones, kept, e * kept], axis=1))
+        quadratic = times(sp.squared_eigenvectors, np.concatenate([first, cut, e * cut], axis=1))
+        if sp.weighted:
+            counts = sp.counts[:, None]
+            linear, quadratic = linear / np.sqrt(counts), quadratic / counts
+        W, Kb, V = linear[:, :m], linear[:, m : 2 * m], linear[:, 2 * m :]
+        H, D1, D2 = quadratic[:, :m], quadratic[:, m : 2 * m], quadratic[:, 2 * m :]
+        if sp.weighted:
+            H = H + (counts - 1) / counts
+        t = W / H if sp.complete else (1 + W) / (1 + H)
+        cross = Kb - diagonal + t * D1
+        square = diagonal - 2 * Kb + t * (t * D2 + 2 * (V - D1))
+        if sp.weighted:
+            cross, square = counts * cross, counts * square
+        squared_norm = (ones * s * kept).sum(axis=0)
         return LooMoments(
             cross.sum(axis=0) / (n * (n - 1)),
             (squared_norm + square.sum(axis=0) / n) / (n - 1) ** 2,

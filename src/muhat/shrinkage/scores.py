@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.polynomial import Chebyshev
+from numpy.polynomial import chebyshev
 from scipy.optimize import minimize_scalar
 
 from muhat.linalg.spectrum import Spectrum, whole_spectrum
@@ -46,10 +46,16 @@ TIE = 1e-13
 """Scores this close (relative to ϱ) are ties, and a tie goes to λ = 0 or ∞."""
 
 
-_NODES = 16
+_ANGLES = np.pi * (np.arange(16) + 0.5) / 16
+_NODES = np.cos(_ANGLES)
+_TO_COEFFICIENTS = np.cos(np.outer(np.arange(16), _ANGLES)) / np.where(np.arange(16) == 0, 16.0, 8.0)[:, None]
+"""Chebyshev's nodes on [−1, 1], and the matrix that makes coefficients of Chebyshev polynomials of values there."""
 
 
 _NEAR = 1e-3  # of log λ: where rounding cannot hide the minimum from the slopes
+
+
+_PROBES = 5  # values of λ that tell whether a bracket lies on one analytic piece
 
 
 _ZOOMS = 4  # each narrows a bracket to a sixteenth: to 3e-5 of log λ
@@ -190,18 +196,21 @@ def _gram_matrix(K: Any) -> Array:
 class SpectralScore(ABC):
     """A score of a filtered mean as a function of λ in [0, inf].
 
-    ``values`` are all λ at which the score can differ, or None for a continuum. An ``analytic`` score takes
-    complex λ too; it is ``smooth`` if it is analytic all along, in one piece.
+    ``values`` are all λ at which the score can differ, or None for a continuum. An ``analytic`` score is analytic in
+    pieces, and takes complex λ too.
     """
 
     spectrum: Spectrum
     values: Array | None = field(default=None, init=False)
     analytic: bool = field(default=True, init=False)
-    smooth: bool = field(default=True, init=False)
 
     @abstractmethod
     def inside(self, lams: Array) -> Array:
         """Scores at λ in (0, inf), both in the units of the spectrum."""
+
+    def pieces(self, lams: Array) -> Array | None:
+        """Number of the analytic piece of the curve that each λ lies on; None for a curve of one piece."""
+        return None
 
     def limits(self) -> tuple[float, float]:
         """Scores at λ = 0 (the plain average) and λ = inf (the zero element), in the units of the spectrum."""
@@ -262,7 +271,7 @@ class SpectralScore(ABC):
 
     def _minima(self, low: float, high: float) -> Array:
         """Logarithms of λ at the minima in a bracket; none where the score falls all the way."""
-        if self.smooth:
+        if self.analytic and self._in_one_piece(low, high):
             return _rising_zeros(self._slopes, low, high)
         if not self.analytic:
             found = minimize_scalar(
@@ -279,6 +288,10 @@ class SpectralScore(ABC):
         polished = _rising_zeros(self._slopes, best - _NEAR, best + _NEAR)
         return polished if len(polished) else np.array([best])
 
+    def _in_one_piece(self, low: float, high: float) -> bool:
+        pieces = self.pieces(np.exp(np.linspace(low, high, _PROBES)))
+        return pieces is None or bool((pieces == pieces[0]).all())
+
     def _slopes(self, log_lams: Array) -> Array:
         """Derivatives by log λ, exact to rounding: the imaginary part of a step in the complex plane."""
         step = 1e-100
@@ -291,11 +304,20 @@ def _rising_zeros(function: Callable[[Array], Array], low: float, high: float) -
     The scores are analytic in log λ in a strip of half-width π, so the interpolation error on the bracket of a
     grid point is of the order of 1e-14.
     """
-    nodes = low + (high - low) * (1 + np.cos(np.pi * (np.arange(_NODES) + 0.5) / _NODES)) / 2
-    interpolant = Chebyshev.fit(nodes, function(nodes), _NODES - 1, domain=[low, high])
-    zeros = interpolant.roots()
-    zeros = zeros[np.abs(zeros.imag) < 1e-9].real
-    return zeros[(zeros >= low) & (zeros <= high) & (interpolant.deriv()(zeros) > 0)]
+    # On [−1, 1] the interpolant at the nodes cos(θ_j) is Σ_k c_k T_k with c_k = (2/N) Σ_j f(cos θ_j) cos kθ_j, and half
+    # of that for k = 0. Its zeros are the eigenvalues of the companion matrix.
+    half = 0.5 * (high - low)
+    coefficients = _TO_COEFFICIENTS @ function(low + half * (1.0 + _NODES))
+    zeros = chebyshev.chebroots(coefficients)
+    zeros = zeros[np.abs(zeros.imag) * half < 1e-9].real
+    zeros = zeros[np.abs(zeros) <= 1.0]
+    rising = chebyshev.chebval(zeros, chebyshev.chebder(coefficients)) > 0
+    return low + half * (1.0 + zeros[rising])
+
+
+def on_edges(share: Array) -> Array:
+    """−1 at 0, 1 at 1, and 0 between them."""
+    return 1.0 * (share >= 1.0) - 1.0 * (share <= 0.0)
 
 
 class DeletionScore(SpectralScore):
@@ -305,10 +327,13 @@ class DeletionScore(SpectralScore):
         super().__init__(spectrum)
         self.leave_one_out, self.scale = leave_one_out, scale
         self.values, self.analytic = leave_one_out.values, leave_one_out.analytic
-        self.smooth = leave_one_out.analytic and scale is not None  # the best scale is clipped, which breaks the curve
 
     def inside(self, lams: Array) -> Array:
         return self._scored(self.leave_one_out.moments(lams))
+
+    def pieces(self, lams: Array) -> Array | None:
+        """The best scale is clipped, which breaks the curve."""
+        return None if self.scale is not None else on_edges(self.leave_one_out.moments(lams).best_scale())
 
     def limits(self) -> tuple[float, float]:
         return float(self._scored(self._plain_moments())), self.spectrum.mean_diag
