@@ -23,7 +23,7 @@ CALLS = {
     "KernelPCA, covariance": (5, lambda: mh.KernelPCA(2, GAUSSIAN, covariance=mh.ShrunkKernelMean()).fit(X)),
     "KernelCovariance": (4, lambda: mh.KernelCovariance(GAUSSIAN).fit(X)),
     "SpectralKernelMean": (4, lambda: mh.SpectralKernelMean(GAUSSIAN, solver="dense").fit(X)),
-    "AdaptiveKernelMean": (4, lambda: mh.AdaptiveKernelMean(GAUSSIAN).fit(X)),
+    "AdaptiveKernelMean": (4, lambda: mh.AdaptiveKernelMean(GAUSSIAN, solver="dense").fit(X)),
     "RobustKernelMean": (7, lambda: mh.RobustKernelMean(GAUSSIAN).fit(X)),
     "ConstrainedKernelMean": (8, lambda: mh.ConstrainedKernelMean(GAUSSIAN).fit(X)),
     "BlendedSample": (5, lambda: mh.BlendedSample(GAUSSIAN, n_resamples=3, random_state=0).fit(X)),

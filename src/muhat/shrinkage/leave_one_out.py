@@ -98,7 +98,7 @@ class TikhonovLoo:
             linear, quadratic = linear / np.sqrt(counts), quadratic / counts
         W, Kb, V = linear[:, :m], linear[:, m : 2 * m], linear[:, 2 * m :]
         H, D1, D2 = quadratic[:, :m], quadratic[:, m : 2 * m], quadratic[:, 2 * m :]
-        if sp.weighted:
+        if sp.weighted and sp.complete:
             H = H + (counts - 1) / counts
         t = W / H if sp.complete else (1 + W) / (1 + H)
         cross = Kb - diagonal + t * D1
