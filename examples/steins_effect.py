@@ -37,7 +37,9 @@ beside = np.sqrt([mean.norm() ** 2 - part**2 for mean, part in zip(averages, alo
 figure, (left, right) = plt.subplots(1, 2, figsize=(9.6, 3.8), layout="constrained", width_ratios=[1.25, 1])
 grey, blue, orange = "#8c8c8c", "#0072b2", "#d55e00"
 left.scatter(along, beside, s=18, color=grey, alpha=0.6, linewidths=0)
-left.annotate("60 averages\nof ten rows", (along.max(), beside.mean()), (8, 20), textcoords="offset points", va="center")
+left.annotate(
+    "60 averages\nof ten rows", (along.max(), beside.mean()), (8, 20), textcoords="offset points", va="center"
+)
 left.annotate("", (length, 0), (0, 0), arrowprops={"arrowstyle": "-|>", "color": orange, "linewidth": 2})
 left.text(length, -0.015, "true mean μ", color=orange, ha="right", va="top")
 left.text(0, -0.015, "zero", color="#444444", ha="left", va="top")

@@ -101,7 +101,6 @@ def test_rows_can_be_added_only_where_there_are_features(name):
 
 LIMITS = {
     "ShrunkKernelMean().fit(X).mean_(Y)": (8, 40),
-    "KernelPCA(mean=ShrunkKernelMean()).fit(X)": (9, 45),
     "AdaptiveKernelMean().fit(X)": (13, 69),
 }
 
