@@ -51,7 +51,6 @@ def calls() -> dict[str, Callable[[], list[Any]]]:
         "mmd_test, one kernel": lambda: tested(mh.mmd_test(ROWS, OTHERS, gaussian, **few)),
         "mmd_test, wide": lambda: tested(mh.mmd_test(WIDE, WIDE[:50] + 0.1, gaussian, **few)),
         "mmd_test, shrunk": lambda: tested(mh.mmd_test(ROWS, OTHERS, mean=mh.ShrunkKernelMean(), **few)),
-        "mmd_test, spectral": lambda: tested(mh.mmd_test(ROWS, OTHERS, statistic="spectral", **few)),
         "hsic_test": lambda: tested(mh.hsic_test(ROWS, ROWS**2, **few)),
         "hsic_test, one kernel": lambda: tested(mh.hsic_test(ROWS, ROWS**2, gaussian, gaussian, **few)),
         "KernelPCA": lambda: [mh.KernelPCA(4, mean=mh.ShrunkKernelMean()).fit(ROWS).transform(ROWS)],
@@ -65,7 +64,9 @@ def calls() -> dict[str, Callable[[], list[Any]]]:
     }
     for mean in MEANS:
         found[mean.__name__] = lambda mean=mean: fitted(mean(), ROWS)
-    for kernel in (mh.Polynomial(2), mh.Matern()):
+    for mean in (mh.KernelMean, mh.ShrunkKernelMean):
+        found[f"{mean.__name__}, 90 rows"] = lambda mean=mean: fitted(mean(), ROWS[:90])
+    for kernel in (mh.Polynomial(2), mh.Matern(), mh.Laplace()):
         found[f"AdaptiveKernelMean({kernel!r}), wide"] = lambda k=kernel: fitted(mh.AdaptiveKernelMean(k), WIDE)
     return found
 
