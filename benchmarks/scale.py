@@ -1,354 +1,236 @@
-"""Time and memory at scale against the peers on the same work, as ratios of one run, and how both grow with n.
+"""Sums of sketches beyond one machine: time, memory, other partitions, a killed worker, by engine.
 
-    python benchmarks/scale.py                  # ten minutes or so
-    python benchmarks/scale.py --only tiles pca
-    python benchmarks/scale.py --full           # 100,000 rows by both kinds of tiles, 10 million rows of a stream
-    python benchmarks/scale.py --out DIR        # and DIR/scale.png: time and peak memory against n
+    python benchmarks/scale.py                # 1 and 10 million rows: a loop, one and two workers of Dask
+    python benchmarks/scale.py --rows 100_000_000 --engines dask2
+    python benchmarks/scale.py --rows 1_000_000 --engines ray spark --checks
 
-Compiled tiles need ``pip install 'muhat[fast]'``, and PyKeOps, a peer, ``pip install pykeops`` and a C++ compiler; what
-is missing is said and left out. Real bags are read from the folder in MUHAT_DATA. Memory is the peak of a process of
-its own, above what it had after the imports.
+Every part of the rows is generated where it is sketched, as a worker would read it from a file, so that only states
+travel, 0.8 MB per part with bins. The two samples differ by a shift of 0.002 standard deviations in one of ten columns.
+Ray and Spark are run where they are installed. Memory is the peak of a process above what it had after the imports.
+Workers of Dask keep freed memory (``KEEPING``): as Dask starts them they hand it back to the system after each block.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
+import logging
 import os
-import resource
-import subprocess
-import sys
+import signal
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial, reduce
+from importlib.util import find_spec
+from operator import add
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 import numpy as np
-import sketch_speed
-from scipy.linalg import eigh
-from sklearn.decomposition import KernelPCA
-from sklearn.metrics.pairwise import rbf_kernel
-from timing import best_times, report
+from threadpoolctl import threadpool_limits
 
 import muhat as mh
-from muhat.bags.distribution_kernel import DistributionKernel
-from muhat.features.fourier import Fourier
-from muhat.features.sketch import MeanSketch
-from muhat.linalg import compiled, gram
 
-D = 10
-MB = 2.0**20
-SHORT = 6.0
+COLUMNS, LANDMARKS, BINS, SHIFT = 10, 100, 1000, 0.002
+BLOCK, PART = 10_000, 200_000
+"""Rows that one seed generates, and rows of a part, a whole number of such blocks."""
 
-
-def sample(n: int, d: int = D) -> tuple[np.ndarray, mh.Gaussian]:
-    """Normal rows, and the Gaussian kernel of about the median bandwidth."""
-    return np.random.default_rng(0).normal(size=(n, d)), mh.Gaussian(float(np.sqrt(2 * d)))
+KEEPING = {"MALLOC_TRIM_THRESHOLD_": 2**30, "MALLOC_MMAP_THRESHOLD_": 2**25}
+"""With these glibc keeps 1 GB of freed memory, of arrays up to 32 MB."""
 
 
-@contextmanager
-def numpy_tiles() -> Iterator[None]:
-    """Leave numba out, installed or not."""
-    limit, gram.COMPILED = gram.COMPILED, sys.maxsize
-    try:
-        yield
-    finally:
-        gram.COMPILED = limit
+def block_of_rows(sample: int, number: int) -> Any:
+    """Block of rows of one of the two samples: the same wherever and in whatever part it is made."""
+    rows = np.random.default_rng([sample, number]).standard_normal((BLOCK, COLUMNS))
+    rows[:, 0] += SHIFT * sample
+    return rows
 
 
-# Jobs that a process of its own runs for n rows.
+def state(blocks: range, sample: int, features: mh.Nystroem) -> Any:
+    """The state of one part: all that travels."""
+    sketch = mh.MeanSketch(features, bins=BINS)
+    with threadpool_limits(1):
+        for number in blocks:
+            sketch.update(block_of_rows(sample, number))
+    return sketch.state_
 
 
-def fit_tiles(n: int) -> None:
-    X, kernel = sample(n)
-    mh.ShrunkKernelMean(kernel).fit(X)
-
-
-def fit_numpy_tiles(n: int) -> None:
-    with numpy_tiles():
-        fit_tiles(n)
-
-
-def fit_dense(n: int) -> None:
-    X, kernel = sample(n)
-    mh.SpectralKernelMean(kernel, solver="dense").fit(X)
-
-
-def fit_low_rank(n: int) -> None:
-    X, kernel = sample(n)
-    mh.SpectralKernelMean(kernel, solver="low-rank", tol=1e-4).fit(X)
-
-
-def read_stream(n: int, rows: int = 10_000) -> None:
-    rng = np.random.default_rng(0)
-    X, kernel = sample(rows)
-    sketch = MeanSketch(Fourier(kernel, 1000, random_state=0).fit(X))
-    for _ in range(n // rows):
-        sketch.update(rng.normal(size=(rows, D)))
-
-
-def fit_pca(n: int) -> None:
-    X, kernel = sample(n)
-    mh.KernelPCA(20, kernel, features=mh.Nystroem(n_components=500, random_state=0)).fit(X)
-
-
-JOBS: dict[str, Callable[[int], None]] = {
-    "tiles": fit_tiles,
-    "numpy-tiles": fit_numpy_tiles,
-    "dense": fit_dense,
-    "low-rank": fit_low_rank,
-    "sketch": read_stream,
-    "pca-nystroem": fit_pca,
-}
+def parts_of(rows: int, part: int = PART) -> list[range]:
+    """Blocks of each part."""
+    count, size = rows // BLOCK, max(part // BLOCK, 1)
+    return [range(start, min(start + size, count)) for start in range(0, count, size)]
 
 
 def peak_memory() -> float:
-    """Peak of this process in MB. Linux keeps the parent's in ``getrusage`` over exec, but not in ``VmHWM``."""
-    status = Path("/proc/self/status")
-    if status.exists():
-        return next(int(line.split()[1]) for line in status.read_text().splitlines() if line.startswith("VmHWM")) / 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (MB if sys.platform == "darwin" else 1024)
+    """Peak of this process in MB."""
+    status = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in status if line.startswith("VmHWM")) / 1024
 
 
-def run_job(name: str, n: int, repeats: int) -> None:
-    """What a process of its own does: the best time and the peak above the imports, as JSON.
+# ---------------------------------------------------------------- engines: the sum of what a function makes of parts
 
-    Short jobs are repeated for some seconds: their times suffer most from whatever else runs.
-    """
-    if name == "tiles":
-        compiled.gaussian_sums()
-    before, times = peak_memory(), []
-    while len(times) < repeats or (repeats > 1 and sum(times) < SHORT):
-        start = perf_counter()
-        JOBS[name](n)
-        times.append(perf_counter() - start)
-    print(json.dumps([min(times), peak_memory() - before]))
+Sum = Callable[[Callable[[range], Any], list[range]], Any]
 
 
-def in_own_process(name: str, n: int, repeats: int = 1) -> tuple[float, float]:
-    """Seconds and MB of a job."""
-    command = [sys.executable, __file__, "--job", name, str(n), str(repeats)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        raise RuntimeError(f"{name}, n = {n}: {done.stderr.strip().splitlines()[-1]}")
-    seconds, memory = json.loads(done.stdout.splitlines()[-1])
-    return seconds, memory
+@dataclass
+class Engine:
+    """How to sum states over parts, and the peaks of memory of those who compute them, in MB above the start."""
+
+    sum: Sum
+    peaks: Callable[[], list[float]]
+    pids: Callable[[], list[int]] = field(default=list)
 
 
-def bounded(name: str, n: int, most_mb: float, most_seconds: float = np.inf) -> bool:
-    """Report the peak, and the time, of a job against its limits."""
-    seconds, memory = in_own_process(name, n)
-    met = report(f"{name}, n = {n:,}: MB above the imports", memory, f"< {most_mb:g}", memory < most_mb)
-    if np.isfinite(most_seconds):
-        return report(f"{name}, n = {n:,}: s", seconds, f"< {most_seconds:g}", seconds < most_seconds) and met
-    print(f"  took {seconds:.1f} s")
-    return met
+@contextmanager
+def loop() -> Iterator[Engine]:
+    """One process, one part after the other."""
+    before = peak_memory()
+    yield Engine(lambda state, parts: reduce(add, map(state, parts)), lambda: [peak_memory() - before])
 
 
-def keops_sum(X: np.ndarray, gamma: float) -> Callable[[], float] | None:
-    """The same sum by PyKeOps, or None where it is not installed."""
+@contextmanager
+def dask_workers(workers: int) -> Iterator[Engine]:
+    """Workers of Dask, processes of one thread each."""
+    import dask
+    from distributed import Client, LocalCluster
+
+    dask.config.set({"distributed.nanny.pre-spawn-environ": KEEPING})
+    options = {"dashboard_address": "127.0.0.1:0", "silence_logs": logging.CRITICAL, "host": "127.0.0.1"}
+    with LocalCluster(n_workers=workers, threads_per_worker=1, **options) as cluster, Client(cluster) as client:
+        client.run(lambda: __import__("muhat"))
+        before = client.run(peak_memory)
+        yield Engine(
+            lambda state, parts: sum(client.gather(client.map(state, parts, pure=False))),
+            lambda: [peak - before.get(worker, 0.0) for worker, peak in client.run(peak_memory).items()],
+            lambda: list(client.run(os.getpid).values()),
+        )
+
+
+@contextmanager
+def ray() -> Iterator[Engine]:
+    """Two workers of Ray."""
+    import ray as engine
+
+    engine.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
     try:
-        from pykeops.numpy import LazyTensor
-    except ImportError:
-        print("PyKeOps is missing (pip install pykeops; it needs a C++ compiler): not compared")
-        return None
-    x, y = LazyTensor(X[:, None, :]), LazyTensor(X[None, :, :])
-    return lambda: float((-((x - y) ** 2).sum(-1) * gamma).exp().sum(1).sum())
+        yield Engine(
+            lambda state, parts: sum(engine.get([engine.remote(state).remote(part) for part in parts])), lambda: []
+        )
+    finally:
+        engine.shutdown()
 
 
-def tiles(full: bool, n: int = 10_000) -> bool:
-    met = True
-    for d in (10, 50):
-        X, kernel = sample(n, d)
-        gamma = 0.5 / kernel.bandwidth**2
+@contextmanager
+def spark() -> Iterator[Engine]:
+    """Two executor threads of Spark, each with a Python process."""
+    from pyspark.sql import SparkSession
 
-        def ours(X: np.ndarray = X, kernel: mh.Gaussian = kernel) -> object:
-            return mh.ShrunkKernelMean(kernel).fit(X)
-
-        def ours_by_numpy(ours: Callable[[], object] = ours) -> object:
-            with numpy_tiles():
-                return ours()
-
-        rivals = [lambda X=X, gamma=gamma: rbf_kernel(X, gamma=gamma).sum()]
-        keops = keops_sum(X, gamma) if d == 10 else None
-        if keops is not None:
-            assert abs(keops() / rivals[0]() - 1) < 1e-10
-            rivals.append(keops)
-        by_numpy, by_numba, whole, *others = best_times(ours_by_numpy, ours, *rivals)
-        what = f"rbf_kernel(X).sum() / ShrunkKernelMean.fit, n = {n:,}, d = {d}"
-        met &= report(f"{what}: numpy tiles", whole / by_numpy, ">= 5", whole / by_numpy >= 5)
-        if compiled.gaussian_sums() is None:
-            print("numba is missing (pip install 'muhat[fast]'): compiled tiles not measured")
-            continue
-        met &= report(f"{what}: compiled", whole / by_numba, ">= 12", whole / by_numba >= 12)
-        report(f"numpy tiles / compiled, d = {d}", by_numpy / by_numba, "none", True)
-        for other in others:
-            met &= report("PyKeOps' LazyTensor / compiled, d = 10", other / by_numba, ">= 6", other / by_numba >= 6)
-    if full:
-        met &= bounded("numpy-tiles", 100_000, 500)
-        met &= bounded("tiles", 100_000, 500)
-    return met
+    session = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+    context = session.sparkContext
+    context.setLogLevel("OFF")
+    try:
+        yield Engine(lambda state, parts: sum(context.parallelize(parts, len(parts)).map(state).collect()), lambda: [])
+    finally:
+        session.stop()
 
 
-def spectral(full: bool, n: int = 4000) -> bool:
-    X, kernel = sample(n)
-    gamma = 0.5 / kernel.bandwidth**2
-    dense, low_rank, whole = best_times(
-        lambda: mh.SpectralKernelMean(kernel, solver="dense").fit(X),
-        lambda: mh.SpectralKernelMean(kernel, solver="low-rank", tol=1e-4).fit(X),
-        lambda: eigh(rbf_kernel(X, gamma=gamma)),
-        repeats=1,
-    )
-    met = report(
-        f'fit(solver="dense") / (eigh + Gram matrix), n = {n:,}', dense / whole, "<= 1.15", dense <= 1.15 * whole
-    )
-    met &= report(
-        '(eigh + Gram matrix) / fit(solver="low-rank", tol=1e-4)', whole / low_rank, ">= 5", whole >= 5 * low_rank
-    )
-    return bounded("low-rank", 20_000, 3000, 60) and met
-
-
-def residual(K: np.ndarray, values: np.ndarray, vectors: np.ndarray) -> float:
-    """Largest ‖K^c v − λv‖ over the components, relative to the largest λ; v of norm 1."""
-    vectors = vectors / np.linalg.norm(vectors, axis=0)
-    centred = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
-    return float(np.linalg.norm(centred @ vectors - values * vectors, axis=0).max() / values[0])
-
-
-def pca(full: bool, n: int = 4000, n_components: int = 20) -> bool:
-    """scikit-learn's dense solver is left out: it does what ``eigh`` does."""
-    X, kernel = sample(n)
-    gamma, solvers = 0.5 / kernel.bandwidth**2, ("arpack", "randomized")
-    theirs = [KernelPCA(n_components, kernel="rbf", gamma=gamma, eigen_solver=s, random_state=0) for s in solvers]
-    ours = mh.KernelPCA(n_components, kernel)
-    own, *rivals = best_times(lambda: ours.fit(X), *(lambda pca=pca: pca.fit(X) for pca in theirs), repeats=3)
-    K = kernel(X)
-    print(f"residuals: muhat {residual(K, ours.eigenvalues_, ours.coefficients_):.1e}", end="")
-    for solver, peer in zip(solvers, theirs, strict=True):
-        print(f", {solver} {residual(K, peer.eigenvalues_, peer.eigenvectors_):.1e}", end="")
-    print()
-    met = True
-    for solver, rival in zip(solvers, rivals, strict=True):
-        target = ">= 2" if rival == min(rivals) else "none"
-        what = f"scikit-learn ({solver}) / KernelPCA({n_components}), n = {n:,}, with the Gram matrix"
-        met &= report(what, rival / own, target, rival >= 2 * own or target == "none")
-    return bounded("pca-nystroem", 100_000, 4096) and met
-
-
-def sketch(full: bool) -> bool:
-    library, rival = sketch_speed.measure()
-    rows = sketch_speed.BLOCKS * sketch_speed.ROWS
-    print(f"rows a second, one thread: muhat {rows / library:,.0f}, RBFSampler and a mean {rows / rival:,.0f}")
-    target = sketch_speed.TARGET
-    met = report(
-        "RBFSampler and a mean / MeanSketch.update", rival / library, f">= {target}", rival >= target * library
-    )
-    n = 10_000_000 if full else 1_000_000
-    (_, few), (seconds, many) = in_own_process("sketch", n // 10), in_own_process("sketch", n)
-    print(
-        f"  stream of {n:,} rows in {seconds:.1f} s; MB above the imports: {few:.0f} after a tenth, {many:.0f} in all"
-    )
-    return report("stream: peak memory at the end / after a tenth", many / few, "<= 1.1", many <= 1.1 * few) and met
-
-
-def read_bags() -> tuple[list[np.ndarray], str]:
-    if os.environ.get("MUHAT_DATA"):
-        return [bag.astype(float) for bag in mh.load_bags("scenes4_indoor").bags], "scenes"
-    rng = np.random.default_rng(0)
-    return [rng.normal(size=(100, 32)) + rng.normal(size=32) for _ in range(914)], "synthetic: MUHAT_DATA is not set"
-
-
-def bags(full: bool, step: int = 16) -> bool:
-    data, source = read_bags()
-    kernel = mh.Gaussian().resolve(np.concatenate(data))
-    gamma, part = 0.5 / kernel.bandwidth**2, range(0, len(data), step)
-    pairs = [(i, j) for i in part for j in range(i + 1)]
-
-    found: dict[str, np.ndarray] = {}
-
-    def ours() -> None:
-        found["ours"] = DistributionKernel(kernel).fit_transform(data)
-
-    def loop() -> None:
-        found["loop"] = np.array([rbf_kernel(data[i], data[j], gamma=gamma).mean() for i, j in pairs])
-
-    library, rival = best_times(ours, loop, repeats=1)
-    assert np.abs(found["ours"][tuple(np.transpose(pairs))] - found["loop"]).max() < 1e-12
-    rival *= len(data) * (len(data) + 1) / 2 / len(pairs)
-    print(
-        f"{len(data)} bags x {len(data[0])} rows x {data[0].shape[1]} columns ({source}): muhat {library:.2f} s", end=""
-    )
-    print(f", loop {rival:.1f} s, scaled from {len(pairs):,} pairs")
-    return report("double loop of rbf_kernel / DistributionKernel", rival / library, ">= 15", rival >= 15 * library)
-
-
-SIZES = {
-    "tiles": (5_000, 10_000, 20_000, 40_000),
-    "numpy-tiles": (5_000, 10_000, 20_000),
-    "dense": (500, 1_000, 2_000, 4_000),
-    "low-rank": (2_500, 5_000, 10_000, 20_000),
-    "sketch": (250_000, 500_000, 1_000_000),
+ENGINES = {
+    "loop": loop,
+    "dask1": partial(dask_workers, 1),
+    "dask2": partial(dask_workers, 2),
+    "ray": ray,
+    "spark": spark,
 }
-EXPECTED = {"tiles": "2", "numpy-tiles": "2", "dense": "3", "low-rank": "1 to 2", "sketch": "1"}
+NEEDS = {"dask1": "distributed", "dask2": "distributed", "ray": "ray", "spark": "pyspark"}
 
 
-def growth() -> dict[str, tuple[tuple[int, ...], list[float], list[float]]]:
-    """Time and memory of each job over its n, and the exponent of the time."""
-    found = {}
-    for name, sizes in SIZES.items():
-        if name == "tiles" and compiled.gaussian_sums() is None:
-            continue
-        seconds, memory = zip(*(in_own_process(name, n, repeats=2) for n in sizes), strict=True)
-        found[name] = sizes, list(seconds), list(memory)
-        exponent = np.polyfit(np.log(sizes), np.log(seconds), 1)[0]
-        print(f"{name:<12} time ~ n^{exponent:.2f}, expected {EXPECTED[name]}", flush=True)
-        for n, s, mb in zip(sizes, seconds, memory, strict=True):
-            print(f"    n = {n:>9,}  {s:8.3f} s  {mb:8.0f} MB", flush=True)
+# ---------------------------------------------------------------- what is measured
+
+
+def fitted_features() -> mh.Nystroem:
+    """Features that both samples share, fitted to some rows of each."""
+    some = np.vstack([block_of_rows(sample, 0)[:1000] for sample in (0, 1)])
+    return mh.Nystroem(n_components=LANDMARKS, random_state=0).fit(some)
+
+
+def sketches(engine: Engine, features: mh.Nystroem, parts: list[range]) -> list[mh.MeanSketch]:
+    """Sketches of both samples."""
+    sums = [engine.sum(partial(state, sample=sample, features=features), parts) for sample in (0, 1)]
+    return [mh.MeanSketch(features, bins=BINS) + total for total in sums]
+
+
+def difference(a: list[mh.MeanSketch], b: list[mh.MeanSketch]) -> float:
+    """Largest distance of the means of two pairs of sketches, relative to their norms."""
+    return max(x.distance(y) / float(np.linalg.norm(y.mean_features())) for x, y in zip(a, b, strict=True))
+
+
+def measure(name: str, rows: int, features: mh.Nystroem) -> list[mh.MeanSketch]:
+    """Print time and memory of one engine, and the test of the merged sketches."""
+    here = peak_memory()
+    with ENGINES[name]() as engine:
+        engine.sum(partial(state, sample=0, features=features), parts_of(2 * BLOCK, BLOCK))  # starts the workers
+        start = perf_counter()
+        found = sketches(engine, features, parts_of(rows))
+        seconds = perf_counter() - start
+        peaks = ", ".join(f"{peak:.0f}" for peak in engine.peaks())
+    tested = mh.mmd_test(*found, random_state=0)
+    print(
+        f"{name:<6} 2 x {rows:>11,} rows  {seconds:7.1f} s  {2 * rows / seconds:>9,.0f} rows per second  "
+        f"peak of workers {peaks or 'not measured'} MB, here {peak_memory() - here:.0f} MB  p = {tested.pvalue:.3f}",
+        flush=True,
+    )
     return found
 
 
-def plot(found: dict[str, tuple[tuple[int, ...], list[float], list[float]]], path: Path) -> None:
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
-    for name, (sizes, seconds, memory) in found.items():
-        for ax, values in zip(axes, (seconds, memory), strict=True):
-            ax.loglog(sizes, values, "o-", label=name)
-    for ax, label in zip(axes, ("time (s)", "peak memory above the imports (MB)"), strict=True):
-        ax.set(xlabel="rows n", ylabel=label)
-        ax.grid(alpha=0.3, which="both")
-    axes[0].legend()
-    figure.savefig(path, dpi=120)
-    print(f"wrote {path.name}")
+def other_partitions(rows: int, features: mh.Nystroem, expected: list[mh.MeanSketch]) -> None:
+    """Print how far results of other parts are, in the same process."""
+    for part in (70_000, 510_000):
+        with loop() as engine:
+            found = sketches(engine, features, parts_of(rows, part))
+        pvalue = mh.mmd_test(*found, random_state=0).pvalue
+        apart = difference(found, expected)
+        print(f"parts of {part:,} rows: means differ by {apart:.1e} of their norm, p = {pvalue:.3f}")
 
 
-PARTS = {"tiles": tiles, "spectral": spectral, "pca": pca, "sketch": sketch, "bags": bags}
+def killed_worker(rows: int, features: mh.Nystroem, expected: list[mh.MeanSketch]) -> None:
+    """Print what changes when one of two workers of Dask is killed after a third of the time."""
+    with dask_workers(2) as engine:
+        start = perf_counter()
+        sketches(engine, features, parts_of(rows))
+        seconds = perf_counter() - start
+        victim = engine.pids()[0]
+        timer = threading.Timer(seconds / 3, os.kill, (victim, signal.SIGKILL))
+        timer.start()
+        start = perf_counter()
+        found = sketches(engine, features, parts_of(rows))
+        taken = perf_counter() - start
+        alive = victim in engine.pids()
+    print(
+        f"worker killed after {seconds / 3:.1f} s: {taken:.1f} s in place of {seconds:.1f} s, "
+        f"{'it lived on' if alive else 'another took over'}, means differ by {difference(found, expected):.1e}"
+    )
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description="Time and memory at scale.")
-    parser.add_argument("--only", nargs="+", choices=[*PARTS, "growth"], default=[*PARTS, "growth"])
-    parser.add_argument("--full", action="store_true", help="the largest sizes too")
-    parser.add_argument("--out", type=Path, help="folder for scale.png")
-    parser.add_argument("--job", nargs=3, help=argparse.SUPPRESS)
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, nargs="+", default=[1_000_000, 10_000_000], help="of each sample")
+    parser.add_argument("--engines", nargs="+", choices=ENGINES, default=["loop", "dask1", "dask2"])
+    parser.add_argument("--checks", action="store_true", help="other partitions and a killed worker, at the first size")
     options = parser.parse_args()
-    if options.job:
-        name, n, repeats = options.job
-        run_job(name, int(n), int(repeats))
-        return 0
-    print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} at the start")
-    met = True
-    for name in options.only:
-        if name != "growth":
-            met &= PARTS[name](options.full)
-    if "growth" in options.only:
-        found = growth()
-        if options.out:
-            options.out.mkdir(parents=True, exist_ok=True)
-            plot(found, options.out / "scale.png")
-    print(f"load {os.getloadavg()[0]:.1f} at the end")
-    return 0 if met else 1
+    features = fitted_features()
+    for name in options.engines:
+        if name in NEEDS and find_spec(NEEDS[name]) is None:
+            print(f"{name}: not installed, not run")
+            continue
+        for rows in options.rows:
+            found = measure(name, rows, features)
+    if options.checks:
+        rows = options.rows[0]
+        found = measure("loop", rows, features)
+        other_partitions(rows, features, found)
+        killed_worker(rows, features, found)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -14,6 +14,7 @@ SMALLEST = {
     "adaptive_rules.py": "--groups clusters --repetitions 1",
     "few_groups.py": "--draws 2",
     "groups.py": "--quick --names wine wdbc --part toy regression anomalies likeness error_bars --draws 1",
+    "growth.py": "--quick --only ShrunkKernelMean KernelPCA(20) mmd_test DistributionRidge MeanSketch.update",
     "guide/adaptive.py": "--samples 2 --part points",
     "guide/error_bars.py": "--draws 3 --resamples 20",
     "guide/operators.py": "--rows 200 --landmarks 20 --draws 2",
@@ -26,6 +27,7 @@ SMALLEST = {
     ),
     "power.py": "--quick --only d=3 ring square",
     "robust.py": "--rows 30 --draws 2",
+    "scale.py": "--rows 40_000 --engines loop",
     "sizes.py": "--only 0 9 --shrink 50",
 }
 
