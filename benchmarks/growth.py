@@ -24,6 +24,7 @@ from time import process_time
 from typing import Any, NamedTuple
 
 import numpy as np
+from timing import peak_memory
 
 import muhat as mh
 
@@ -185,14 +186,6 @@ class Cost(NamedTuple):
     n: int
     seconds: float
     memory: float
-
-
-def peak_memory() -> float:
-    """Peak of this process in MB."""
-    status = Path("/proc/self/status")
-    if status.exists():
-        return next(int(line.split()[1]) for line in status.read_text().splitlines() if line.startswith("VmHWM")) / 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 def run_here(name: str, n: int) -> Cost:

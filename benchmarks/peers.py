@@ -1,9 +1,8 @@
-"""Time and memory at scale against the peers on the same work, as ratios of one run, and how both grow with n.
+"""Time and memory against the peers on the same work, as ratios of one run.
 
     python benchmarks/peers.py                  # ten minutes or so
     python benchmarks/peers.py --only tiles pca
     python benchmarks/peers.py --full           # 100,000 rows by both kinds of tiles, 10 million rows of a stream
-    python benchmarks/peers.py --out DIR        # and DIR/scale.png: time and peak memory against n
 
 Compiled tiles need ``pip install 'muhat[fast]'``, and PyKeOps, a peer, ``pip install pykeops`` and a C++ compiler; what
 is missing is said and left out. Real bags are read from the folder in MUHAT_DATA. Memory is the peak of a process of
@@ -15,12 +14,10 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import resource
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from time import perf_counter
 
 import numpy as np
@@ -28,7 +25,7 @@ import sketch_speed
 from scipy.linalg import eigh
 from sklearn.decomposition import KernelPCA
 from sklearn.metrics.pairwise import rbf_kernel
-from timing import best_times, report
+from timing import best_times, peak_memory, report
 
 import muhat as mh
 from muhat.bags.distribution_kernel import DistributionKernel
@@ -37,7 +34,6 @@ from muhat.features.sketch import MeanSketch
 from muhat.linalg import compiled, gram
 
 D = 10
-MB = 2.0**20
 SHORT = 6.0
 
 
@@ -100,14 +96,6 @@ JOBS: dict[str, Callable[[int], None]] = {
     "sketch": read_stream,
     "pca-nystroem": fit_pca,
 }
-
-
-def peak_memory() -> float:
-    """Peak of this process in MB. Linux keeps the parent's in ``getrusage`` over exec, but not in ``VmHWM``."""
-    status = Path("/proc/self/status")
-    if status.exists():
-        return next(int(line.split()[1]) for line in status.read_text().splitlines() if line.startswith("VmHWM")) / 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (MB if sys.platform == "darwin" else 1024)
 
 
 def run_job(name: str, n: int, repeats: int) -> None:
@@ -238,7 +226,7 @@ def pca(full: bool, n: int = 4000, n_components: int = 20) -> bool:
 def sketch(full: bool) -> bool:
     library, rival = sketch_speed.measure()
     rows = sketch_speed.BLOCKS * sketch_speed.ROWS
-    print(f"rows a second, one thread: muhat {rows / library:,.0f}, RBFSampler and a mean {rows / rival:,.0f}")
+    print(f"rows per second, one thread: muhat {rows / library:,.0f}, RBFSampler and a mean {rows / rival:,.0f}")
     target = sketch_speed.TARGET
     met = report(
         "RBFSampler and a mean / MeanSketch.update", rival / library, f">= {target}", rival >= target * library
@@ -282,54 +270,13 @@ def bags(full: bool, step: int = 16) -> bool:
     return report("double loop of rbf_kernel / DistributionKernel", rival / library, ">= 15", rival >= 15 * library)
 
 
-SIZES = {
-    "tiles": (5_000, 10_000, 20_000, 40_000),
-    "numpy-tiles": (5_000, 10_000, 20_000),
-    "dense": (500, 1_000, 2_000, 4_000),
-    "low-rank": (2_500, 5_000, 10_000, 20_000),
-    "sketch": (250_000, 500_000, 1_000_000),
-}
-EXPECTED = {"tiles": "2", "numpy-tiles": "2", "dense": "3", "low-rank": "1 to 2", "sketch": "1"}
-
-
-def growth() -> dict[str, tuple[tuple[int, ...], list[float], list[float]]]:
-    """Time and memory of each job over its n, and the exponent of the time."""
-    found = {}
-    for name, sizes in SIZES.items():
-        if name == "tiles" and compiled.gaussian_sums() is None:
-            continue
-        seconds, memory = zip(*(in_own_process(name, n, repeats=2) for n in sizes), strict=True)
-        found[name] = sizes, list(seconds), list(memory)
-        exponent = np.polyfit(np.log(sizes), np.log(seconds), 1)[0]
-        print(f"{name:<12} time ~ n^{exponent:.2f}, expected {EXPECTED[name]}", flush=True)
-        for n, s, mb in zip(sizes, seconds, memory, strict=True):
-            print(f"    n = {n:>9,}  {s:8.3f} s  {mb:8.0f} MB", flush=True)
-    return found
-
-
-def plot(found: dict[str, tuple[tuple[int, ...], list[float], list[float]]], path: Path) -> None:
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
-    for name, (sizes, seconds, memory) in found.items():
-        for ax, values in zip(axes, (seconds, memory), strict=True):
-            ax.loglog(sizes, values, "o-", label=name)
-    for ax, label in zip(axes, ("time (s)", "peak memory above the imports (MB)"), strict=True):
-        ax.set(xlabel="rows n", ylabel=label)
-        ax.grid(alpha=0.3, which="both")
-    axes[0].legend()
-    figure.savefig(path, dpi=120)
-    print(f"wrote {path.name}")
-
-
 PARTS = {"tiles": tiles, "spectral": spectral, "pca": pca, "sketch": sketch, "bags": bags}
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Time and memory at scale.")
-    parser.add_argument("--only", nargs="+", choices=[*PARTS, "growth"], default=[*PARTS, "growth"])
+    parser = argparse.ArgumentParser(description="Time and memory against peers.")
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--full", action="store_true", help="the largest sizes too")
-    parser.add_argument("--out", type=Path, help="folder for scale.png")
     parser.add_argument("--job", nargs=3, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.job:
@@ -339,13 +286,7 @@ def main() -> int:
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} at the start")
     met = True
     for name in options.only:
-        if name != "growth":
-            met &= PARTS[name](options.full)
-    if "growth" in options.only:
-        found = growth()
-        if options.out:
-            options.out.mkdir(parents=True, exist_ok=True)
-            plot(found, options.out / "scale.png")
+        met &= PARTS[name](options.full)
     print(f"load {os.getloadavg()[0]:.1f} at the end")
     return 0 if met else 1
 

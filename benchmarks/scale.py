@@ -16,6 +16,7 @@ import argparse
 import logging
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,12 +24,12 @@ from dataclasses import dataclass, field
 from functools import partial, reduce
 from importlib.util import find_spec
 from operator import add
-from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
+from timing import peak_memory
 
 import muhat as mh
 
@@ -60,12 +61,6 @@ def parts_of(rows: int, part: int = PART) -> list[range]:
     """Blocks of each part."""
     count, size = rows // BLOCK, max(part // BLOCK, 1)
     return [range(start, min(start + size, count)) for start in range(0, count, size)]
-
-
-def peak_memory() -> float:
-    """Peak of this process in MB."""
-    status = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in status if line.startswith("VmHWM")) / 1024
 
 
 # ---------------------------------------------------------------- engines: the sum of what a function makes of parts
@@ -100,8 +95,16 @@ def dask_workers(workers: int) -> Iterator[Engine]:
     with LocalCluster(n_workers=workers, threads_per_worker=1, **options) as cluster, Client(cluster) as client:
         client.run(lambda: __import__("muhat"))
         before = client.run(peak_memory)
+
+        def tree_sum(state: Callable[[range], Any], parts: list[range]) -> Any:
+            """Workers add up sixteen states at a time, so that none keeps more than a few of them."""
+            futures = client.map(state, parts, pure=False)
+            while len(futures) > 16:
+                futures = [client.submit(sum, futures[i : i + 16], pure=False) for i in range(0, len(futures), 16)]
+            return sum(client.gather(futures))
+
         yield Engine(
-            lambda state, parts: sum(client.gather(client.map(state, parts, pure=False))),
+            tree_sum,
             lambda: [peak - before.get(worker, 0.0) for worker, peak in client.run(peak_memory).items()],
             lambda: list(client.run(os.getpid).values()),
         )
@@ -113,10 +116,13 @@ def ray() -> Iterator[Engine]:
     import ray as engine
 
     engine.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
+
+    def remote_sum(state: Callable[[range], Any], parts: list[range]) -> Any:
+        task = engine.remote(lambda part: state(part))  # a function: Ray takes no partial
+        return sum(engine.get([task.remote(part) for part in parts]))
+
     try:
-        yield Engine(
-            lambda state, parts: sum(engine.get([engine.remote(state).remote(part) for part in parts])), lambda: []
-        )
+        yield Engine(remote_sum, list)
     finally:
         engine.shutdown()
 
@@ -126,6 +132,7 @@ def spark() -> Iterator[Engine]:
     """Two executor threads of Spark, each with a Python process."""
     from pyspark.sql import SparkSession
 
+    os.environ["PYSPARK_PYTHON"] = sys.executable
     session = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
     context = session.sparkContext
     context.setLogLevel("OFF")

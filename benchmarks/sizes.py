@@ -20,7 +20,7 @@ from collections.abc import Callable
 from time import process_time
 
 import numpy as np
-from scale import peak_memory
+from timing import peak_memory
 
 import muhat as mh
 

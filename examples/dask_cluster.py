@@ -87,4 +87,4 @@ client.close()
 # When it does not help
 # ---------------------
 # A task costs a millisecond or more to send: blocks should be worth seconds. What fits in one process is quicker there.
-# :doc:`/distributed` has clusters of more than one machine, what travels, and what happens when workers fail.
+# :doc:`/scaling` has clusters of more than one machine, what travels, and what happens when workers fail.

@@ -78,4 +78,4 @@ for share in (0.0, 0.1, 0.2):
 # Without outliers EM is as good, and on clean tables better. Where outliers lie so far out that k-means, which starts
 # the search, gives them clusters of their own, matching fails too: clean the data first, or give a better ``init``. The
 # width must come from what is known of the clusters, for the likelihood of spoiled rows prefers the widest. Tables with
-# more settings: ``python benchmarks/guide/density.py``, and :doc:`/density`.
+# more settings: ``python benchmarks/guide/density.py``, and :doc:`/pca`.

@@ -89,4 +89,4 @@ except MemoryError as refusal:
 # ---------------------
 # A sketch is as good as its features: with a narrow kernel, or in many dimensions, it takes more landmarks, and
 # ``approximation_error_`` says whether there are enough. Up to some thousand rows use the exact estimators. Times and
-# memory against other libraries, to a million rows: :doc:`/performance`.
+# memory against other libraries, to a million rows: :doc:`/scaling`.

@@ -1,235 +1,178 @@
-"""Centring as a kernel, the centerer, and covariance operators."""
+"""Covariance operators in features of pairs: on all rows the exact ones, elsewhere within the error they report."""
 
 from __future__ import annotations
 
 import tracemalloc
 
 import numpy as np
+import oracles
 import pytest
 from numpy.testing import assert_allclose
-from sklearn.decomposition import KernelPCA as SklearnKernelPCA
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import KernelCenterer
-from sklearn.svm import SVC
-from sklearn.utils.estimator_checks import parametrize_with_checks
-from tables import KERNELS
 
 import muhat as mh
-from muhat.kernels.expectations import expect_diag
-from muhat.linalg import gram
-from muhat.operators.covariance_operator import CovarianceOperator
+from muhat.operators.covariance_operator import PairKernel
 
 MEANS = {
     "plain": None,
     "simple": mh.ShrunkKernelMean(),
-    "spectral": mh.SpectralKernelMean(lam="theorem4"),
-    "given": mh.SpectralKernelMean(lam=0.3),
+    "simple, given": mh.ShrunkKernelMean(shrinkage=0.4),
+    "spectral, by deletion": mh.SpectralKernelMean(),
+    "spectral, theorem 4": mh.SpectralKernelMean(lam="theorem4"),
+    "spectral, given": mh.SpectralKernelMean(lam=0.3),
+}
+CENTRES = {"plain": None, "simple": mh.ShrunkKernelMean(), "spectral": mh.SpectralKernelMean(lam="theorem4")}
+KERNELS = {
+    "gaussian": (mh.Gaussian(1.5), mh.Gaussian(2.0)),
+    "mixed": (mh.Laplace(2.0), mh.Polynomial(2)),
+    "median": (mh.Gaussian(), None),
+    "linear": (mh.Linear(), mh.Linear()),
 }
 
 
-@pytest.fixture
-def rows() -> np.ndarray:
-    return np.random.default_rng(0).normal(size=(25, 3))
+def pairs(n, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 3))
+    return X, np.sin(X[:, :2]) + 0.3 * rng.normal(size=(n, 2))
 
 
-@pytest.fixture
-def others() -> np.ndarray:
-    return np.random.default_rng(1).normal(size=(7, 3))
+def landmarks(count, how="uniform"):
+    return mh.Nystroem(n_components=count, landmarks=how, random_state=0)
 
 
-def centred_by_hand(
-    kernel: mh.Gaussian, X: np.ndarray, Y: np.ndarray, rows: np.ndarray, beta: np.ndarray
-) -> np.ndarray:
-    """⟨φ(x) − Σβφ, φ(y) − Σβφ⟩ from four kernel matrices."""
-    at_x, at_y = kernel(X, rows) @ beta, kernel(Y, rows) @ beta
-    return kernel(X, Y) - at_x[:, None] - at_y[None] + beta @ kernel(rows) @ beta
+def assert_same_operator(found, expected):
+    """Norms, actions and covariances: a distance, the root of a difference of squares, would only see 8 digits."""
+    f, g = mh.embed(expected.kernel_x, pairs(7, seed=1)[0]), mh.embed(expected.kernel_y, expected.y[:6])
+    scale = expected.norm()
+    assert_allclose(found.norm(), scale, rtol=1e-8)
+    assert_allclose(found.inner(expected), scale**2, rtol=1e-8)
+    size = f.norm() * g.norm()
+    assert_allclose(found.covariance(f, g), expected.covariance(f, g), rtol=0, atol=1e-8 * scale * size)
+    assert_allclose(found(f)(expected.y), expected(f)(expected.y), rtol=0, atol=1e-8 * scale * size)
 
 
-@pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
-def test_centered_is_the_inner_product_of_residuals(kernel, rows, others):
-    beta = np.random.default_rng(2).normal(size=len(rows))
-    centred = mh.Centered(kernel, mh.embed(kernel, rows, weights=beta))
-    scale = np.abs(kernel(rows)).max()
-    for X, Y in [(rows, rows), (others, rows), (others, others)]:
-        assert_allclose(centred(X, Y), centred_by_hand(kernel, X, Y, rows, beta), rtol=0, atol=1e-11 * scale)
-    assert_allclose(centred.diag(others), np.diag(centred(others)), rtol=0, atol=1e-11 * scale)
+@pytest.mark.parametrize("centre", CENTRES)
+@pytest.mark.parametrize("mean", MEANS)
+def test_all_rows_as_landmarks_give_the_exact_operator(mean, centre):
+    X, Y = pairs(60)
+    settings = {"mean": MEANS[mean], "centering": CENTRES[centre]}
+    for other in (Y, None):
+        exact = mh.KernelCovariance(mh.Gaussian(1.5), mh.Gaussian(2.0), **settings).fit(X, other)
+        quick = mh.KernelCovariance(mh.Gaussian(1.5), mh.Gaussian(2.0), **settings, features=landmarks(60))
+        assert_same_operator(quick.fit(X, other).operator_, exact.operator_)
+        assert 0 <= quick.approximation_error_ < 1e-12
 
 
-@pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
-def test_plain_centering_is_sklearns(kernel, rows, others):
-    mean = mh.KernelMean(kernel).fit(rows)
-    ours = mh.Centered(mean.kernel_, mean.mean_)
-    theirs = KernelCenterer().fit(kernel(rows))
-    scale = np.abs(kernel(rows)).max()
-    assert_allclose(ours(rows), theirs.transform(kernel(rows)), rtol=0, atol=1e-12 * scale)
-    assert_allclose(ours(others, rows), theirs.transform(kernel(others, rows)), rtol=0, atol=1e-12 * scale)
-    centerer = mh.ShrunkKernelCenterer().fit(kernel(rows))
-    assert_allclose(centerer.transform(kernel(others, rows)), ours(others, rows), rtol=0, atol=1e-12 * scale)
+@pytest.mark.parametrize("kernels", KERNELS)
+def test_of_any_kernel(kernels):
+    X, Y = pairs(50)
+    exact = mh.KernelCovariance(*KERNELS[kernels], mean=mh.SpectralKernelMean()).fit(X, Y)
+    quick = mh.KernelCovariance(*KERNELS[kernels], mean=mh.SpectralKernelMean(), features=landmarks(50)).fit(X, Y)
+    assert (quick.kernel_x_, quick.kernel_y_) == (exact.kernel_x_, exact.kernel_y_)
+    assert_same_operator(quick.operator_, exact.operator_)
 
 
-def test_centered_integrates_gaussians_exactly(rows):
-    kernel = mh.Gaussian(1.5)
-    P = mh.GaussianMixture([0.4, 0.6], [[0.0, 1.0, 0.0], [1.0, -1.0, 0.5]], [0.5, 1.0])
-    centred = mh.Centered(kernel, mh.embed(kernel, rows))
-    residual = mh.embed(kernel, P) - centred.mean
-    assert_allclose(centred.expect(P, P), residual.norm() ** 2, rtol=1e-10)
-    assert_allclose(mh.embed(centred, P)(rows), residual(rows) - residual.inner(centred.mean), atol=1e-10)
-    assert_allclose(expect_diag(centred, P), 1 - 2 * mh.embed(kernel, P).inner(centred.mean) + centred.mean.norm() ** 2)
+def test_weights_are_the_projection_of_the_mean_on_the_landmarks():
+    """By hand: K_mm a = K_mn β, with the product of centred Gram matrices and β from the projected one."""
+    X, Y = pairs(40)
+    quick = mh.KernelCovariance(mh.Gaussian(1.0), mh.Gaussian(1.0), features=landmarks(8)).fit(X, Y)
+    operator = quick.operator_
+    parts = []
+    for rows, at, mean in ((X, operator.x, operator.mean_x), (Y, operator.y, operator.mean_y)):
+        joined = np.vstack([rows, at, mean.measures[0].points])
+        K = oracles.gram(lambda x, y: oracles.gaussian(x, y, 1.0), joined, joined)
+        weights = np.concatenate([np.zeros(48), mean.measures[0].weights])
+        C = np.eye(len(K)) - np.outer(np.ones(len(K)), weights)
+        parts.append(C @ K @ C.T)
+    K = parts[0] * parts[1]
+    expected = np.linalg.lstsq(K[40:48, 40:48], K[40:48, :40].mean(axis=1), rcond=None)[0]
+    assert_allclose(quick.weights_, expected, rtol=1e-7)
 
 
-@pytest.mark.parametrize("mean", MEANS.values(), ids=MEANS)
-def test_centerer_equals_the_kernel_about_the_same_mean(mean, rows, others):
-    kernel = mh.Gaussian(2.0)
-    centerer = mh.ShrunkKernelCenterer(mean).fit(kernel(rows))
-    centred = mh.Centered(kernel, mh.embed(kernel, rows, weights=centerer.weights_))
-    assert_allclose(centerer.transform(kernel(others, rows)), centred(others, rows), atol=1e-12)
+@pytest.mark.slow
+@pytest.mark.parametrize("how", ["uniform", "k-means++", "pivoted"])
+@pytest.mark.parametrize("alone", [False, True])
+def test_the_error_is_within_its_bound_and_falls(how, alone):
+    X, Y = pairs(400)
+    other = None if alone else Y
+    exact, errors = mh.KernelCovariance().fit(X, other).operator_, []
+    for count in (10, 40, 160):
+        quick = mh.KernelCovariance(features=landmarks(count, how)).fit(X, other)
+        errors.append(exact.distance(quick.operator_) ** 2)
+        assert errors[-1] <= quick.approximation_error_ <= 4 * errors[-1]
+    assert errors[2] < errors[1] < errors[0]
 
 
-def test_centerer_is_a_drop_in_in_a_pipeline(rows):
-    y = rows[:, 0] > 0
-    K = mh.Gaussian(2.0)(rows)
-    ours = make_pipeline(mh.ShrunkKernelCenterer(), SVC(kernel="precomputed")).fit(K, y)
-    theirs = make_pipeline(KernelCenterer(), SVC(kernel="precomputed")).fit(K, y)
-    assert_allclose(ours.decision_function(K), theirs.decision_function(K), atol=1e-9)
-    assert list(mh.ShrunkKernelCenterer().fit(K).get_feature_names_out()[:1]) == ["shrunkkernelcenterer0"]
+def test_systems_of_the_operator_in_features():
+    X, Y = pairs(60)
+    exact = mh.KernelCovariance(mh.Gaussian(1.5)).fit(X, Y).operator_
+    quick = mh.KernelCovariance(mh.Gaussian(1.5), features=landmarks(60)).fit(X, Y).operator_
+    assert_allclose(quick.singular_system(4).values, exact.singular_system(4).values, rtol=1e-8)
+    alone = mh.KernelCovariance(mh.Gaussian(1.5), features=landmarks(60)).fit(X).operator_
+    expected = mh.KernelCovariance(mh.Gaussian(1.5)).fit(X).operator_.eigen_system(4).values
+    assert_allclose(alone.eigen_system(4).values, expected, rtol=1e-8)
 
 
-@pytest.mark.parametrize("mean", MEANS.values(), ids=MEANS)
-def test_cose_weights_are_the_estimators_on_the_product_of_centred_matrices(mean, rows):
-    Y = np.sin(rows[:, :2])
-    fitted = mh.KernelCovariance(mh.Gaussian(1.0), mh.Laplace(2.0), mean=mean).fit(rows, Y)
-    Kx = KernelCenterer().fit_transform(mh.Gaussian(1.0)(rows))
-    Ky = KernelCenterer().fit_transform(mh.Laplace(2.0)(Y))
-    expected = np.full(25, 1 / 25) if mean is None else mean.set_params(kernel="precomputed").fit(Kx * Ky).weights_
-    assert_allclose(fitted.weights_, expected, rtol=1e-9, atol=1e-14)
-    assert_allclose(fitted.operator_.hsic(), expected @ (Kx * Ky) @ expected, rtol=1e-10)
-
-
-def test_hsic_of_plain_weights(rows):
-    Y = rows**2
-    operator = mh.KernelCovariance().fit(rows, Y).operator_
-    Kx = KernelCenterer().fit_transform(operator.kernel_x(rows))
-    Ky = KernelCenterer().fit_transform(operator.kernel_y(Y))
-    assert_allclose(operator.hsic(), np.trace(Kx @ Ky) / 25**2, rtol=1e-11)
-    assert operator.kernel_x.bandwidth != operator.kernel_y.bandwidth
-
-
-def test_operator_gives_covariances_of_functions(rows, others):
-    Y = rows[:, :2] * 2
-    operator = mh.KernelCovariance(mh.Gaussian(1.0), mh.Gaussian(3.0)).fit(rows, Y).operator_
-    f, g = mh.embed(operator.kernel_x, others), mh.embed(operator.kernel_y, others[:, :2])
-    expected = np.cov(f(rows), g(Y), bias=True)[0, 1]
-    assert_allclose(operator.covariance(f, g), expected, rtol=1e-9)
-    assert_allclose(operator(f).inner(g), expected, rtol=1e-9)
-
-
-@pytest.mark.parametrize("centering", MEANS.values(), ids=MEANS)
-def test_shrunken_centring_adds_the_outer_product_of_the_mean_difference(centering, rows, others):
-    kernel = mh.Gaussian(1.5)
-    plain = mh.KernelCovariance(kernel).fit(rows).operator_
-    shifted = mh.KernelCovariance(kernel, centering=centering).fit(rows).operator_
-    f, g = mh.embed(kernel, others), mh.embed(kernel, -others)
-    difference = mh.embed(kernel, rows) - shifted.mean_x
-    added = f.inner(difference) * g.inner(difference)
-    assert_allclose(shifted.covariance(f, g), plain.covariance(f, g) + added, rtol=1e-9, atol=1e-13)
-
-
-def test_distance_between_operators_of_different_samples(rows):
-    kernel = mh.Linear()
-    A = mh.KernelCovariance(kernel).fit(rows).operator_
-    B = mh.KernelCovariance(kernel).fit(3 * rows[:20] + 1).operator_
-    expected = np.linalg.norm(np.cov(rows.T, bias=True) - np.cov((3 * rows[:20] + 1).T, bias=True))
-    assert_allclose(A.distance(B), expected, rtol=1e-10)
-    assert_allclose(A.distance(A), 0, atol=1e-7)  # the root of a difference of squares
-    with pytest.raises(ValueError, match="two spaces"):
-        A.inner(mh.KernelCovariance(mh.Gaussian(1.0)).fit(rows).operator_)
-
-
-def test_norms_and_distances_in_tiles(rows, monkeypatch):
-    monkeypatch.setattr(gram, "BLOCK", 7)
-    Y = rows**2
-    A = mh.KernelCovariance(mh.Gaussian(1.0), mh.Laplace(2.0), mean=mh.ShrunkKernelMean()).fit(rows, Y).operator_
-    B = mh.KernelCovariance(mh.Gaussian(1.0), mh.Laplace(2.0)).fit(rows[:18] + 0.5, Y[:18]).operator_
-
-    def by_hand(first, second):
-        parts = [(first.x, first.mean_x, second.x, second.mean_x), (first.y, first.mean_y, second.y, second.mean_y)]
-        kernels = [f.kernel(X, Z) - g(X)[:, None] - f(Z)[None] + f.inner(g) for X, f, Z, g in parts]
-        return first.weights @ (kernels[0] * kernels[1]) @ second.weights
-
-    for first, second in ((A, A), (A, B), (B, A)):
-        assert_allclose(first.inner(second), by_hand(first, second), rtol=1e-11)
-
-
-def test_a_norm_in_bounded_memory():
-    X = np.random.default_rng(0).normal(size=(4000, 2))
-    mean = mh.embed(mh.Gaussian(1.0), X[:50])
-    operator = CovarianceOperator(X, X, mean, mean, np.full(4000, 1 / 4000))
+@pytest.mark.slow
+def test_no_array_of_rows_times_rows():
+    X, Y = pairs(20_000)
     tracemalloc.start()
-    operator.norm()
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 8 * 4000**2 / 4
+    try:
+        mh.KernelCovariance(mean=mh.SpectralKernelMean(), features=landmarks(50)).fit(X, Y)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 8 * 20_000**2 / 50
 
 
-@pytest.mark.parametrize("mean", MEANS.values(), ids=MEANS)
-def test_eigen_system(mean, rows):
-    operator = mh.KernelCovariance(mh.Gaussian(1.5), mean=mean).fit(rows).operator_
-    values, functions = operator.eigen_system(4)
-    inner = np.array([[f.inner(g) for g in functions] for f in functions])
-    assert_allclose(inner, np.eye(4), atol=1e-8)
-    for value, function in zip(values, functions, strict=True):
-        assert_allclose(operator(function).distance(value * function), 0, atol=1e-7 * values[0])
+@pytest.mark.parametrize("mean", MEANS)
+@pytest.mark.parametrize("rows", [np.ones((12, 2)), np.repeat(np.eye(2), 6, axis=0), 1e-140 * pairs(12)[0], np.eye(2)])
+def test_degenerate_rows(rows, mean):
+    for kernel in (mh.Gaussian(1.0), mh.Linear()):
+        exact = mh.KernelCovariance(kernel, mean=MEANS[mean]).fit(rows).operator_
+        quick = mh.KernelCovariance(kernel, mean=MEANS[mean], features=landmarks(len(rows))).fit(rows)
+        assert np.isfinite(quick.weights_).all()
+        assert_allclose(quick.operator_.norm(), exact.norm(), rtol=1e-8, atol=1e-15 * kernel.diag(rows).max() ** 2)
 
 
-def test_plain_eigenvalues_are_those_of_kernel_pca(rows):
-    values, _ = mh.KernelCovariance(mh.Gaussian(1.5)).fit(rows).operator_.eigen_system(5)
-    theirs = SklearnKernelPCA(5, kernel="rbf", gamma=0.5 / 1.5**2).fit(rows).eigenvalues_
-    assert_allclose(25 * values, theirs, rtol=1e-9)
+def test_the_same_seed_gives_the_same_numbers_and_float32_is_taken():
+    X, Y = pairs(50)
+    first, second = (mh.KernelCovariance(features=landmarks(10)).fit(X, Y).weights_ for _ in range(2))
+    assert (first == second).all()
+    rounded = X.astype(np.float32), Y.astype(np.float32)
+    single = mh.KernelCovariance(features=landmarks(10)).fit(*rounded)
+    double = mh.KernelCovariance(features=landmarks(10)).fit(*(part.astype(float) for part in rounded))
+    assert (single.weights_ == double.weights_).all()
 
 
-def test_singular_system(rows):
-    operator = mh.KernelCovariance(mh.Gaussian(1.5), mh.Gaussian(2.0)).fit(rows, rows**2).operator_
-    values, left, right = operator.singular_system(3)
-    assert (np.diff(values) <= 0).all()
-    for value, u, v in zip(values, left, right, strict=True):
-        assert_allclose([u.norm(), v.norm()], 1, rtol=1e-7)
-        assert_allclose(operator(v).distance(value * u), 0, atol=1e-7 * values[0])
-    assert_allclose((operator.singular_system(25).values ** 2).sum(), operator.hsic(), rtol=1e-9)
+def test_a_kernel_of_pairs_is_the_product():
+    X, Y = pairs(9)
+    kernel, joined = PairKernel(mh.Gaussian(1.0), mh.Laplace(2.0), columns=3), np.hstack([X, Y])
+    assert_allclose(kernel(joined), mh.Gaussian(1.0)(X) * mh.Laplace(2.0)(Y), rtol=1e-14)
+    assert_allclose(kernel.diag(joined), np.diag(kernel(joined)), rtol=1e-14)
 
 
-def test_linear_singular_system_has_the_rank_of_the_covariance(rows):
-    system = mh.KernelCovariance(mh.Linear()).fit(rows, rows[:, :2]).operator_.singular_system(10)
-    expected = np.linalg.svd(np.cov(rows.T, rows[:, :2].T, bias=True)[:3, 3:], compute_uv=False)
-    assert_allclose(system.values, expected, rtol=1e-9)
-
-
-def test_two_rows_and_a_vector_for_y():
-    fitted = mh.KernelCovariance(mean=mh.ShrunkKernelMean()).fit([[0.0], [1.0]], [0.0, 2.0])
-    assert_allclose(fitted.weights_, 0.5)
-    assert isinstance(fitted.operator_, CovarianceOperator)
-    assert "2 pairs" in repr(fitted.operator_)
-
-
-@pytest.mark.filterwarnings("ignore:bandwidth=.median.. more than half")  # the checks pass labels as Y
-@parametrize_with_checks([mh.KernelCovariance(), mh.ShrunkKernelCenterer()])
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
-
-
+SMALL = pairs(20)
 BAD = [
-    (lambda X: mh.Centered(mh.Gaussian(1.0), mh.embed(mh.Gaussian(2.0), X)), "Element of the space"),
-    (lambda X: mh.ShrunkKernelCenterer().fit(X), "square"),
-    (lambda X: mh.ShrunkKernelCenterer(mean="S").fit(X @ X.T), "mean='S'"),
-    (lambda X: mh.KernelCovariance(kernel_y="rbf").fit(X), "kernel_y='rbf'"),
-    (lambda X: mh.KernelCovariance(centering=3).fit(X), "centering=3"),
-    (lambda X: mh.KernelCovariance().fit(X, X[:3]), "3 rows"),
-    (lambda X: mh.KernelCovariance().fit(X, np.full(len(X), np.nan)), "Y contains NaN"),
-    (lambda X: mh.KernelCovariance().fit(X, X**2).operator_.eigen_system(), "singular_system"),
-    (lambda X: mh.KernelCovariance().fit(X).operator_.singular_system(0), "n_components=0"),
+    ({"features": mh.Nystroem(n_components=21)}, r"n_components=21 must be at most .* n_samples=20"),
+    ({"features": mh.Fourier()}, "must be Nystroem features"),
+    ({"features": "nystroem"}, "features='nystroem' must be Nystroem"),
+    ({"features": mh.Nystroem(n_components=5).fit(SMALL[0])}, "must be neither fitted"),
+    ({"features": mh.Nystroem(landmarks=SMALL[0])}, "nor have landmarks of its own"),
+    ({"features": landmarks(5), "mean": mh.RobustKernelMean()}, "mean=RobustKernelMean.* cannot be used with features"),
+    ({"features": landmarks(5), "centering": mh.AdaptiveKernelMean()}, "centering=Adaptive.* cannot be used"),
+    ({"features": landmarks(5), "mean": mh.SpectralKernelMean(filter=mh.TruncatedSVD())}, "filter=TruncatedSVD"),
+    ({"features": landmarks(5), "kernel_y": "rbf"}, "kernel_y='rbf'"),
 ]
 
 
-@pytest.mark.parametrize(("call", "message"), BAD, ids=[message for _, message in BAD])
-def test_bad_input(call, message, rows):
+@pytest.mark.parametrize(("parameters", "message"), BAD, ids=[message for _, message in BAD])
+def test_bad_input(parameters, message):
     with pytest.raises(ValueError, match=message):
-        call(rows)
+        mh.KernelCovariance(**parameters).fit(*SMALL)
+
+
+@pytest.mark.parametrize("features", [None, landmarks(5)], ids=["exact", "features"])
+@pytest.mark.parametrize("scale", [1e140, 1e170])
+def test_overflow_is_refused(features, scale):
+    with pytest.raises(ValueError, match="overflows on X"):
+        mh.KernelCovariance(mh.Linear(), features=features).fit(scale * SMALL[0], SMALL[1] * scale)
