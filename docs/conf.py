@@ -73,9 +73,6 @@ html_theme_options = {
 READING_ORDER = [
     "four_questions",
     "steins_effect",
-    "risk_against_dimension",
-    "which_estimator",
-    "leave_one_out_curves",
     "adaptive_mean",
     "robust_mean",
     "error_bars",

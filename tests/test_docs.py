@@ -32,7 +32,7 @@ names_of = {"ids": lambda path: path.name}
 
 def documented():
     """Dotted names below muhat that the reference and the page of extension points list."""
-    pages = [(DOCS / name).read_text(encoding="utf-8") for name in ("reference.md", "extension_points.md")]
+    pages = [(DOCS / name).read_text(encoding="utf-8") for name in ("reference.md", "extending.md")]
     return set(re.findall(r"^   ([\w.]+)$", "".join(pages), flags=re.M))
 
 
@@ -123,7 +123,7 @@ def test_every_page_is_in_one_toctree():
 
 def test_the_plain_index_lists_every_page():
     text = (DOCS / "README.md").read_text(encoding="utf-8")
-    inner = {"index.md", "README.md", "guide.md", "project.md", "reference.md", "extension_points.md"}
+    inner = {"index.md", "README.md", "guide.md", "project.md", "reference.md", "extending.md"}
     pages = [page.name for page in PAGES if page.parent == DOCS and page.name not in inner]
     assert [name for name in pages if f"]({name})" not in text] == []
 
@@ -193,7 +193,7 @@ def test_the_page_on_reproduction_lists_the_verdicts_of_the_report(report, verdi
 def test_what_to_expect_is_what_the_report_has(report):
     kernels = {"linear": "LIN", "degree 2": "POLY2", "degree 3": "POLY3", "Gaussian, median": "RBF"}
     found = {(row["kernel"], row["n"], row["d"]): row for row in report["experiments"]["figure2"]["summary"]}
-    notes = (DOCS / "notes" / "means.md").read_text(encoding="utf-8")
+    notes = (DOCS / "means.md").read_text(encoding="utf-8")
     table = re.findall(r"^\| (.+?) \| (\d+), (\d+) \| (.+) \|$", notes, flags=re.M)
     assert len(table) == 5
     for kernel, n, d, cells in table:

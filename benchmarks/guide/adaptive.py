@@ -1,4 +1,4 @@
-"""How many refits, and points of a sample, the target of the adaptive mean needs: numbers of docs/adaptive.md.
+"""How many refits, and points of a sample, the target of the adaptive mean needs: numbers of docs/means.md.
 
 Folds: into how many parts the rows are dealt where the target is not refitted without each of them; Gaussian kernel
 with the median bandwidth and with a tenth of its square, 100 rows. Points: how many stand for a Gaussian where the

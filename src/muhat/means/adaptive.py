@@ -353,7 +353,7 @@ class AdaptiveScore(SpectralScore):
 
         With λ(n−1)/n the refits would shrink as F does, and leave-one-out would have next to no bias; with λ they have
         what n − 1 rows would be given, as the best λ depends little on n. This is half way, √((n−1)/n)
-        (docs/adaptive.md has the figures).
+        (docs/means.md).
         """
         sp = self.spectrum
         g, ones = sp.eigenvalues[:, None], sp.ones[:, None]

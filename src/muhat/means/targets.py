@@ -46,7 +46,7 @@ SAMPLE_POINTS = 256
 quarter higher by four (benchmarks/guide/adaptive.py)."""
 
 
-FEWEST_POINTS, MAX_SAMPLED_NUMBERS = 32, 2**18
+FEWEST_POINTS, MAX_SAMPLED_NUMBERS = 32, 200_000
 """Kernels that see every column choose mixing weights by this many points, or as many as have so many numbers."""
 
 
