@@ -34,8 +34,8 @@ from timing import peak_memory
 import muhat as mh
 
 COLUMNS, LANDMARKS, BINS, SHIFT = 10, 100, 1000, 0.002
-BLOCK, PART = 10_000, 200_000
-"""Rows that one seed generates, and rows of a part, a whole number of such blocks."""
+BLOCK, PART, MOST_PARTS = 10_000, 200_000, 50
+"""Rows that one seed generates, fewest rows of a part, and most parts."""
 
 KEEPING = {"MALLOC_TRIM_THRESHOLD_": 2**30, "MALLOC_MMAP_THRESHOLD_": 2**25}
 """With these glibc keeps 1 GB of freed memory, of arrays up to 32 MB."""
@@ -57,9 +57,10 @@ def state(blocks: range, sample: int, features: mh.Nystroem) -> Any:
     return sketch.state_
 
 
-def parts_of(rows: int, part: int = PART) -> list[range]:
-    """Blocks of each part."""
-    count, size = rows // BLOCK, max(part // BLOCK, 1)
+def parts_of(rows: int, part: int | None = None) -> list[range]:
+    """Blocks of each part: by default at most ``MOST_PARTS``, since each of them keeps a state until all are added."""
+    count = rows // BLOCK
+    size = max((part or max(PART, rows // MOST_PARTS)) // BLOCK, 1)
     return [range(start, min(start + size, count)) for start in range(0, count, size)]
 
 
@@ -95,16 +96,8 @@ def dask_workers(workers: int) -> Iterator[Engine]:
     with LocalCluster(n_workers=workers, threads_per_worker=1, **options) as cluster, Client(cluster) as client:
         client.run(lambda: __import__("muhat"))
         before = client.run(peak_memory)
-
-        def tree_sum(state: Callable[[range], Any], parts: list[range]) -> Any:
-            """Workers add up sixteen states at a time, so that none keeps more than a few of them."""
-            futures = client.map(state, parts, pure=False)
-            while len(futures) > 16:
-                futures = [client.submit(sum, futures[i : i + 16], pure=False) for i in range(0, len(futures), 16)]
-            return sum(client.gather(futures))
-
         yield Engine(
-            tree_sum,
+            lambda state, parts: sum(client.gather(client.map(state, parts, pure=False))),
             lambda: [peak - before.get(worker, 0.0) for worker, peak in client.run(peak_memory).items()],
             lambda: list(client.run(os.getpid).values()),
         )

@@ -34,6 +34,14 @@ def paper_mixture(n_features: int, random_state: RandomState = None) -> Gaussian
     random_state : None, int, Generator, SeedSequence or RandomState
         The seed: the same number gives the same result.
 
+    Returns
+    -------
+    GaussianMixture
+
+    See Also
+    --------
+    load_uci : The real tables of the paper.
+
     Examples
     --------
     >>> import muhat as mh
@@ -137,6 +145,11 @@ def load_uci(
     Bunch
         ``data`` (n, d), ``target`` (n,) (a number, or the number of the class), ``target_names`` (empty where the
         target is a number), ``feature_names``, ``constant`` (names of constant columns among them), ``name``.
+
+    See Also
+    --------
+    load_bags : Images as bags of patches, and events to draw bags from.
+    paper_mixture : The paper's synthetic distributions.
 
     Examples
     --------
@@ -288,6 +301,11 @@ def load_bags(name: str, *, data: str | os.PathLike[str] | None = None) -> Bunch
         ``class_names``, and the other arrays of the file under their names. ``original`` says whether the file is that
         of the published run; one that ``muhat prepare`` made is as valid, and its numbers differ.
 
+    See Also
+    --------
+    draw_bags : Bags of events with a share of anomalous rows.
+    load_uci : The tables of the paper.
+
     Examples
     --------
     >>> import muhat as mh
@@ -388,6 +406,11 @@ def draw_bags(
     labels : array
         1 for a normal bag and -1 for an anomalous one.
 
+    See Also
+    --------
+    GroupAnomalyDetector : Finds anomalous bags.
+    load_bags : Events to draw bags from.
+
     Examples
     --------
     >>> import numpy as np
@@ -399,16 +422,18 @@ def draw_bags(
     ([0.0, 0.5], [1, -1])
     """
     rng = check_rng(random_state)
-    rows, odd = check_rows(normal, name="normal"), check_rows(anomalous, name="anomalous")
+    rows, anomalies = check_rows(normal, name="normal"), check_rows(anomalous, name="anomalous")
     counts = [check_count("n_normal", n_normal, low=0), check_count("n_anomalous", n_anomalous, low=0)]
-    n_odd = max(1, round(check_number("share", share, low=0, high=1, open_low=True) * check_count("size", size)))
-    if size > len(rows) or (counts[1] and n_odd > len(odd)):
-        raise ValueError(f"size={size} must not exceed the rows to draw from: {len(rows)} normal, {len(odd)} anomalous")
+    n_anomalies = max(1, round(check_number("share", share, low=0, high=1, open_low=True) * check_count("size", size)))
+    if size > len(rows) or (counts[1] and n_anomalies > len(anomalies)):
+        raise ValueError(
+            f"size={size} must not exceed the rows to draw from: {len(rows)} normal, {len(anomalies)} anomalous"
+        )
     labels = np.repeat([1, -1], counts)
     bags = []
     for label in labels:
-        k = n_odd if label < 0 else 0
-        parts = [rng.choice(rows, size - k, replace=False), rng.choice(odd, k, replace=False)]
+        k = n_anomalies if label < 0 else 0
+        parts = [rng.choice(rows, size - k, replace=False), rng.choice(anomalies, k, replace=False)]
         bags.append(rng.permutation(np.concatenate(parts)))
     return bags, labels
 

@@ -19,13 +19,15 @@ from muhat.validation import check_rows
 
 
 class FeatureLoo(TikhonovLoo):
-    """F-KMSE without row i, O(rows·r) for each λ: what of a row lies outside of the r eigenvectors has e = 1.
-
-    All averages but those with t are known over all rows from ZᵀZ and Zᵀ1. Only what t differs by from its mean is
-    averaged over the known rows, so that a sample of them does: all that depends on it is of the order 1/n.
-    """
+    """Leave-one-out moments of F-KMSE from ZᵀZ, Zᵀ1 and some of the rows: O(rows·r) for each λ."""
 
     def moments(self, lams: Array) -> LooMoments:
+        # The letters are those of TikhonovLoo.moments: R = λ(K + λI)⁻¹, W = R1, V = RK(1 − R1), H = R_ii, D1 = (KR)_ii,
+        # D2 = (RKR)_ii and t = W/H. Only r of the n eigenvectors are known; on the others g = 0 and e = 1, so that W
+        # and H gain what of 1 and of a row lies outside of the known ones.
+        # Averages without t are sums over eigenvalues, known for all rows: mean of H = 1 − Σs/n, and so on. Averages
+        # with t are split into t̄ times a known average and a correction by t − t̄, which is averaged over the rows at
+        # hand. The correction is of the order 1/n, so that a sample of the rows is enough.
         sp, n = self.spectrum, self.spectrum.n
         g, ones = sp.eigenvalues[:, None], sp.ones[:, None]
         e, s = lams / (g + lams), g / (g + lams)
@@ -90,7 +92,7 @@ class FeatureSums:
         return Spectrum(g, U, np.full(len(U), diagonal), unit, counts, n=float(self.n), ones=ones, mean_diag=diagonal)
 
     def choose(self, lam: Lam, scale: Scale, Z: Array | None = None, counts: Array | None = None) -> MeanChoice:
-        """Find λ and the scale; deletion is scored on the rows of Z."""
+        """Find λ and the scale; leave-one-out is scored on the rows of Z."""
         value, c = given_lam(lam), given_scale(scale, lam)
         if self.n < 2 and (value is None or c is None):
             raise ValueError(
@@ -102,7 +104,7 @@ class FeatureSums:
             found = Theorem4Score(self.spectrum()).search()
             return MeanChoice(found.lam, 1.0, found.score)
         if Z is not None and self.n >= 2:
-            return _by_deletion(self.spectrum(Z, counts), value, c)
+            return _by_leave_one_out(self.spectrum(Z, counts), value, c)
         if value is None or c is None:
             raise ValueError(
                 'lam="loo" needs single rows; make the sketch with reservoir_size=1000, or use lam="theorem4"'
@@ -127,8 +129,8 @@ class FeatureSums:
         return V @ (g / (g + choice.lam / unit) * (V.T @ mean))
 
 
-def _by_deletion(spectrum: Spectrum, lam: float | None, scale: float | None) -> MeanChoice:
-    """What of λ and scale is not given, and the score, on rows that are left out."""
+def _by_leave_one_out(spectrum: Spectrum, lam: float | None, scale: float | None) -> MeanChoice:
+    """λ and scale, where they are not given, by leave-one-out, and the score."""
     score = DeletionScore(spectrum, FeatureLoo(spectrum), scale)
     lam, best, _ = score.search() if lam is None else (lam, float(score.at(lam)[0]), None)
     return MeanChoice(lam, score.best_scale(lam) if scale is None else scale, best)
@@ -153,11 +155,20 @@ def feature_mean(Z: Any, lam: Lam = "loo", scale: Scale = 1.0) -> FeatureMean:
     Parameters
     ----------
     Z : array of shape (n, r)
-        The features, one row an observation.
+        The features, one row per observation.
     lam : "loo", "theorem4" or float in [0, inf], default "loo"
         As in :class:`SpectralKernelMean`; 0 is the plain average.
     scale : float >= 0 or "loo", default 1.0
         The constant c; ``lam=0.0, scale="loo"`` is simple shrinkage (S-KMSE) by 1 − c.
+
+    Returns
+    -------
+    FeatureMean
+        Weights of the rows, the mean in features, and how it was shrunk.
+
+    See Also
+    --------
+    SpectralKernelMean : The same from a kernel and rows.
 
     Examples
     --------

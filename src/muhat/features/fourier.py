@@ -23,7 +23,7 @@ class Fourier(BaseFeatures):
     r"""Random Fourier features: :math:`z(x) = f^{-1/2}(\cos w_1^\top x, …, \cos w_f^\top x, \sin w_1^\top x, …)`.
 
     The frequencies w are drawn from the spectral measure of the kernel (Rahimi and Recht, 2007): Gaussian: normal;
-    Laplace: Cauchy in each coordinate; Matérn of smoothness ν: Student's t with 2ν degrees of freedom. Pairs of cosine
+    Laplace: Cauchy in each column; Matérn of smoothness ν: Student's t with 2ν degrees of freedom. Pairs of cosine
     and sine make :math:`\|z(x)\|^2 = k(x, x) = 1`. The error of one kernel value is of the order of :math:`f^{-1/2}` in
     any dimension.
 
@@ -48,6 +48,13 @@ class Fourier(BaseFeatures):
     approximation_error_ : float
         Root mean square of :math:`(K - ZZ^\top)_{ij}` over the pairs of at most 64 training rows, drawn at random.
     fingerprint_ : str
+        Hash of all that determines the features: sketches merge only where it is the same.
+
+    See Also
+    --------
+    Nystroem : Features on landmarks, more exact for a mean and for any kernel.
+    MeanSketch : Means of features in one pass.
+    sklearn.kernel_approximation.RBFSampler : Random Fourier features of the Gaussian kernel.
 
     Examples
     --------

@@ -94,10 +94,18 @@ class Nystroem(BaseFeatures):
     kernel_ : Kernel
         With the bandwidth as a number.
     landmarks_ : array of shape (m, d)
+        The landmarks.
     approximation_error_ : float
         Mean of :math:`k(x, x) - \|z(x)\|^2 \ge 0` over the training rows: what the features miss of a row, squared. It
         bounds the square of the distance of the two means, exact and approximate.
     fingerprint_ : str
+        Hash of all that determines the features: sketches merge only where it is the same.
+
+    See Also
+    --------
+    Fourier : Features of random frequencies, for kernels of the difference of two rows.
+    MeanSketch : Means of features in one pass.
+    sklearn.kernel_approximation.Nystroem : Nyström features without a stated error.
 
     Examples
     --------

@@ -54,9 +54,9 @@ class MeanSketch(LockedMixin):
 
     Kept are n, :math:`Z^\top 1` and :math:`\operatorname{tr} Z^\top Z`, enough for the plain average and for simple
     shrinkage; with ``second_moment`` also :math:`Z^\top Z`, for λ by Theorem 4; with ``reservoir_size`` rows too, for λ
-    by deletion; with ``bins`` also sums over bins of rows, for :func:`mmd_test`. All of them add up: sketches of parts
-    merge into the sketch of the whole. ``a + b`` is a new sketch, ``sum(sketches)`` that of all, and ``a.merge(b)``
-    adds b to a in place and returns a.
+    by leave-one-out; with ``bins`` also sums over bins of rows, for :func:`mmd_test`. All of them add up: sketches of
+    parts merge into the sketch of the whole. ``a + b`` is a new sketch, ``sum(sketches)`` that of all, and
+    ``a.merge(b)`` adds b to a in place and returns a.
 
     Parameters
     ----------
@@ -86,6 +86,12 @@ class MeanSketch(LockedMixin):
     Sums and rows of the reservoir do not depend on how the rows were cut into parts, up to rounding, nor on the order
     of the parts. The number and size of bins depend on n alone, whereas the rows that share a bin are neighbours in
     the order in which rows and parts come.
+
+    See Also
+    --------
+    BagSketch : Mergeable moments of bags.
+    mmd_test : The two-sample test, which takes two sketches with bins.
+    DriftMonitor : Alarms for a stream.
 
     Examples
     --------

@@ -179,7 +179,7 @@ class KernelPCADisplay(Display):
     >>> X = np.random.default_rng(0).normal(size=(30, 3))
     >>> display = mh.plotting.KernelPCADisplay.from_estimator(mh.KernelPCA(2).fit(X), X, y=X[:, 0] > 0)
     >>> display.ax_.get_xlabel()
-    'component 0 (13%)'
+    'component 0 (38%)'
     """
 
     scores: Array
