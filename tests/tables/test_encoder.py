@@ -139,6 +139,7 @@ def test_a_number_that_is_missing_where_none_was_lies_beyond_the_largest():
     encoder = encoder_of({"a": [1.0, 3.0, 5.0]}, scaling=standard_deviations)
     (found,) = encoder.transform({"a": [np.nan]})[0]
     assert_allclose(found, 5.0 + np.sqrt(2.0) * np.std([1.0, 3.0, 5.0]))
+    assert_allclose(encoder_of({"a": [1.0, 3.0, 5.0]}).transform({"a": [np.nan]}), [[found]])
     huge = np.finfo(np.float64).max
     assert np.isfinite(encoder_of([[huge], [-huge]], scaling=standard_deviations).transform([[np.nan]])).all()
 
@@ -166,6 +167,9 @@ def test_numbers_that_are_categories():
     table = as_table({"zip": [1.0, 2.5, np.nan], "x": [1, 2, 3]})
     assert labels(fit_encoder([table], categorical=["zip"])) == ["zip = (missing)", "zip = 1", "zip = 2.5", "x"]
     assert as_categories(table, ["zip"]).columns[0].levels == ("1", "2.5")
+    encoder = fit_encoder([table], categorical=["zip"])
+    encoder = TableEncoder.from_dict(json.loads(json.dumps(encoder.to_dict())))
+    assert_array_equal(encoder.transform({"x": [7], "zip": [2.5]}), [[0, 0, 1, 7]])
 
 
 def test_an_encoder_is_stored_as_json():

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from muhat.tables.frames import KIND_IN_WORDS, Column, Kind, Table, as_table, column_in_words
+from muhat.tables.frames import KIND_IN_WORDS, Column, Kind, Table, as_table
+from muhat.tables.scales import standard_deviations
 from muhat.types import Array
 from muhat.validation import check_columns
 
@@ -63,9 +64,8 @@ class Feature(NamedTuple):
     @property
     def in_words(self) -> str:
         """What sentences call it, such as "column 'age'", "column 3" or "'colour = white'"."""
-        if self.level is None:
-            return column_in_words(self.column, self.named)
-        return repr(self.label) if self.named else f"column {self.label}"
+        name = repr(self.label) if self.named else self.label
+        return name if self.level is not None and self.named else f"column {name}"
 
 
 class EncodedColumn(NamedTuple):
@@ -81,7 +81,7 @@ class EncodedColumn(NamedTuple):
         Of a category: what was pooled as "(others)", up to 1,000 categories.
     fill : float
         Of numbers and dates: what stands for a missing value. That is the median of the known ones, or, where the
-        tables of the fit had none missing, a place √2 scales beyond the largest.
+        tables of the fit had none missing, a place √2 scales, or standard deviations without them, beyond the largest.
     indicator : bool
         Of numbers and dates: whether a feature says which values are missing.
     """
@@ -119,6 +119,8 @@ class TableEncoder:
         Whether columns are found by name; else by position.
     scales : array of shape (n_features,)
         What to divide the features by so that all columns count alike.
+    categorical : tuple of str
+        Columns of numbers or dates that are taken as categories.
 
     Attributes
     ----------
@@ -129,6 +131,7 @@ class TableEncoder:
     columns: tuple[EncodedColumn, ...]
     named: bool
     scales: Array
+    categorical: tuple[str, ...] = ()
 
     @property
     def names(self) -> list[str]:
@@ -179,6 +182,8 @@ class TableEncoder:
     def match(self, table: Table) -> Table:
         """The table with the columns of the fit in their order, or a ValueError where they differ in name or kind."""
         table = _in_order(table, self.names, self.named, "what was fitted")
+        if self.categorical:
+            table = as_categories(table, self.categorical)
         for encoded, column in zip(self.columns, table.columns, strict=True):
             if encoded.kind != column.kind and not _agree({encoded.kind, column.kind}):
                 raise ValueError(
@@ -190,7 +195,8 @@ class TableEncoder:
     def to_dict(self) -> dict[str, Any]:
         """Plain lists, texts and numbers, for JSON."""
         columns = [column._asdict() for column in self.columns]
-        return {"columns": columns, "named": self.named, "scales": self.scales.tolist()}
+        scales, categorical = self.scales.tolist(), list(self.categorical)
+        return {"columns": columns, "named": self.named, "scales": scales, "categorical": categorical}
 
     @classmethod
     def from_dict(cls, stored: dict[str, Any]) -> Self:
@@ -199,7 +205,8 @@ class TableEncoder:
             EncodedColumn(**{**column, "levels": tuple(column["levels"]), "rare": tuple(column["rare"])})
             for column in stored["columns"]
         ]
-        return cls(tuple(columns), bool(stored["named"]), np.array(stored["scales"], dtype=np.float64))
+        scales, categorical = np.array(stored["scales"], dtype=np.float64), tuple(stored["categorical"])
+        return cls(tuple(columns), bool(stored["named"]), scales, categorical)
 
 
 def fit_encoder(
@@ -238,8 +245,12 @@ def fit_encoder(
            [35.5,  1. ,  0. ,  1. ],
            [40. ,  0. ,  1. ,  0. ]])
     """
-    tables = [as_categories(table, categorical) for table in match_tables(tables)]
-    kinds = [_common_kind(found) for found in zip(*(table.kinds for table in tables), strict=True)]
+    tables = (
+        match_tables(as_categories(table, categorical) for table in tables) if categorical else match_tables(tables)
+    )
+    kinds = list(tables[0].kinds)
+    if any(table.kinds != tables[0].kinds for table in tables):
+        kinds = [_common_kind(found) for found in zip(*(table.kinds for table in tables), strict=True)]
     pooled = np.concatenate([_numbers(table, kinds) for table in tables])
     columns: list[EncodedColumn] = []
     scales: list[float] = []
@@ -256,7 +267,8 @@ def fit_encoder(
             if indicator:
                 scales.append(1.0 if scaling is None else MISSING_SCALE)
         columns.append(column)
-    return TableEncoder(tuple(columns), any(table.named for table in tables), np.array(scales))
+    named = any(table.named for table in tables)
+    return TableEncoder(tuple(columns), named, np.array(scales), tuple(categorical))
 
 
 # ---------------------------------------------------------------- columns of one name and one kind
@@ -287,8 +299,9 @@ def match_tables(tables: Iterable[Table]) -> list[Table]:
 def _in_order(table: Table, names: list[str], named: bool, reference: str) -> Table:
     """The table with the columns of these names, in this order."""
     if table.named and named:
-        if table.names != names:
-            check_columns(table.names, names, table.name, remedy="pass arrays")
+        if table.names == names:
+            return table
+        check_columns(table.names, names, table.name, remedy="pass arrays")
         return table.select(names)
     width = len(table.columns)
     if len(names) != width:
@@ -327,8 +340,6 @@ def _different_kinds(columns: Sequence[Column], tables: Sequence[Table]) -> str:
 
 def as_categories(table: Table, names: Sequence[str]) -> Table:
     """The table with columns of numbers or dates as categories, by what their values are written as."""
-    if not names:
-        return table
     unknown = [name for name in names if name not in table.names]
     if unknown:
         raise ValueError(f"categorical={list(names)} has {unknown}, and {table.name} has the columns {table.names}")
@@ -369,7 +380,8 @@ def _fit_numbers(pooled: Array, scaling: Scaling | None) -> Iterator[tuple[float
         if scaling is not None:
             scales[complete] = scaling(whole)
         with np.errstate(over="ignore"):
-            beyond = whole.max(axis=0) + np.sqrt(2.0) * scales[complete]
+            deviations = standard_deviations(whole) if scaling is None else scales[complete]
+            beyond = whole.max(axis=0) + np.sqrt(2.0) * deviations
         fills[complete] = np.minimum(beyond, np.finfo(np.float64).max)
     for j in np.flatnonzero(incomplete & ~absent.all(axis=0)):
         known = pooled[~absent[:, j], j]

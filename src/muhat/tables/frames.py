@@ -107,7 +107,7 @@ class Table:
         >>> as_table({"age": [31, 42]}).column_in_words("age"), as_table([[31], [42]]).column_in_words("0")
         ("column 'age'", 'column 0')
         """
-        return column_in_words(name, self.named)
+        return f"column {name!r}" if self.named else f"column {name}"
 
     def select(self, names: Sequence[str]) -> Table:
         """The table with some of its columns, in the order of the names."""
@@ -129,11 +129,6 @@ class Table:
         columns = tuple(column._replace(values=column.values[rows]) for column in self.columns)
         n_rows = len(matrix) if matrix is not None else len(np.arange(self.n_rows)[rows])
         return replace(self, n_rows=n_rows, columns=columns, matrix=matrix)
-
-
-def column_in_words(name: str, named: bool = True) -> str:
-    """A column as sentences call it: by its name in quotation marks, or by its number."""
-    return f"column {name!r}" if named else f"column {name}"
 
 
 def as_table(X: Any, name: str = "X", *, infinite: Literal["refuse", "missing"] = "refuse") -> Table:
