@@ -188,7 +188,7 @@ def check_not_path(name: str, X: Any) -> None:
         raise ValueError(f"{name}={X!r} is not a matrix; read the file first, for example by pandas.read_csv")
 
 
-def _check_not_query(name: str, X: Any) -> None:
+def check_not_query(name: str, X: Any) -> None:
     """Raise a ValueError where a query that has not run stands for its rows."""
     if type(X).__name__ in _QUERIES:
         raise ValueError(
@@ -203,7 +203,7 @@ _QUERIES = {"LazyFrame": ".collect()", "DuckDBPyRelation": ".df()"}
 def _check_kind(name: str, X: Any) -> None:
     """Refuse what numpy would take for numbers, or for a table: dates, masked entries, the name of a file."""
     check_not_path(name, X)
-    _check_not_query(name, X)
+    check_not_query(name, X)
     if np.ma.is_masked(X):
         raise ValueError(f"{name} has masked entries; drop such rows first, np.ma.compress_rows({name})")
     columns = getattr(X, "columns", [""])

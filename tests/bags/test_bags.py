@@ -4,6 +4,7 @@ import numpy as np
 import oracles
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from bag_samples import SIZES, Counting, random_bags
 from hypothesis import given, settings
@@ -201,12 +202,38 @@ def test_bags_from_groups():
         assert_array_equal(again, bag)
 
 
-@pytest.mark.parametrize("library", [pd, pl])
-def test_a_column_says_the_group(library):
-    frame = library.DataFrame({"length": [1.0, 2.0, 3.0], "shop": ["b", "a", "b"], "width": [4.0, 5.0, 6.0]})
-    bags, labels = bags_from_groups(frame, "shop")
+SHOPS = {"length": [1.0, 2.0, 3.0], "shop": ["b", "a", "b"], "width": [4.0, 5.0, 6.0]}
+FORMS = {
+    "pandas": pd.DataFrame,
+    "polars": pl.DataFrame,
+    "LazyFrame": pl.LazyFrame,
+    "pyarrow": pa.table,
+    "DuckDB": lambda data: pytest.importorskip("duckdb").from_arrow(pa.table(data)),
+    "dictionary": dict,
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_column_says_the_group(form):
+    bags, labels = bags_from_groups(FORMS[form](SHOPS), "shop")
     assert labels.tolist() == ["a", "b"]
     assert [bag.tolist() for bag in bags] == [[[2.0, 5.0]], [[1.0, 4.0], [3.0, 6.0]]]
+    _, labels = bags_from_groups(FORMS[form]({**SHOPS, "shop": [7, 3, 7]}), "shop")
+    assert labels.tolist() == [3, 7]
+    assert labels.dtype.kind == "i"
+
+
+def test_later_tables_have_the_features_of_the_first():
+    first = pd.DataFrame({"shop": [1, 1, 2], "paid": ["cash", "card", "card"], "price": [1.0, None, 3.0]})
+    bags, _, encoder = bags_from_groups(first, "shop", return_encoder=True)
+    assert [feature.label for feature in encoder.features] == [
+        "paid = card",
+        "paid = cash",
+        "price",
+        "price = (missing)",
+    ]
+    (later,), _ = bags_from_groups(first[["price", "paid"]][:2], [1, 1], encoder=encoder)
+    assert_array_equal(later, bags[0])
 
 
 # ---------------------------------------------------------------- what is recalled

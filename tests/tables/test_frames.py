@@ -12,7 +12,7 @@ import pytest
 from errors import refused
 from numpy.testing import assert_array_equal
 
-from muhat.tables.frames import as_table
+from muhat.tables.frames import FrameType, as_table, without_column
 
 duckdb = pytest.importorskip("duckdb")
 
@@ -280,6 +280,31 @@ ERRORS = [
 ]
 
 test_errors = refused(ERRORS)
+
+
+@pytest.mark.parametrize("form", [pd.DataFrame, pl.DataFrame, pa.table])
+def test_rows_become_frames_of_the_library_they_came_from(form):
+    frame = form({"a": [1.0, 2.0], "b": [3.0, 4.0]})
+    made = FrameType.of(frame).made_of(np.array([[5.0, 6.0]]))
+    assert type(made) is type(frame)
+    assert_same(as_table(made), as_table({"a": [5.0], "b": [6.0]}))
+    assert "with the columns ['a', 'b']" in FrameType.of(frame).described(np.ones((1, 2)))
+
+
+def test_rows_of_arrays_stay_arrays_and_names_that_are_numbers_stay_numbers():
+    rows = np.ones((2, 2))
+    assert FrameType.of(rows).made_of(rows) is rows
+    assert FrameType.of(rows).described(rows) == "an array of shape (2, 2)"
+    assert list(FrameType.of(pd.DataFrame(rows)).made_of(rows).columns) == [0, 1]
+
+
+def test_a_column_is_taken_out_with_its_own_type():
+    for form in ("pandas", "polars", "LazyFrame", "pyarrow", "DuckDB", "dictionary", "pyarrow with a dictionary"):
+        values, rest = without_column(FORMS[form](), "text")
+        assert [None if value != value else value for value in values.tolist()] == DATA["text"]
+        assert "text" not in as_table(rest).names
+    with pytest.raises(ValueError, match=r"groups='c' must be the name of a column of X; it has the columns \['a'\]"):
+        without_column({"a": [1]}, "c")
 
 
 def test_wide_and_long_tables_take_moments():

@@ -16,8 +16,10 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from muhat.linalg.blocks import blocks
+from muhat.tables.encoder import TableEncoder, fit_encoder
+from muhat.tables.frames import as_table, without_column
 from muhat.types import Array
-from muhat.validation import check_not_path, check_rows, check_weights, first_missing
+from muhat.validation import check_not_path, check_not_query, check_rows, check_weights, first_missing
 
 BLOCK = 512
 """Rows and columns of a tile: 2 MB of float64, so that it is still in the cache when it is summed."""
@@ -74,15 +76,22 @@ def check_bags(bags: Any, estimator: Any, *, reset: bool) -> Bags:
     return Bags(np.concatenate(matrices, dtype=np.float64), np.cumsum([0, *map(len, matrices)]))
 
 
-def bags_from_groups(X: Any, groups: Any) -> tuple[list[Array], NDArray[Any]]:
+def bags_from_groups(
+    X: Any, groups: Any, *, encoder: TableEncoder | None = None, return_encoder: bool = False
+) -> tuple[Any, ...]:
     """Cut a table into bags, one for each label.
 
     Parameters
     ----------
     X : array or data frame of shape (n, d), or array of shape (n,)
-        A table; a vector is a table of one column.
+        A table, as a data frame of any library or an array; a vector is a table of one column. Categories, dates and
+        missing values become numbers as in :func:`mmd_test`.
     groups : array of shape (n,), or str
         The label of each row; or the name of a column of a data frame, which the bags are then without.
+    encoder : TableEncoder, optional
+        That of an earlier call, so that bags of new tables have the same columns; default one of the rows of X.
+    return_encoder : bool, default False
+        Whether to return the encoder too, whose ``features`` name the columns of the bags.
 
     Returns
     -------
@@ -90,6 +99,13 @@ def bags_from_groups(X: Any, groups: Any) -> tuple[list[Array], NDArray[Any]]:
         The rows of each label, in their order in X.
     labels : array
         The label of each bag, sorted.
+    encoder : TableEncoder
+        With ``return_encoder``.
+
+    See Also
+    --------
+    BagScaler : Standardises the columns of bags.
+    DistributionRidge, SupportMeasureClassifier, GroupAnomalyDetector : Models of bags.
 
     Examples
     --------
@@ -99,30 +115,33 @@ def bags_from_groups(X: Any, groups: Any) -> tuple[list[Array], NDArray[Any]]:
     (['a', 'b'], [[2.0], [1.0, 3.0]])
 
     Put targets into the order of the labels: ``y = outcome.loc[labels]`` for a Series with the labels as its index.
+    Tables with categories and missing values have an encoder, which later tables need too:
+
+    >>> orders = {"shop": ["b", "a", "b"], "price": [3.0, None, 4.0], "paid": ["cash", "card", "card"]}
+    >>> bags, labels, encoder = mh.bags_from_groups(orders, "shop", return_encoder=True)
+    >>> [feature.label for feature in encoder.features]
+    ['price', 'price = (missing)', 'paid = card', 'paid = cash']
+    >>> bags[0].tolist()
+    [[3.5, 1.0, 1.0, 0.0]]
     """
     check_not_path("X", X)
     if isinstance(groups, str):
-        if type(X).__module__.startswith("pyarrow"):
-            raise ValueError(
-                f"X is a {type(X).__name__} of pyarrow, whose columns are not found by name; pass X.to_pandas()"
-            )
-        if groups not in getattr(X, "columns", ()):
-            raise ValueError(
-                f"groups={groups!r} must be the name of a column of a data frame X, or the labels of its rows"
-            )
-        groups, X = X[groups], X.drop(columns=groups) if hasattr(X, "iloc") else X.drop(groups)
-    rows = check_rows(_as_table(X))
+        groups, X = without_column(X, groups)
+    table = as_table(X)
+    encoder = fit_encoder([table]) if encoder is None else encoder
+    rows = encoder.transform(table)
     if np.ndim(groups) == 0:
-        raise ValueError(f"groups={groups!r} must be the labels of the rows of X, one a row")
+        raise ValueError(f"groups={groups!r} must be the labels of the rows of X, one per row")
     groups = column_or_1d(groups)
     missing = first_missing(groups)
     if missing is not None:
         raise ValueError(f"groups[{missing}] is missing; leave rows without a label out, or give them one")
     if len(groups) != len(rows):
-        raise ValueError(f"groups has {len(groups)} labels and X has {len(rows)} rows; pass one label a row")
+        raise ValueError(f"groups has {len(groups)} labels and X has {len(rows)} rows; pass one label per row")
     labels, inverse, counts = np.unique(groups, return_inverse=True, return_counts=True)
     order = np.argsort(inverse, kind="stable")
-    return np.split(rows[order], np.cumsum(counts)[:-1]), labels
+    bags = np.split(rows[order], np.cumsum(counts)[:-1])
+    return (bags, labels, encoder) if return_encoder else (bags, labels)
 
 
 def check_bag_weights(sample_weight: Any, n: int) -> Array:
@@ -178,6 +197,7 @@ def check_matrices(bags: Any, estimator: Any, *, reset: bool) -> list[Array]:
     """Return bags as finite matrices of one width, or raise a ValueError which names the bag."""
     if not isinstance(bags, str):
         check_not_path("bags", bags)
+        check_not_query("bags", bags)
     if len(getattr(bags, "shape", ())) == 2:
         raise ValueError(
             f"bags must be a list of matrices, one of shape (n_i, d) for each bag, and not one matrix of shape "

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from importlib import import_module
 from typing import Any, Self
 
 import numpy as np
@@ -22,6 +20,7 @@ from muhat.linalg.gram import gaussian_bandwidth
 from muhat.linalg.resources import check_memory, steady_blas
 from muhat.means.targets import LooTarget, TargetKind, gaussian_kind, gaussian_target, sampled_target
 from muhat.parameters import ValueParametersMixin
+from muhat.tables.frames import FrameType
 from muhat.tables.scales import ColumnScales
 from muhat.types import Array, RandomState
 from muhat.validation import check_count, check_flag, check_rng, check_rows, unchanged_on_error
@@ -141,7 +140,7 @@ class BlendedSample(ValueParametersMixin, BaseEstimator):
         check_count("n_resamples", self.n_resamples, low=2)
         scale, rows = check_flag("scale", self.scale), check_rows(X, estimator=self, min_rows=2)
         check_memory(5 * 8 * len(rows) ** 2, None, f"{len(rows):,} rows", "use fewer rows: the sample itself will do")
-        self._frame = Frame.of(X)
+        self._frame = FrameType.of(X)
         units = ColumnScales.of(rows) if scale else ColumnScales.none(rows.shape[1])
         if (np.abs(units.centre) / FARTHEST + units.scale > np.finfo(np.float64).max / FARTHEST).any():
             raise ValueError(f"X has values up to {np.abs(rows).max():.3g}, whose sums overflow; rescale it first")
@@ -291,7 +290,7 @@ def _indicator(event: Callable[[Array], Any], rows: Array) -> Array:
     return inside.astype(np.float64)
 
 
-def _mean_value(f: Callable[[Any], Any], rows: Array, frame: Frame) -> Any:
+def _mean_value(f: Callable[[Any], Any], rows: Array, frame: FrameType) -> Any:
     given = frame.made_of(rows)
     try:
         found = f(given)
@@ -316,40 +315,6 @@ def _mean_value(f: Callable[[Any], Any], rows: Array, frame: Frame) -> Any:
 def _check_function(name: str, function: Any, example: str) -> None:
     if not callable(function):
         raise ValueError(f"{name}={function!r} must be a function of rows; pass for example {example}")
-
-
-@dataclass(frozen=True)
-class Frame:
-    """What rows came as, so that functions of them get the same: a data frame of pandas or polars, or an array.
-
-    Parameters
-    ----------
-    library : "pandas", "polars" or ""
-    columns : tuple
-        The names of the columns of a data frame.
-    """
-
-    library: str = ""
-    columns: tuple[Any, ...] = ()
-
-    @classmethod
-    def of(cls, X: Any) -> Frame:
-        """That of rows as a user has them."""
-        library = type(X).__module__.partition(".")[0]
-        return cls(library, tuple(X.columns)) if library in ("pandas", "polars") and hasattr(X, "columns") else cls()
-
-    def made_of(self, rows: Array) -> Any:
-        """The rows as the user's would be."""
-        if not self.library:
-            return rows
-        names = {"columns" if self.library == "pandas" else "schema": list(self.columns)}
-        return import_module(self.library).DataFrame(rows, **names)
-
-    def described(self, rows: Array) -> str:
-        """For messages."""
-        if not self.library:
-            return f"an array of shape {rows.shape}"
-        return f"a data frame of {self.library} with the columns {list(self.columns)}"
 
 
 def _blended_quantiles(column: Array, centre: float, deviation: float, share: float, levels: Array) -> Array:

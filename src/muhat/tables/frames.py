@@ -441,3 +441,77 @@ def _microseconds_of_duration(value: Any) -> int:
         return ((value.hour * 60 + value.minute) * 60 + value.second) * 1_000_000 + value.microsecond
     days = 30 * getattr(value, "months", 0) + getattr(value, "days", 0)
     return days * int(_MICROSECONDS_PER_DAY) + getattr(value, "nanoseconds", 0) // 1000
+
+
+# ---------------------------------------------------------------- frames as the user has them
+
+
+def without_column(X: Any, column: str, name: str = "X", parameter: str = "groups") -> tuple[NDArray[Any], Any]:
+    """The values of a column as an array of their own type, and the table without it.
+
+    Parameters
+    ----------
+    X : data frame of any library, or dictionary of columns
+    column : str
+    name : str
+        What messages call X.
+    parameter : str
+        What messages call the parameter that names the column.
+
+    Returns
+    -------
+    values : array of shape (n,)
+    rest : data frame or dictionary
+    """
+    frame = X if isinstance(X, Mapping) else nw.from_native(X, pass_through=True)
+    if isinstance(frame, nw.LazyFrame):
+        frame = frame.collect()
+    named = isinstance(frame, Mapping | nw.DataFrame)
+    keys: list[Any] = list(frame.columns if isinstance(frame, nw.DataFrame) else frame) if named else []
+    found = [key for key in keys if str(key) == column]
+    if not found:
+        has = f"; it has the columns {[str(key) for key in keys]}" if named else ", which has no names of columns"
+        raise ValueError(f"{parameter}={column!r} must be the name of a column of {name}{has}")
+    if isinstance(frame, Mapping):
+        return np.asarray(frame[found[0]]), {key: values for key, values in frame.items() if key != found[0]}
+    series = frame[found[0]]
+    if isinstance(series.dtype, nw.Categorical | nw.Enum) and not series.implementation.is_pandas_like():
+        series = series.cast(nw.String)
+    return series.to_numpy(), frame.drop(found[0]).to_native()
+
+
+@dataclass(frozen=True)
+class FrameType:
+    """What rows came as, a data frame of some library or an array, so that functions of rows get the same.
+
+    Parameters
+    ----------
+    library : narwhals.Implementation, optional
+        None for an array.
+    columns : tuple
+        The names of the columns of a data frame.
+    """
+
+    library: Any = None
+    columns: tuple[Any, ...] = ()
+
+    @classmethod
+    def of(cls, X: Any) -> FrameType:
+        """That of rows as a user has them."""
+        frame = nw.from_native(X, pass_through=True)
+        return cls(frame.implementation, tuple(frame.columns)) if isinstance(frame, nw.DataFrame) else cls()
+
+    def made_of(self, rows: Array) -> Any:
+        """The rows as the user's would be."""
+        if self.library is None:
+            return rows
+        frame = nw.from_numpy(rows, list(map(str, self.columns)), backend=self.library).to_native()
+        if self.library.is_pandas_like():
+            frame.columns = list(self.columns)  # which need not be texts there
+        return frame
+
+    def described(self, rows: Array) -> str:
+        """For messages."""
+        if self.library is None:
+            return f"an array of shape {rows.shape}"
+        return f"a data frame of {self.library.name.lower()} with the columns {list(self.columns)}"
