@@ -1,7 +1,7 @@
 """Robust kernel means
 ===================
 
-A tenth of the rows is far away, and the estimate should not follow. :class:`~muhat.RobustKernelMean` sets stray rows
+A tenth of the rows is far away, and the estimate should not follow. :class:`~muhat.RobustKernelMean` sets outlying rows
 aside and weighs the others by Huber's loss; with a ``threshold`` the loss does it alone, and no row is thrown away.
 :class:`~muhat.MedianOfMeans` takes the geometric median of the means of blocks. The good rows come from a mixture of
 Gaussians, so that losses ‖μ̂ − μ‖² are exact.

@@ -50,6 +50,11 @@ class Element:
     feature_names : sequence of str, optional
         Names of the columns. Data frames are then put in this order, and refused if they have other columns.
 
+    See Also
+    --------
+    embed : Makes an element of a distribution or a sample.
+    KernelMean : Estimators, whose ``mean_`` is an element.
+
     Examples
     --------
     >>> import muhat as mh
@@ -246,6 +251,11 @@ def embed(kernel: Kernel, P: Any, weights: Any = None) -> Element:
     Returns
     -------
     Element
+
+    See Also
+    --------
+    Element : What is returned.
+    KernelMean : The same for rows, as an estimator.
 
     Examples
     --------

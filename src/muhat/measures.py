@@ -27,9 +27,14 @@ class Atoms:
     Parameters
     ----------
     points : array of shape (n, d)
-        Where the atoms are, one a row.
+        Where the atoms are, one per row.
     weights : array of shape (n,), default 1/n each
         Any finite numbers; they are never normalised.
+
+    See Also
+    --------
+    GaussianMixture : A distribution with a density.
+    embed : The mean element of a measure.
 
     Examples
     --------
@@ -196,9 +201,15 @@ class GaussianMixture(Gaussians):
     weights : array of shape (k,)
         Non-negative, sum 1.
     means : array of shape (k, d)
-        The means of the components, one a row.
+        The means of the components, one per row.
     covariances : array of shape (k, d, d), (k, d) or (k,)
         Full, diagonal or spherical; positive semi-definite, singular ones allowed.
+
+    See Also
+    --------
+    Atoms : A weighted sample.
+    paper_mixture : A random mixture of the paper.
+    MatchedGaussianMixture : A mixture fitted to rows.
 
     Examples
     --------

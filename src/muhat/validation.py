@@ -224,7 +224,7 @@ def _is_temporal(kind: Any) -> bool:
 _MESSAGES = {
     "could not convert": "{name} holds values that are not numbers ({reason}); encode or drop such columns first, for "
     "example with sklearn.preprocessing.OneHotEncoder",
-    "contains NaN": "{reason}; drop such rows, {name}[np.isfinite({name}).all(axis=1)], or fill the gaps by "
+    "contains NaN": "{reason}; drop such rows, {name}[np.isfinite({name}).all(axis=1)], or fill in missing values by "
     "sklearn.impute.SimpleImputer",
     "argument must be": "{name} holds values that are not numbers ({reason}); pass a matrix: an array, a data frame or "
     "a list of rows",
@@ -247,9 +247,9 @@ def check_weights(name: str, weights: Any, n: int, of: str = "row") -> Array:
     try:
         weights = np.array(weights, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must be an array of numbers, one a {of} ({error})") from error
+        raise ValueError(f"{name} must be an array of numbers, one per {of} ({error})") from error
     if weights.shape != (n,):
-        raise ValueError(f"{name} has shape {weights.shape} and must have one entry a {of}: ({n},)")
+        raise ValueError(f"{name} has shape {weights.shape} and must have one entry per {of}: ({n},)")
     if not np.isfinite(weights).all():
         raise ValueError(f"{name} must be finite; entry {np.flatnonzero(~np.isfinite(weights))[0]} is not")
     return weights

@@ -18,8 +18,8 @@ from muhat.means.robust import (
     MedianOfMeans,
     RobustKernelMean,
     geometric_median,
+    outlying,
     reweight,
-    stray_rows,
     weighted_loo_moments,
 )
 
@@ -88,7 +88,7 @@ def test_weights_are_a_fixed_point(name):
     r = np.sqrt((np.diag(K) - 2 * K @ w + w @ K @ w).clip(0))
     factors = Loss(*np.atleast_1d(fitted.threshold_)).factors(r)
     if fitted.threshold == "auto":
-        factors[stray_rows(K, np.ones(len(K)), 0.15)] = 0.0
+        factors[outlying(K, np.ones(len(K)), 0.15)] = 0.0
     assert_allclose(w, factors / factors.sum(), atol=1e-9)
     assert_allclose(w.sum(), 1.0)
 
@@ -186,7 +186,7 @@ def test_ten_percent_of_gross_outliers(d, kind):
     assert max(robust) <= 1.03 * plain
 
 
-def test_stray_rows_against_loops():
+def test_outliers_against_loops():
     rows = contaminated(40, 2)
     rows[4:7] = [[5.0, 0.0], [-6.0, 1.0], [0.0, 7.0]]
     n, most = len(rows), 0.2
@@ -197,15 +197,15 @@ def test_stray_rows_against_loops():
     body = {i for i in range(n) if len(near[i]) >= most * n}
     expected = [len(near[i] & body) < 0.02 * n for i in range(n)]
     assert 4 <= sum(expected) < 8
-    assert_array_equal(stray_rows(K, np.ones(n), most), expected)
-    assert not stray_rows(K, np.ones(n), 0.05).any()  # more rows than may be
-    assert not stray_rows(K, np.ones(n), 0.0).any()
+    assert_array_equal(outlying(K, np.ones(n), most), expected)
+    assert not outlying(K, np.ones(n), 0.05).any()  # more rows than may be
+    assert not outlying(K, np.ones(n), 0.0).any()
 
 
-def test_stray_rows_that_hardly_move_the_mean_stay():
+def test_outliers_that_hardly_move_the_mean_stay():
     rows = contaminated(100, 2, share=0.02)
-    assert not stray_rows(mh.Gaussian(1.5)(rows), np.ones(100), 0.15).any()
-    assert stray_rows(mh.Linear()(rows), np.ones(100), 0.15)[:2].all()
+    assert not outlying(mh.Gaussian(1.5)(rows), np.ones(100), 0.15).any()
+    assert outlying(mh.Linear()(rows), np.ones(100), 0.15)[:2].all()
 
 
 @pytest.mark.parametrize("name", FOR_ANY_KERNEL)

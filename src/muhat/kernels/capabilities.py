@@ -223,7 +223,7 @@ def _gaussian_frequencies(kernel: Gaussian, width: int, count: int, rng: np.rand
 
 @sample_frequencies.register(Laplace)
 def _laplace_frequencies(kernel: Laplace, width: int, count: int, rng: np.random.Generator) -> Array:
-    """Cauchy in each coordinate."""
+    """Cauchy in each column."""
     return rng.standard_cauchy((width, count))
 
 

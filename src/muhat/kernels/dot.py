@@ -78,6 +78,11 @@ class Polynomial(InnerProduct):
     constant : float, default 1.0
         Non-negative.
 
+    See Also
+    --------
+    Linear : Degree 1 without constant.
+    Gaussian : Sees the whole distribution.
+
     Examples
     --------
     >>> import muhat as mh
@@ -106,6 +111,11 @@ class Polynomial(InnerProduct):
 @dataclass(frozen=True, repr=False)
 class Linear(InnerProduct):
     r"""The linear kernel :math:`k(x, y) = x^\top y`: the kernel mean is the ordinary mean.
+
+    See Also
+    --------
+    Polynomial : Higher moments.
+    james_stein : Shrinkage of an ordinary mean.
 
     Examples
     --------

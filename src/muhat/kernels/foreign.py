@@ -144,6 +144,10 @@ def as_kernel(kernel: Any) -> Kernel:
         A callable takes two matrices X (n, d) and Y (m, d), and returns the matrix (n, m) of a positive
         definite kernel.
 
+    See Also
+    --------
+    muhat.kernels.Kernel : Base class for a kernel of your own.
+
     Examples
     --------
     >>> from sklearn.gaussian_process.kernels import RBF

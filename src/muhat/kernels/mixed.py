@@ -22,6 +22,10 @@ class Categorical(Kernel):
 
     Categories are written as numbers, such as scikit-learn's ``OrdinalEncoder`` gives; their order does not matter.
 
+    See Also
+    --------
+    OnColumns : This kernel on some of the columns.
+
     Examples
     --------
     >>> import muhat as mh
@@ -51,6 +55,11 @@ class OnColumns(Kernel):
         Its median bandwidth is found on these columns.
     columns : tuple of int
         The numbers C of the columns, from 0.
+
+    See Also
+    --------
+    Categorical : A kernel for columns of categories.
+    muhat.kernels.Rescaled : Columns divided by scales.
 
     Examples
     --------
@@ -102,6 +111,10 @@ class Rescaled(Kernel):
         Its median bandwidth is found on the rescaled columns.
     scales : tuple of float
         One positive number for each column.
+
+    See Also
+    --------
+    OnColumns : A kernel on some of the columns.
 
     Examples
     --------

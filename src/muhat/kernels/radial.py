@@ -159,6 +159,12 @@ class Gaussian(Radial):
         "median" sets :math:`s^2` to the median of :math:`\|x_i - x_j\|^2` over the pairs i < j, found by ``resolve(X)``
         or ``fit``.
 
+    See Also
+    --------
+    Laplace : Pointed, of the L1 distance.
+    Matern : Between the two in smoothness.
+    muhat.kernels.Radial : Base class of kernels of the distance.
+
     Examples
     --------
     >>> import muhat as mh
@@ -196,6 +202,11 @@ class Laplace(Radial):
     bandwidth : float or "median", default "median"
         "median" is the median of the L1 distances :math:`\|x_i - x_j\|_1` over the pairs i < j.
 
+    See Also
+    --------
+    Gaussian : Smooth, of the Euclidean distance.
+    Matern : A kernel of chosen smoothness.
+
     Examples
     --------
     >>> import muhat as mh
@@ -225,6 +236,11 @@ class Matern(Radial):
         Smoothness: the larger, the smoother.
     bandwidth : float or "median", default "median"
         "median" sets :math:`s^2` to the median of :math:`\|x_i - x_j\|^2` over the pairs i < j.
+
+    See Also
+    --------
+    Gaussian : The limit of large ν.
+    Laplace : Pointed, of the L1 distance.
 
     Examples
     --------

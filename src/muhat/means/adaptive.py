@@ -92,6 +92,12 @@ class AdaptiveKernelMean(BaseKernelMean):
         The leave-one-out score over λ, at the best (a, b) for each, both limits left out; ``lam_`` need not be at its
         lowest point, because the risk is estimated in another way. It is found together with ``loo_score_``.
 
+    See Also
+    --------
+    SpectralKernelMean : The base F(λ) alone.
+    ShrunkKernelMean : Shrinkage toward zero or a given target.
+    BlendedSample : Probabilities and quantiles from rows and a fitted Gaussian.
+
     Notes
     -----
     One eigendecomposition costs O(n³) time, then each λ costs O(n²); it takes four n x n arrays, and ``loo_score_``
@@ -305,10 +311,13 @@ class AdaptiveChoice(NamedTuple):
 class AdaptiveScore(SpectralScore):
     r"""Estimate of the risk of f = a·F(λ) + b·f*, at the best (a, b) for each λ.
 
-    It is ϱ + ‖f‖² − 2·mean f₋ᵢ(x_i): the norm is known, and only ⟨f, μ⟩ has to be estimated, by refits without row i.
+    It is ϱ + ‖f‖² − 2·mean f₋ᵢ(x_i): the norm is known, and only ⟨f, μ⟩ has to be estimated, by fits without row i.
     """
 
     def __init__(self, spectrum: Spectrum, target: LooTarget) -> None:
+        # All inner products are taken in the basis of eigenvectors. An element Σ_j β_j φ(x_j) with β = Uc has the
+        # squared norm Σ_k g_k c_k², and its product with f* is Σ_k c_k (Uᵀf*)_k, f* at the rows. For F(λ) the coefficients are
+        # c = g/(g + λ)·Uᵀ1/n. At the limits it is the plain average (λ = 0) and zero (λ = ∞).
         super().__init__(spectrum)
         self.target, self.leave_one_out = target, TikhonovLoo(spectrum)
         self._tie = TIE * spectrum.mean_diag
@@ -349,12 +358,11 @@ class AdaptiveScore(SpectralScore):
         return at_zero, at_zero if tied else at_infinity  # of equals, the plain average is the simpler
 
     def _inside(self, lams: Array) -> _Quadratic:
-        """Squares and products are known; the refits have the λ of n − ½ rows.
-
-        With λ(n−1)/n the refits would shrink as F does, and leave-one-out would have next to no bias; with λ they have
-        what n − 1 rows would be given, as the best λ depends little on n. This is half way, √((n−1)/n)
-        (docs/means.md).
-        """
+        """The risk at λ in (0, inf), in the units of the spectrum, as a quadratic in (a, b)."""
+        # Q = ‖F‖² and X = ⟨F, f*⟩ are known, and only p = mean_i F₋ᵢ(x_i) is left out one by one. There λ is that of
+        # n − ½ rows. With λ(n−1)/n the fits without a row would shrink as F does, and leave-one-out would have next to
+        # no bias; with λ they have what n − 1 rows would be given, as the best λ depends little on n. √((n−1)/n) is half
+        # way between the two.
         sp = self.spectrum
         g, ones = sp.eigenvalues[:, None], sp.ones[:, None]
         shrunk = g / (g + lams) * ones / sp.n
@@ -364,13 +372,15 @@ class AdaptiveScore(SpectralScore):
 
 
 class AdaptiveDeletion:
-    """The leave-one-out score of f = a·F(λ) + b·f*, whose squares and products are those of the refits.
+    """The leave-one-out score of f = a·F(λ) + b·f*, whose squares and products are those of the fits without a row.
 
-    It needs the values of all refits of the target at all rows, where the risk needs those at the own rows.
+    It needs the values of all left-out targets at all rows, where the risk needs those at the own rows.
     """
 
     def __init__(self, score: AdaptiveScore) -> None:
         self.score, self.spectrum, target = score, score.spectrum, score.target
+        # M_ij = f*₋ᵢ(x_j) has one row per part: sums over i weigh a part by its size. For the plain average without row
+        # i, ⟨F₋ᵢ, f*₋ᵢ⟩ = (Σ_j M_ij − M_ii)/(n − 1), whose mean over i is ``_plain_mixed``.
         U, n, unit = self.spectrum.eigenvectors, len(self.spectrum.diagonal), self.spectrum.unit
         values, sizes = target.values / unit, np.bincount(target.parts, minlength=len(target.values))
         projected = values @ U
@@ -398,12 +408,12 @@ class AdaptiveDeletion:
         return self._inside(np.array([lam / self.spectrum.unit])) if 0 < lam < np.inf else self._limits.at_limit(lam)
 
     def _inside(self, lams: Array) -> _Quadratic:
-        """In O(n²) for each λ.
-
-        With M_ij = f*₋ᵢ(x_j), e = λ/(g+λ), and the weights of F₋ᵢ, (1 − W_j + t_i·U e U_i)/(n−1) for j ≠ i, the
-        product ⟨F₋ᵢ, f*₋ᵢ⟩ is (Σ_j M_ij − M_ii − (MW)_i + t_i Σ_k (MU∘U)_ik e_k)/(n−1). Where eigenvectors with the
-        eigenvalue 0 are left out, these have e = 1, and 1 − s must serve.
-        """
+        """The score at λ in (0, inf) as a quadratic in (a, b), in O(n²) for each λ."""
+        # With R = U e Uᵀ, e = λ/(g + λ), the weights of F₋ᵢ are (1 − W_j + t_i R_ij)/(n−1) for j ≠ i, W = R1 and
+        # t_i = W_i/R_ii (``TikhonovLoo``). Summed against M_ij this gives
+        #     (n−1) ⟨F₋ᵢ, f*₋ᵢ⟩ = Σ_j M_ij − M_ii − (MW)_i + t_i Σ_k (MU ∘ U)_ik e_k,
+        # where the sum over i of (MW)_i is Σ_k e_k (1ᵀMU)_k (Uᵀ1)_k. Eigenvectors with the eigenvalue 0 that are left
+        # out have e = 1: there e = 1 − s with s = g/(g + λ), and the ones are added apart.
         sp = self.spectrum
         g = sp.eigenvalues[:, None]
         share = lams / (g + lams) if sp.complete else -g / (g + lams)

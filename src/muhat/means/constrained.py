@@ -50,9 +50,14 @@ class ConstrainedKernelMean(BaseKernelMean):
         β. Where several give the same mean (equal rows, or a linear kernel with more rows than columns) those nearest
         to 1/n.
     loo_score_ : float
-        Computed when asked for, by n refits at the same α: O(n⁴).
+        Computed when asked for, by n fits at the same α: O(n⁴).
     kernel_, mean_
         See :class:`KernelMean`.
+
+    See Also
+    --------
+    ShrunkKernelMean : The same amount of shrinkage without constraint.
+    KernelMean : Equal weights.
 
     Notes
     -----
@@ -157,19 +162,19 @@ def _polished(u: Array, weighed: Array, root: Array, inner: Array) -> Array:
     return polished if (polished >= 0).all() else u
 
 
-def _step(K: Array, ones: Array, pull: Array) -> Array:
-    """The shortest of the z with zᵀ``ones`` = 0 for which zᵀKz − 2zᵀ``pull`` is least."""
+def _step(K: Array, ones: Array, slope: Array) -> Array:
+    """The shortest of the z with zᵀ``ones`` = 0 for which zᵀKz − 2zᵀ``slope`` is least."""
     basis = np.linalg.qr(ones[:, None], mode="complete")[0][:, 1:]
     eigenvalues, eigenvectors = np.linalg.eigh(basis.T @ K @ basis)
     kept = eigenvalues > _rounding(K)
     directions = basis @ eigenvectors[:, kept]
-    return directions @ (directions.T @ pull / eigenvalues[kept])
+    return directions @ (directions.T @ slope / eigenvalues[kept])
 
 
 def _weighed(K: Array, counts: Array | None) -> tuple[Array, Array]:
     """Roots of the shares of the rows, and K times both, over a power of two near its mean diagonal.
 
-    In these units repeated rows behave as their copies would, each with the same weight.
+    In these units repeated rows behave as repeated ones would, each with the same weight.
     """
     share = np.full(len(K), 1.0 / len(K)) if counts is None else counts / counts.sum()
     root = np.sqrt(share)

@@ -44,6 +44,11 @@ def oracle_shrinkage(kernel: Kernel, P: Measure, n: int, target: Element | None 
     OracleShrinkage
         A pair (shrinkage, risk).
 
+    See Also
+    --------
+    ShrunkKernelMean : Estimates the amount from the rows.
+    james_stein : The classical estimator of a mean vector.
+
     Examples
     --------
     >>> import muhat as mh

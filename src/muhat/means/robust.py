@@ -94,7 +94,7 @@ def _rounding(K: Array) -> float:
 
 
 def geometric_median(K: Array, counts: Array, tol: float, max_iter: int) -> Reweighting:
-    """The point with the smallest sum of distances (Weiszfeld's iteration), to a hundredth of the spread.
+    """The point with the smallest sum of distances (Weiszfeld's iteration), to a hundredth of the dispersion.
 
     Distances below a hundredth of their median are smoothed as Huber does. From the average, where the search starts,
     far rows make that median too large, so that it is taken again until it settles.
@@ -119,29 +119,29 @@ def _quantile(values: Array, counts: Array, q: float, rounding: float) -> float:
     return float(np.quantile(values[counted], q, weights=unequal, method="inverted_cdf"))
 
 
-def stray_rows(K: Array, counts: Array, most: float) -> NDArray[np.bool_]:
+def outlying(K: Array, counts: Array, most: float) -> NDArray[np.bool_]:
     """The rows far from all places where many rows are, provided that they matter and are at most a share of all.
 
     Two rows are near within the (1 − ``most``)² quantile of the distances of all pairs, as that many are of good rows.
     Rows near a share ``most`` of the rows are the body; a row near less than 2 % of the rows, counted in the body, is
-    stray. They matter if the mean without them moves by more than √¾ standard errors.
+    an outlier. They matter if the mean without them moves by more than √¾ standard errors.
     """
     share, diagonal = counts / counts.sum(), np.diag(K)
     squares = diagonal[:, None] + diagonal - 2.0 * K
     reach = _quantile(squares, np.outer(counts, counts), (1.0 - most) ** 2, _rounding(K) ** 2)
     near = squares <= (1.0 + _SLACK) * reach
     body = near @ share >= most - _SLACK
-    stray = near @ (share * body) < 0.02 - _SLACK
-    if 0.0 < share[stray].sum() <= most + _SLACK:
-        rest = np.where(stray, 0.0, share) / share[~stray].sum()
+    found = near @ (share * body) < 0.02 - _SLACK
+    if 0.0 < share[found].sum() <= most + _SLACK:
+        rest = np.where(found, 0.0, share) / share[~found].sum()
         step, variance = share - rest, rest @ diagonal - rest @ K @ rest
         if counts.sum() * (step @ K @ step) > 0.75 * variance:
-            return stray
-    return np.zeros_like(stray)
+            return found
+    return np.zeros_like(found)
 
 
 def weighted_loo_moments(K: Array, weights: Array, counts: Array) -> tuple[float, LooMoments]:
-    r"""Weighted averages of k(xᵢ, xᵢ), and of the refits without row i: the weights of the others in proportion.
+    r"""Weighted averages of k(xᵢ, xᵢ), and of the means without row i: the weights of the others in proportion.
 
     A row of weight v that leaves has μ⁽ⁱ⁾ = (μ − vφ(xᵢ))/(1 − v); of a row that stands for several, one leaves.
     """
@@ -175,9 +175,9 @@ class _WeightedKernelMean(BaseKernelMean):
         unit = power_of_two_near(float(np.abs(np.diag(K)).max()))
         K = K / unit
         weights, chosen = self._row_weights(K, counts, float(np.sqrt(unit)))
-        size, refits = weighted_loo_moments(K, weights, counts)
-        scale = float(refits.best_scale()) if given is None else 1.0 - given
-        score = unit * max(float(refits.scores(size, scale)), 0.0)
+        size, left_out = weighted_loo_moments(K, weights, counts)
+        scale = float(left_out.best_scale()) if given is None else 1.0 - given
+        score = unit * max(float(left_out.scores(size, scale)), 0.0)
         return MeanFit(scale * weights, {**chosen, "shrinkage": 1.0 - scale, "solver": "dense"}, Scored(score))
 
     def _stopping(self) -> tuple[float, int]:
@@ -206,7 +206,7 @@ class RobustKernelMean(_WeightedKernelMean):
     falls to 0 at c: a row beyond c counts nothing.
 
     A bounded kernel bounds r: a/r is not small, and a bad row keeps half of its weight at any useful a. So
-    ``threshold="auto"`` sets stray rows aside (``stray_rows``), and leaves the others to a loss with late knots.
+    ``threshold="auto"`` sets outliers aside (``outlying``), and leaves the others to a loss with late knots.
     Kim and Scott have knots at the 50, 75 and 85 % quantiles of the residuals, which give up a seventh of all samples.
 
     Parameters
@@ -216,12 +216,12 @@ class RobustKernelMean(_WeightedKernelMean):
     loss : "huber" or "hampel", default "huber"
         "huber" gives far rows less weight, "hampel" gives the farthest none.
     threshold : "auto", float, or three floats, default "auto"
-        a for Huber's loss, (a, b, c) for Hampel's, in units of the residuals. "auto" sets stray rows aside, and takes
+        a for Huber's loss, (a, b, c) for Hampel's, in units of the residuals. "auto" sets outliers aside, and takes
         1.5·q, or (1.5, 2, 3)·q, q the 75 % quantile of the distances of the others from their geometric median.
     shrinkage : None, "loo" or float in [0, 1], default None
         Then toward zero; "loo" is the leave-one-out optimum with the weights held fixed.
     contamination : float in [0, 0.5], default 0.15
-        The largest share of rows that may be stray, for "auto"; a larger group in one place is a part of the data.
+        The largest share of rows that may be outliers, for "auto"; a larger group in one place is a part of the data.
     tol : float, default 1e-6
         The iteration ends when the mean moves by less, relative to its root mean squared residual.
     max_iter : int, default 500
@@ -242,6 +242,12 @@ class RobustKernelMean(_WeightedKernelMean):
         Weighted average of :math:`\|\phi(x_i) - (1 - \alpha)\mu^{(i)}\|^2`, with :math:`\mu^{(i)}` the mean without row
         i, the other weights in proportion: it chooses α. The weights have seen every row: it does not compare with the
         score of another estimator.
+
+    See Also
+    --------
+    MedianOfMeans : For heavy tails.
+    KernelMean : The average, without protection.
+    MatchedGaussianMixture : A density that resists outliers.
 
     References
     ----------
@@ -282,7 +288,7 @@ class RobustKernelMean(_WeightedKernelMean):
         knots = self._given_knots()
         if knots is None:
             most = check_number("contamination", self.contamination, low=0, high=0.5)
-            counts = np.where(stray_rows(K, counts, most), 0.0, counts)
+            counts = np.where(outlying(K, counts, most), 0.0, counts)
         start = geometric_median(K, counts, tol, _START_STEPS)
         spread = _quantile(start.residuals, counts, 0.75, 2.0 * _rounding(K)) or 1.0  # any will do for equal rows
         loss = Loss(*(np.multiply(spread, AUTO_KNOTS[self.loss]) if knots is None else np.divide(knots, unit)))
@@ -333,6 +339,11 @@ class MedianOfMeans(_WeightedKernelMean):
     kernel_, mean_, weights_, shrinkage_, loo_score_, n_iter_
         See :class:`RobustKernelMean`; the rows of a block have equal weights, n_iter_ is that of the last pass.
     n_blocks_ : int
+
+    See Also
+    --------
+    RobustKernelMean : Sets outliers aside.
+    KernelMean : One block.
 
     References
     ----------

@@ -91,6 +91,13 @@ class KernelMean(SketchedMeanMixin, BaseKernelMean):
     solver_ : str
         "tiles", or "features" where those were given.
 
+    See Also
+    --------
+    ShrunkKernelMean : Simple shrinkage of this average.
+    AdaptiveKernelMean : Shrinkage toward a fitted Gaussian, with nothing to tune.
+    MeanSketch : The same from sums of features, over one pass of the rows.
+    embed : Mean element of a sample without an estimator.
+
     Examples
     --------
     >>> import muhat as mh
@@ -210,6 +217,13 @@ class ShrunkKernelMean(SketchedMeanMixin, BaseKernelMean):
         See :class:`KernelMean`; the weights are those of the rows, (1−α)/n each.
     loo_path_ : ScorePath
         The leave-one-out score over α in [0, 1], to be plotted.
+
+    See Also
+    --------
+    KernelMean : The average without shrinkage.
+    SpectralKernelMean : Shrinks directions of little variance most.
+    AdaptiveKernelMean : Combines both, toward a fitted Gaussian.
+    oracle_shrinkage : The best amount for a known distribution.
 
     Examples
     --------

@@ -65,6 +65,13 @@ class SpectralKernelMean(SketchedMeanMixin, BaseKernelMean):
     loo_path_ : ScorePath
         The score over λ as the search saw it, both limits left out; only where λ was searched.
 
+    See Also
+    --------
+    ShrunkKernelMean : One factor for all directions, in closed form.
+    AdaptiveKernelMean : The same filter, with a fitted Gaussian as target.
+    muhat.shrinkage.deletion_scores : Leave-one-out scores of a Gram matrix.
+    muhat.shrinkage.theorem4_scores : Scores of the paper.
+
     Examples
     --------
     >>> import muhat as mh

@@ -33,6 +33,11 @@ def james_stein(X: Any, variance: float, target: Any = 0.0, positive_part: bool 
     -------
     array of shape (d,)
 
+    See Also
+    --------
+    ShrunkKernelMean : Shrinkage with the variance unknown; with a linear kernel, of the same mean.
+    muhat.means.james_stein_risk : Its exact risk.
+
     Examples
     --------
     >>> import muhat as mh
@@ -64,6 +69,11 @@ def james_stein_risk(theta: Any, variance: float, n: int) -> float:
 
     N is Poisson with mean :math:`r = \|\theta\|^2 / 2V`, and the expectation on the right is
     :math:`M(1, d/2, -r)/(d-2)` with Kummer's function M.
+
+    See Also
+    --------
+    james_stein : The estimate.
+    oracle_shrinkage : The best fixed shrinkage for a known distribution.
 
     Examples
     --------

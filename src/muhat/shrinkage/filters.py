@@ -40,6 +40,11 @@ class Tikhonov(Filter):
 
     .. math:: h(g) = \frac{g}{g + \lambda}
 
+    See Also
+    --------
+    SpectralKernelMean : The estimator that applies a filter.
+    IteratedTikhonov : Several steps of it.
+
     Examples
     --------
     >>> import numpy as np
@@ -70,6 +75,11 @@ class IteratedTikhonov(Filter):
     n_iter : int, default 2
         Number of Tikhonov steps, each on the residual of the one before.
 
+    See Also
+    --------
+    Tikhonov : One step.
+    Landweber : Gradient descent.
+
     Examples
     --------
     >>> import numpy as np
@@ -92,6 +102,10 @@ class TruncatedSVD(Filter):
     r"""Keep the directions with :math:`g \ge \lambda`, drop the others: h(g) is 1 or 0.
 
     Leave-one-out decomposes n matrices, O(n⁴): for a few hundred rows.
+
+    See Also
+    --------
+    Tikhonov : The default filter of SpectralKernelMean.
 
     Examples
     --------
@@ -129,6 +143,11 @@ class Landweber(Filter):
     ----------
     max_iter : int, default 300
         Largest number of steps that leave-one-out may choose.
+
+    See Also
+    --------
+    NuMethod : Accelerated, in fewer steps.
+    Tikhonov : The default filter of SpectralKernelMean.
 
     Examples
     --------
@@ -181,6 +200,11 @@ class NuMethod(Filter):
         The ν of the method: the number of derivatives that it can make use of.
     max_iter : int, default 50
         Largest number of steps that leave-one-out may choose.
+
+    See Also
+    --------
+    Landweber : Without acceleration.
+    Tikhonov : The default filter of SpectralKernelMean.
 
     Examples
     --------

@@ -124,7 +124,7 @@ class FilteredLoo:
     filter : callable
         ``filter(eigenvalues, lam)``, the share h(g) that is kept of each eigen-direction.
     spectrum : Spectrum
-        Of the whole matrix; the refits keep the step length that its largest eigenvalue gives an iterative filter.
+        Of the whole matrix, whose largest eigenvalue gives an iterative filter its step length without a row too.
     steps : array, optional
         The λ that differ for an iterative filter, relative to the largest eigenvalue.
     stepped : bool, default False

@@ -120,6 +120,11 @@ def simple_scores(K: Any, alphas: Any) -> Array:
     -------
     array of shape (m,)
 
+    See Also
+    --------
+    deletion_scores : The same for flexible shrinkage.
+    ShrunkKernelMean : Minimises it.
+
     Examples
     --------
     >>> import numpy as np
@@ -144,6 +149,11 @@ def deletion_scores(K: Any, lams: Any) -> Array:
     Returns
     -------
     array of shape (m,)
+
+    See Also
+    --------
+    theorem4_scores : Scores of the paper.
+    SpectralKernelMean : Minimises it.
 
     Examples
     --------
@@ -172,6 +182,11 @@ def theorem4_scores(K: Any, lams: Any) -> Array:
     Returns
     -------
     array of shape (m,)
+
+    See Also
+    --------
+    deletion_scores : Leave-one-out scores.
+    SpectralKernelMean : Minimises it with ``lam="theorem4"``.
 
     Examples
     --------
