@@ -109,7 +109,7 @@ MEANS = {
         mh.MedianOfMeans(random_state=0, shrinkage="loo"), exact_units=False, convex=True
     ),
 }
-"""Every class, and every setting that changes a formula: the laws of ``means/test_laws.py`` hold for all of them."""
+"""Every class, and every setting that changes a formula; ``properties/test_means.py`` holds for all of them."""
 
 
 def sample(n, d, seed, shift=0.5):

@@ -203,3 +203,12 @@ def test_the_expected_loss_of_the_plain_mean(name):
     losses = [mean.norm() ** 2 - 2 * mean.inner(truth) + squared_truth for mean in means]
     estimate, error = oracles.monte_carlo(losses)
     assert abs(estimate - (expect_diag(kernel, P) - squared_truth) / n) <= 4 * error
+
+
+@pytest.mark.parametrize("degree", [4, 7])
+def test_polynomials_without_a_closed_form_say_so_for_means_and_diagonals(degree):
+    P = mh.GaussianMixture([0.5, 0.5], [[0.0, 0.0], [1.0, 1.0]], [1.0, 2.0])
+    kernel = mh.Polynomial(degree)
+    for compute in (lambda: kernel.expect(P, P), lambda: expect_diag(kernel, P)):
+        with pytest.raises(ValueError, match=rf"Polynomial\(degree={degree}.* has no closed-form expectation"):
+            compute()

@@ -316,8 +316,8 @@ class AdaptiveScore(SpectralScore):
 
     def __init__(self, spectrum: Spectrum, target: LooTarget) -> None:
         # All inner products are taken in the basis of eigenvectors. An element Σ_j β_j φ(x_j) with β = Uc has the
-        # squared norm Σ_k g_k c_k², and its product with f* is Σ_k c_k (Uᵀf*)_k, f* at the rows. For F(λ) the coefficients are
-        # c = g/(g + λ)·Uᵀ1/n. At the limits it is the plain average (λ = 0) and zero (λ = ∞).
+        # squared norm Σ_k g_k c_k², and its product with f* is Σ_k c_k (Uᵀf*)_k, f* at the rows. For F(λ) it has
+        # c = g/(g + λ)·Uᵀ1/n. At the limits F is the plain average (λ = 0) and zero (λ = ∞).
         super().__init__(spectrum)
         self.target, self.leave_one_out = target, TikhonovLoo(spectrum)
         self._tie = TIE * spectrum.mean_diag
@@ -361,8 +361,8 @@ class AdaptiveScore(SpectralScore):
         """The risk at λ in (0, inf), in the units of the spectrum, as a quadratic in (a, b)."""
         # Q = ‖F‖² and X = ⟨F, f*⟩ are known, and only p = mean_i F₋ᵢ(x_i) is left out one by one. There λ is that of
         # n − ½ rows. With λ(n−1)/n the fits without a row would shrink as F does, and leave-one-out would have next to
-        # no bias; with λ they have what n − 1 rows would be given, as the best λ depends little on n. √((n−1)/n) is half
-        # way between the two.
+        # no bias; with λ they have what n − 1 rows would be given, as the best λ depends little on n. The factor
+        # is half way between the two.
         sp = self.spectrum
         g, ones = sp.eigenvalues[:, None], sp.ones[:, None]
         shrunk = g / (g + lams) * ones / sp.n

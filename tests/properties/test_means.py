@@ -1,4 +1,4 @@
-"""The laws that every estimator of a mean obeys: units, order, repetitions, Gram matrices, scikit-learn's manners."""
+"""Properties of every estimator of a mean: units, order, repetitions, Gram matrices, scikit-learn's manners."""
 
 import pickle
 

@@ -315,3 +315,19 @@ def test_an_incomplete_radial_kernel_says_what_is_missing():
     scalar = {"profile": lambda self, r: 1.0, "__annotations__": {"bandwidth": float}}
     with pytest.raises(ValueError, match=r"Scalar.profile gave the shape \(\) for distances of shape \(1,\); return"):
         dataclass(frozen=True)(type("Scalar", (mh.kernels.Radial,), scalar))(1.0).diag([[0.0]])
+
+
+@dataclass(frozen=True)
+class OneNumber(mh.kernels.Kernel):
+    """A kernel whose diagonal is a number in place of an array."""
+
+    def evaluate(self, X, Y):
+        return np.exp(-((X[:, None] - Y[None]) ** 2).sum(axis=2))
+
+    def diagonal(self, X):
+        return np.ones(1)
+
+
+def test_a_diagonal_has_one_entry_per_row():
+    with pytest.raises(ValueError, match=r"diagonal gives the shape \(1,\); return \(12,\)"):
+        OneNumber().check(np.zeros((12, 2)))
