@@ -46,7 +46,9 @@ def test_pca_scores_by_class():
 
 def test_components_are_bars():
     result = mh.mmd_test(sample(30, 2, seed=0), 2 * sample(30, 2, seed=1), random_state=0)
-    display = ComponentsDisplay.from_result(result)
+    display = result.plot(color="k")
+    assert isinstance(display, ComponentsDisplay)
+    assert display.ax_.patches[0].get_facecolor() == (0.0, 0.0, 0.0, 1.0)
     assert len(display.ax_.patches) == len(result.components)
     assert display.names[0].startswith(result.components[0].group)
     assert result.summary in display.ax_.get_title()

@@ -5,7 +5,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple
+from importlib import import_module
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -166,6 +167,22 @@ class CombinedResult(PermutationResult, ABC):
             told = column
         counted = f" ({share:.0%} of the evidence)".replace("%", " %") if told.group == leading else ""
         return f"{told.explanation}{counted}{self._and_column(told, column)}"
+
+    def plot(self, ax: Any = None, **style: Any) -> Any:
+        """Draw the evidence of each component; needs matplotlib, and loads :mod:`muhat.plotting` when it is called.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Default: those of a new figure.
+        **style
+            Options of the bars.
+
+        Returns
+        -------
+        muhat.plotting.ComponentsDisplay
+        """
+        return import_module("muhat.plotting").ComponentsDisplay.from_result(self, ax=ax, **style)
 
     def _clearest_column(self) -> ComponentResult | None:
         """The component of a single column with the most evidence; of plain columns and relations, the plain one.
