@@ -1,5 +1,6 @@
 """Rows, features and comparisons that the tests of sketches share."""
 
+import numpy as np
 from numpy.testing import assert_allclose
 from tables import sample
 
@@ -14,6 +15,16 @@ FEATURES = {
     "polynomial": Nystroem(2.0 * mh.Polynomial(2) + mh.Laplace(1.0), 15, "pivoted").fit(X),
     "fourier": Fourier(mh.Gaussian(1.0), 30, random_state=0).fit(X),
     "laplace": Fourier(mh.Laplace(1.0), 30, random_state=0).fit(X),
+}
+ESTIMATES = {
+    "simple": ({"lam": 0.0, "scale": "loo"}, mh.ShrunkKernelMean("precomputed")),
+    "plain": ({"lam": 0.0}, mh.KernelMean("precomputed")),
+    "leave-one-out": ({}, mh.SpectralKernelMean("precomputed")),
+    "theorem4": ({"lam": "theorem4"}, mh.SpectralKernelMean("precomputed", lam="theorem4")),
+    "nested": ({"scale": "loo"}, mh.SpectralKernelMean("precomputed", scale="loo")),
+    "fixed": ({"lam": 0.7}, mh.SpectralKernelMean("precomputed", lam=0.7)),
+    "fixed, scaled": ({"lam": 0.7, "scale": 0.5}, mh.SpectralKernelMean("precomputed", lam=0.7, scale=0.5)),
+    "zero": ({"lam": np.inf}, mh.SpectralKernelMean("precomputed", lam=np.inf)),
 }
 FULL = {"second_moment": True, "reservoir_size": 50}
 BINNED = {**FULL, "bins": 40}
@@ -37,6 +48,3 @@ def assert_equal_sketches(a, b, tol=1e-12):
     for mine, theirs in zip(states(a), states(b), strict=True):
         if mine is not None:
             assert_allclose(mine, theirs, rtol=0, atol=tol * max(a.n_, 1))
-
-
-# ---------------------------------------------------------------- means in features
