@@ -2,6 +2,7 @@
 
     python benchmarks/power.py                       # all cells, 200 draws each
     python benchmarks/power.py --part real nulls     # real samples and columns (real_pairs.py), and their type I errors
+    python benchmarks/power.py --part bins           # tests on bins of rows, as for thousands of rows, beside rows
     python benchmarks/power.py --quick               # three draws of the small synthetic cells
     python benchmarks/power.py --only spread corners --tests mmd_test FUSE --draws 400
 
@@ -20,6 +21,7 @@ import sys
 from collections.abc import Callable, Iterator
 from functools import cached_property, lru_cache, partial
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 import numpy as np
 import real_pairs
@@ -33,6 +35,7 @@ from sklearn.datasets import load_breast_cancer, load_wine
 from sklearn.ensemble import RandomForestClassifier
 
 import muhat as mh
+from muhat.inference import difference_statistics, two_sample
 from muhat.inference.kernel_sums import Family, kernel_sums
 from muhat.inference.mmd import MeanSimilarities, mean_similarities
 from muhat.inference.splits import Splits, centred_splits
@@ -181,6 +184,22 @@ TWO_SAMPLES = {
 }
 
 
+IN_BINS = {
+    "shift of all 10 columns by .075": Cell(against_normal(300, 10, lambda rng, Z: Z + 0.075)),
+    "spread x 1.06, d = 10": Cell(against_normal(300, 10, lambda rng, Z: 1.06 * Z)),
+    "spread x 1.3 of one column of 20": Cell(against_normal(300, 20, columns(20, factor=1.3))),
+    "shift by .35 of one column of 20": Cell(against_normal(300, 20, columns(20, shift=0.35))),
+    "t5 of variance 1, d = 3": Cell(
+        against_normal(300, 3, lambda rng, Z: rng.standard_t(5, size=Z.shape) / np.sqrt(5 / 3))
+    ),
+    "Laplace of variance 1, d = 2": Cell(against_normal(300, 2, lambda rng, Z: rng.laplace(size=Z.shape) / np.sqrt(2))),
+    "correlation .15, d = 5": Cell(against_normal(300, 5, correlated(0.15))),
+    "perturbed uniform, d = 2, a = .8": Cell(perturbed_uniform(300, 2, 0.8)),
+    "corners, 1.5 x": Cell(corners(300, 1.5)),
+    "nothing, t3, 300 + 300 rows": Cell(lambda rng: tuple(rng.standard_t(3, size=(2, 300, 3)))),
+}
+
+
 # ---------------------------------------------------------------- the other two-sample tests
 
 
@@ -279,6 +298,14 @@ class Rivals:
         return float(stats.binom.sf(hits - 1, len(test), chance))
 
 
+def in_bins(rivals: Rivals, size: int, exact: int = 12_000) -> float:
+    """The default test with bins of so many rows, and features in place of kernels beyond ``exact`` rows."""
+    count = len(rivals.rows) // size
+    settings = {"MAX_SINGLE_ROWS": 0, "BINS": count, "FEATURE_BINS": count, "MAX_EXACT_ROWS": exact}
+    with patch.multiple(two_sample, **settings), patch.object(difference_statistics, "MAX_EXACT_ROWS", exact):
+        return mh.mmd_test(rivals.X, rivals.Y, None, RESAMPLES, rivals.rng).pvalue
+
+
 TESTS: dict[str, Callable[[Rivals], float]] = {
     "mmd_test": lambda r: mh.mmd_test(r.X, r.Y, None, RESAMPLES, r.rng).pvalue,
     "Hotelling": Rivals.hotelling,
@@ -290,13 +317,19 @@ TESTS: dict[str, Callable[[Rivals], float]] = {
     "t": lambda r: r.columns(stats.ttest_ind),
     "forest": Rivals.classifier,
 }
+BIN_TESTS: dict[str, Callable[[Rivals], float]] = {
+    "rows": TESTS["mmd_test"],
+    "bins of 3": partial(in_bins, size=3),
+    "bins of 6": partial(in_bins, size=6),
+    "features": partial(in_bins, size=3, exact=0),
+}
 
 
 def two_sample_pvalues(cell: Cell, seed: int, tests: list[str]) -> list[float]:
     rng = np.random.default_rng([1, seed])
     X, Y = cell.draw(rng)
     rivals = Rivals(X, Y, rng)
-    return [TESTS[name](rivals) for name in tests]
+    return [(TESTS | BIN_TESTS)[name](rivals) for name in tests]
 
 
 # ---------------------------------------------------------------- pairs
@@ -423,6 +456,7 @@ def real_cells(pairs: dict[str, RealPair]) -> dict[str, Cell]:
 PARTS = {
     "synthetic": (TWO_SAMPLES, PAIRS),
     "real": (real_cells(real_pairs.TWO_SAMPLES), real_cells(real_pairs.PAIRS)),
+    "bins": (IN_BINS, {}),
     "nulls": (real_cells(real_pairs.NULLS), real_cells(real_pairs.INDEPENDENT)),
 }
 
@@ -463,8 +497,9 @@ def main() -> int:
     draws = 3 if arguments.quick else arguments.draws
     for part in arguments.part or (["synthetic"] if arguments.quick else list(PARTS)):
         samples, pairs = PARTS[part]
+        of_samples = list(BIN_TESTS) if part == "bins" else arguments.tests
         tables = (
-            ("Two samples", arguments.tests, samples, partial(two_sample_pvalues, tests=arguments.tests)),
+            ("Two samples", of_samples, samples, partial(two_sample_pvalues, tests=of_samples)),
             ("Pairs", arguments.pair_tests, pairs, partial(pair_pvalues, tests=arguments.pair_tests)),
         )
         for title, tests, cells, pvalues in tables:

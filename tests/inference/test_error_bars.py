@@ -1,4 +1,4 @@
-"""Error bars against brute force, and how often they hold."""
+"""Errors, balls and bands of estimated means: formulas, coverage, errors."""
 
 from __future__ import annotations
 
@@ -11,24 +11,19 @@ from sklearn.exceptions import NotFittedError
 from tables import sample
 
 import muhat as mh
-from muhat.inference import error_bars
-from muhat.inference.error_bars import _bernstein_radius, carrying_rows, confidence_ball, mean_bands, mean_error
+from muhat.inference.error_bars import confidence_ball, mean_bands, mean_error
 from muhat.inference.mmd_intervals import mmd_difference_interval, mmd_interval
 
 KERNEL = mh.Gaussian(1.5)
+
+
 P = mh.GaussianMixture([0.4, 0.6], [[-1.0, 0.0], [1.0, 0.5]], [1.0, 0.5])
+
+
 X, Y, Z = sample(14, 2, seed=1), sample(11, 2, seed=2) * 1.5, sample(9, 2, seed=3) + 0.4
+
+
 METHODS = ("jackknife", "bootstrap")
-
-
-def unbiased_mmd(X, Y, kernel):
-    n, m = len(X), len(Y)
-    K, L, M = kernel(X), kernel(Y), kernel(X, Y)
-    within = (K.sum() - np.trace(K)) / (n * (n - 1)) + (L.sum() - np.trace(L)) / (m * (m - 1))
-    return within - 2 * M.mean()
-
-
-# ---------------------------------------------------------------- the error
 
 
 @pytest.mark.parametrize("kernel", [KERNEL, mh.Linear(), mh.Polynomial(2)], ids=str)
@@ -55,35 +50,6 @@ def test_sample_weight_repeats():
     assert_allclose(confidence_ball(weighted).radius, confidence_ball(repeated).radius, rtol=1e-10)
     one, other = mean_bands(weighted, Z), mean_bands(repeated, Z)
     assert_allclose(one.low, other.low, rtol=1e-10)
-
-
-# ---------------------------------------------------------------- balls
-
-
-def test_the_radius_solves_its_inequality():
-    """The level of Pinelis' inequality at the radius, for the upper bound of σ, is δ/2; and so is that of σ itself."""
-    n, variance, diameter, delta = 50, 0.3, 2.0, 0.1
-    radius = _bernstein_radius(n, variance, diameter, delta)
-    slack = diameter * np.log(2 / delta) / n
-    sigma = np.sqrt(variance + slack) + np.sqrt(slack)
-    exponent = n * radius**2 / (2 * (sigma**2 + np.sqrt(diameter) * radius / 3))
-    assert_allclose(2 * np.exp(-exponent), delta / 2, rtol=1e-10)
-    # nσ² − nV ≤ √(4 nσ² log(2/δ)) in units of D², with equality at the bound
-    gap = n * (sigma**2 - variance) / diameter
-    assert_allclose(np.exp(-(gap**2) / (4 * n * sigma**2 / diameter)), delta / 2, rtol=1e-10)
-
-
-def test_the_variance_is_self_bounding():
-    """What the proof of the constants uses, for Z = nV in units of D²: changes at most 1, squares sum to at most 2Z."""
-    rng = np.random.default_rng(0)
-    for _ in range(20):
-        rows = rng.normal(size=(12, 2)) * rng.uniform(0.1, 5.0)
-        K = mh.Gaussian(1.0)(rows)
-        squares = (2 - 2 * K) / 2
-        value = squares.sum() / (2 * (12 - 1))
-        drops = squares.sum(axis=1) / (12 - 1)
-        assert drops.max() <= 1
-        assert (drops**2).sum() <= 2 * value + 1e-12
 
 
 @pytest.mark.slow
@@ -138,13 +104,10 @@ def test_the_bootstrap_radius_matches_a_loop():
     assert repr(ball).startswith("ConfidenceBall(radius=0.")
 
 
-# ---------------------------------------------------------------- bands
-
-
 @pytest.fixture
 def as_seen(monkeypatch):
     """Formulas of intervals by themselves, without what they add for rows that a sample lacks."""
-    monkeypatch.setattr(error_bars, "FEW_ROWS", 0.0)
+    monkeypatch.setattr("muhat.inference.unseen_rows.FEW_ROWS", 0.0)
 
 
 @pytest.mark.usefixtures("as_seen")
@@ -214,129 +177,6 @@ def test_bands_cover(method, level):
     assert_allclose(np.mean(covered, axis=0), level, rtol=0, atol=0.02 + 3 * np.sqrt(level * (1 - level) / 300))
 
 
-# ---------------------------------------------------------------- squared MMDs
-
-
-def test_the_estimates_are_unbiased_mmds():
-    found = mmd_interval(X, Y, KERNEL)
-    assert_allclose(found.estimate, unbiased_mmd(X, Y, KERNEL), rtol=1e-10)
-    difference = mmd_difference_interval(X, Y, Z, KERNEL)
-    expected = unbiased_mmd(X, Y, KERNEL) - unbiased_mmd(X, Z, KERNEL)
-    assert_allclose(difference.estimate, expected, rtol=1e-10)
-    swapped = mmd_difference_interval(X, Z, Y, KERNEL)
-    assert_allclose([swapped.low, swapped.high], [-difference.high, -difference.low], rtol=1e-10)
-    assert_allclose(swapped.pvalue, 1 - difference.pvalue, rtol=1e-10)
-
-
-def variance_by_deletion(samples, statistic):
-    total = 0.0
-    for g, rows in enumerate(samples):
-        n = len(rows)
-        values = [statistic(*samples[:g], np.delete(rows, i, axis=0), *samples[g + 1 :]) for i in range(n)]
-        total += (n - 1) * np.var(values)
-    return total
-
-
-def test_the_jackknife_against_deletion():
-    by_hand = variance_by_deletion([X, Y], lambda A, B: unbiased_mmd(A, B, KERNEL))
-    assert_allclose(mmd_interval(X, Y, KERNEL).standard_error, np.sqrt(by_hand), rtol=1e-9)
-    by_hand = variance_by_deletion([X, Y, Z], lambda A, B, C: unbiased_mmd(A, B, KERNEL) - unbiased_mmd(A, C, KERNEL))
-    assert_allclose(mmd_difference_interval(X, Y, Z, KERNEL).standard_error, np.sqrt(by_hand), rtol=1e-9)
-
-
-def test_bootstrap_and_jackknife_agree_on_large_samples():
-    rows, others = sample(300, 2, seed=5), sample(200, 2, seed=6) + 1.0
-    one = mmd_interval(rows, others, KERNEL)
-    other = mmd_interval(rows, others, KERNEL, method="bootstrap", n_resamples=500, random_state=0)
-    assert_allclose(other.standard_error, one.standard_error, rtol=0.1)
-    assert_allclose([other.low, other.high], [one.low, one.high], rtol=0.1)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("level", [0.95, 0.5])
-@pytest.mark.parametrize("method", METHODS)
-def test_intervals_cover_the_mmd(method, level):
-    Q = mh.GaussianMixture([1.0], [[0.8, -0.5]], [1.0])
-    truth = mh.embed(KERNEL, P).distance(mh.embed(KERNEL, Q)) ** 2
-    covered = []
-    for seed in range(300):
-        found = mmd_interval(
-            P.sample(60, random_state=seed), Q.sample(50, random_state=1000 + seed), KERNEL, level, method, 199, seed
-        )
-        covered.append(found.low <= truth <= found.high)
-    assert_allclose(np.mean(covered), level, rtol=0, atol=0.03 + 3 * np.sqrt(level * (1 - level) / 300))
-
-
-def test_the_relative_test_keeps_its_level():
-    """Y and Z at the same distance from X, on two sides of it."""
-    rejected = []
-    for seed in range(300):
-        rng = np.random.default_rng(seed)
-        rows, left, right = rng.normal(size=(40, 1)), rng.normal(size=(40, 1)) - 0.7, rng.normal(size=(40, 1)) + 0.7
-        rejected.append(mmd_difference_interval(rows, left, right, KERNEL).pvalue <= 0.05)
-    assert np.mean(rejected) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 300)
-    assert mmd_difference_interval(rows, left - 1.0, rows[:30] + 0.1, KERNEL).pvalue < 0.01
-
-
-# ---------------------------------------------------------------- little to measure, and bad input
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_equal_rows_leave_room_for_others(method):
-    """Of 40 equal rows a share of up to about 3/40 may be missing; without a bound a warning says so."""
-    rows = np.ones((40, 2))
-    assert mean_error(mh.embed(KERNEL, rows)) < 1e-8
-    bands = mean_bands(mh.embed(KERNEL, rows), np.array([[1.0, 1.0], [9.0, 9.0]]), method=method)
-    assert_allclose(bands.high[0], 1.0)
-    assert_allclose([1.0 - bands.low[0], bands.high[1]], 2.8 / 40, rtol=0.05)
-    assert_allclose(bands.low[1], 0.0, atol=1e-12)
-    found = mmd_interval(rows, rows, KERNEL, method=method)
-    assert_allclose([found.estimate, found.low], 0.0, atol=1e-12)
-    assert 0.005 < found.high < 0.02
-    assert 0 < mmd_difference_interval(rows, rows, rows + 1, KERNEL, method=method).pvalue < 1
-    for ball in ("bernstein", "bootstrap"):
-        assert confidence_ball(mh.embed(KERNEL, rows), method=ball).radius > 0.05
-    for call in (lambda f: mean_bands(f, rows, method=method), lambda f: confidence_ball(f, method="bootstrap")):
-        with pytest.warns(UserWarning, match=r"rests on the deviations of one row or none.*Linear\(\).*pass more rows"):
-            call(mh.embed(mh.Linear(), rows))
-    with pytest.warns(UserWarning, match="the interval rests on"):
-        mmd_interval(rows, rows, mh.Linear(), method=method)
-
-
-def rare(rng, n, share):
-    return np.where(rng.random((n, 1)) < share, rng.normal(3.0, 1.0, size=(n, 1)), 0.0)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("n", [10, 20, 50, 100])
-def test_a_rare_value_is_covered(n, method):
-    """A column that is nonzero in few rows, which most samples lack."""
-    rng = np.random.default_rng(0)
-    kernel, points = mh.Gaussian(1.0), np.array([[0.0], [3.0]])
-    truth = [0.98 * kernel(points, np.zeros((1, 1)))[:, 0] + 0.02 * kernel(points, rare(rng, 4000, 1.0)).mean(axis=1)]
-    many = [rare(rng, 3000, 1.0), rare(rng, 3000, 1.0)]
-    inner = [kernel(A, B).mean() for A, B in ((many[0], many[1]), (many[0], np.zeros((1, 1))))]
-    squared = (0.03 - 0.02) ** 2 * (inner[0] + 1.0 - 2.0 * inner[1])  # of shares .02 and .03
-    held, intervals = [], []
-    for seed in range(200):
-        X, Y = rare(rng, n, 0.02), rare(rng, n, 0.03)
-        bands = mean_bands(mh.embed(kernel, X), points, method=method, n_resamples=99, random_state=seed)
-        held.append((bands.low <= truth[0]) & (truth[0] <= bands.high))
-        found = mmd_interval(X, Y, kernel, method=method, n_resamples=99, random_state=seed)
-        intervals.append(found.low <= squared <= found.high)
-    assert np.min(np.mean(held, axis=0)) >= 0.93
-    assert np.mean(intervals) >= 0.93
-
-
-def test_rows_that_carry_a_variance_are_counted():
-    for k in range(1, 8):
-        deviations = np.repeat([1.0, 0.0], [k, 100 * k])
-        assert_allclose(carrying_rows(deviations), k)
-    assert carrying_rows(np.zeros(5)) == 0.0
-    assert_allclose(carrying_rows(np.array([[1e-200, -1e-200], [3e200, 0.0]])), [2.0, 1.0])
-
-
 def test_two_rows():
     f = mh.embed(KERNEL, X[:2])
     assert_allclose(mean_error(f) ** 2, (1 - KERNEL(X[:1], X[1:2])[0, 0]) / 2)
@@ -345,6 +185,8 @@ def test_two_rows():
 
 
 PLAIN = mh.embed(KERNEL, X)
+
+
 BAD = {
     "level 0": (lambda: confidence_ball(PLAIN, level=0.0), "level=0.0"),
     "level 1": (lambda: confidence_ball(PLAIN, level=1), "level=1"),

@@ -5,7 +5,7 @@ Everything reads one Gram matrix: the jackknife through its row sums, the bootst
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -13,20 +13,19 @@ import numpy as np
 from scipy.stats import t as student
 
 from muhat.elements import Element, embed
+from muhat.inference.bernstein import bernstein_radius
+from muhat.inference.bootstrap import bootstrap_counts, tails, upper_quantile
+from muhat.inference.unseen_rows import few_rows_carry, quantile_of_unseen, warn_of_few_rows
 from muhat.kernels.base import Kernel
 from muhat.kernels.capabilities import upper_bound
 from muhat.linalg import gram
-from muhat.linalg.blocks import blocks
 from muhat.linalg.resources import one_blas_thread
 from muhat.means.base import BaseKernelMean, fit_of
 from muhat.means.nested import mean_element, mean_weights
 from muhat.means.simple import KernelMean
 from muhat.measures import Atoms
 from muhat.types import Array, RandomState
-from muhat.validation import check_count, check_number, check_rng, warn_caller
-
-COUNT_BYTES = 2**25
-"""Size of a block of bootstrap counts; each column is one resample."""
+from muhat.validation import check_count, check_number, check_rng
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -70,13 +69,13 @@ class Bands:
 
 
 class _Sample(NamedTuple):
-    """Rows with their repetitions, the estimate from them, and the recipe that made it (None: the plain average)."""
+    """Rows with their repetitions, the estimate from them, and the estimator that made it (None: the plain average)."""
 
     kernel: Kernel
     points: Array
     repetitions: Array
     mean: Element
-    recipe: BaseKernelMean | None
+    estimator: BaseKernelMean | None
 
     @property
     def n(self) -> float:
@@ -99,8 +98,8 @@ def _sample_of(mean: Any) -> _Sample:
             raise ValueError("a mean of features has lost its rows; fit it with features=None for error bars")
         points, counts = fit.sample.points, fit.sample.repetitions
         repetitions = np.ones(len(points)) if counts is None else counts
-        recipe = None if type(mean) is KernelMean else mean
-        return _Sample(mean.kernel_, points, repetitions, mean.mean_, recipe)
+        estimator = None if type(mean) is KernelMean else mean
+        return _Sample(mean.kernel_, points, repetitions, mean.mean_, estimator)
     one_sample = isinstance(mean, Element) and len(mean.measures) == 1 and isinstance(mean.measures[0], Atoms)
     if not one_sample or np.ptp(mean.measures[0].weights) > 0 or len(mean.measures[0]) < 2:
         raise ValueError(
@@ -228,8 +227,8 @@ def confidence_ball(
     elif not np.isfinite(diameter):
         raise ValueError(f"method='bernstein' needs a bounded kernel; give {sample.kernel!r} a bound, or resample")
     else:
-        radius = _bernstein_radius(sample.n, sample.n * _squared_error(sample), diameter, 1.0 - level)
-    offset = 0.0 if sample.recipe is None else sample.mean.distance(sample.plain())
+        radius = bernstein_radius(sample.n, sample.n * _squared_error(sample), diameter, 1.0 - level)
+    offset = 0.0 if sample.estimator is None else sample.mean.distance(sample.plain())
     return ConfidenceBall(sample.mean, radius + offset, level, method)
 
 
@@ -238,15 +237,6 @@ def _squared_diameter(kernel: Kernel, bound: Any) -> float:
     if bound is not None:
         return 4.0 * check_number("bound", bound, low=0, open_low=True)
     return 2.0 * upper_bound(kernel)
-
-
-def _bernstein_radius(n: float, variance: float, diameter: float, delta: float) -> float:
-    """The radius of the docstring above, for D² and V; both means lie in the hull of the φ(x), so that D is enough."""
-    slack = diameter * np.log(2.0 / delta) / n
-    sigma = np.sqrt(variance + slack) + np.sqrt(slack)
-    linear = np.sqrt(diameter) * np.log(4.0 / delta) / (3.0 * n)
-    radius = linear + np.sqrt(linear**2 + 2.0 * sigma**2 * np.log(4.0 / delta) / n)
-    return float(min(radius, np.sqrt(diameter)))
 
 
 def _bootstrap_radius(
@@ -259,7 +249,7 @@ def _bootstrap_radius(
         W = counts / n - share[:, None]
         draws.append(np.einsum("ib,ib->b", W, K @ W).clip(0))
     distances = np.sqrt(np.concatenate(draws) * n / (n - 1))
-    radius = float(_upper_quantile(distances, level))
+    radius = float(upper_quantile(distances, level))
     products = K @ share
     from_mean = np.sqrt(np.maximum(np.diag(K) - 2.0 * products + share @ products, 0.0))[sample.copies()]
     rounding = 1e-6 * float(np.sqrt(np.diag(K).max()))  # the root of that of squares
@@ -269,60 +259,6 @@ def _bootstrap_radius(
         warn_of_few_rows("the radius", sample.kernel)
         return radius
     return float(min(np.hypot(radius, quantile_of_unseen(n, level) * np.sqrt(diameter)), np.sqrt(diameter)))
-
-
-def bootstrap_counts(
-    rng: np.random.Generator, n: int, share: Array, n_resamples: int, width: int = 0
-) -> Iterator[Array]:
-    """Blocks of columns, each of which says how often a resample of n rows holds every row."""
-    block = max(1, COUNT_BYTES // (8 * max(width, len(share))))
-    for part in blocks(n_resamples, block):
-        yield rng.multinomial(n, share, size=part.stop - part.start).T.astype(np.float64)
-
-
-def _upper_quantile(draws: Array, level: float) -> Any:
-    """The ⌈level·(B + 1)⌉-th smallest of B draws along the first axis, at most the largest."""
-    ordered = np.sort(draws, axis=0)
-    return ordered[min(int(np.ceil(level * (len(draws) + 1))), len(draws)) - 1]
-
-
-# ---------------------------------------------------------------- values that a sample may lack
-
-FEW_ROWS = 4.0
-"""Where fewer rows than this carry a variance, values that the sample lacks may matter more than those it has."""
-
-UNSEEN_ROWS = 2.0
-"""How many rows with the most extreme value are then added to the variance: without variance, a share of unseen rows of
-up to 2.8/n is covered at the level .95, for which the probability to see none of them is .06."""
-
-
-def carrying_rows(deviations: Array) -> Array:
-    """How many rows carry a variance, (Σd²)² / Σd⁴ along the last axis: n where all d² are equal, 1 for one outlier."""
-    squares = (deviations / np.maximum(np.abs(deviations).max(axis=-1, keepdims=True), 1e-300)) ** 2
-    return np.asarray(squares.sum(axis=-1) ** 2 / np.maximum((squares**2).sum(axis=-1), 1e-300))
-
-
-def few_rows_carry(deviations: Array, rounding: float, bound: float) -> Any:
-    """Whether few rows carry a variance; or one or none of them, where no bound tells what others could change."""
-    fewest = FEW_ROWS if np.isfinite(bound) else 1.5
-    return (carrying_rows(deviations) < fewest) | (np.abs(deviations).max(axis=-1) <= rounding)
-
-
-def quantile_of_unseen(n: float, level: float) -> float:
-    """How far, in units of a row's largest deviation, an interval reaches for the sake of rows that were not seen."""
-    return float(student.ppf(0.5 + 0.5 * level, n - 1.0) * np.sqrt(UNSEEN_ROWS) / n)
-
-
-def warn_of_few_rows(what: str, kernel: Kernel) -> None:
-    warn_caller(
-        f"{what} rests on the deviations of one row or none, and {kernel!r} has no bound by which rows that the sample "
-        "lacks could be allowed for; pass more rows, or use a bounded kernel such as muhat.Gaussian()"
-    )
-
-
-def tails(draws: Array, level: float) -> tuple[Any, Any]:
-    outer = 0.5 + 0.5 * level
-    return -_upper_quantile(-draws, outer), _upper_quantile(draws, outer)
 
 
 # ---------------------------------------------------------------- bands
@@ -420,9 +356,9 @@ def _allowing_for_unseen_rows(
 def _left_out_values(sample: _Sample, rows: Any, points: Array, V: Array) -> Array:
     """Column i holds the values of the estimate without row i."""
     n = len(rows)
-    if sample.recipe is None:
+    if sample.estimator is None:
         return (V.sum(axis=1, keepdims=True) - V) / (n - 1)
-    refitted = _refitting(sample, sample.recipe, rows, points, V)
+    refitted = _refitting(sample, sample.estimator, rows, points, V)
     return np.stack([refitted(np.delete(np.arange(n), i)) for i in range(n)], axis=1)
 
 
@@ -430,16 +366,18 @@ def _resampled_values(
     sample: _Sample, rows: Any, points: Array, V: Array, n_resamples: int, rng: np.random.Generator
 ) -> Array:
     n = len(rows)
-    if sample.recipe is None:
+    if sample.estimator is None:
         blocks = bootstrap_counts(rng, n, np.full(n, 1.0 / n), n_resamples)
         return np.concatenate([(V @ counts).T / n for counts in blocks])
-    refitted = _refitting(sample, sample.recipe, rows, points, V)
+    refitted = _refitting(sample, sample.estimator, rows, points, V)
     return np.stack([refitted(part) for part in rng.integers(n, size=(n_resamples, n))])
 
 
-def _refitting(sample: _Sample, recipe: BaseKernelMean, rows: Any, points: Array, V: Array) -> Callable[[Any], Array]:
-    """The function from numbers of rows to the values, at the points, of the recipe fitted to those rows."""
-    if any(isinstance(getattr(recipe, name, None), Element) for name in ("target", "target_")):  # not weights alone
-        return lambda part: mean_element(recipe, sample.kernel, sample.points[rows[part]]).values(points)
+def _refitting(
+    sample: _Sample, estimator: BaseKernelMean, rows: Any, points: Array, V: Array
+) -> Callable[[Any], Array]:
+    """The function from numbers of rows to the values, at the points, of the estimator fitted to those rows."""
+    if any(isinstance(getattr(estimator, name, None), Element) for name in ("target", "target_")):  # not weights alone
+        return lambda part: mean_element(estimator, sample.kernel, sample.points[rows[part]]).values(points)
     K = gram.dense(sample.kernel, sample.points[rows])
-    return lambda part: V[:, part] @ mean_weights(recipe, K[np.ix_(part, part)])
+    return lambda part: V[:, part] @ mean_weights(estimator, K[np.ix_(part, part)])

@@ -1,0 +1,90 @@
+"""Intervals of squared MMDs: estimates, jackknife, bootstrap, coverage."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from tables import sample
+
+import muhat as mh
+from muhat.inference.mmd_intervals import mmd_difference_interval, mmd_interval
+
+KERNEL = mh.Gaussian(1.5)
+
+
+P = mh.GaussianMixture([0.4, 0.6], [[-1.0, 0.0], [1.0, 0.5]], [1.0, 0.5])
+
+
+X, Y, Z = sample(14, 2, seed=1), sample(11, 2, seed=2) * 1.5, sample(9, 2, seed=3) + 0.4
+
+
+METHODS = ("jackknife", "bootstrap")
+
+
+def unbiased_mmd(X, Y, kernel):
+    n, m = len(X), len(Y)
+    K, L, M = kernel(X), kernel(Y), kernel(X, Y)
+    within = (K.sum() - np.trace(K)) / (n * (n - 1)) + (L.sum() - np.trace(L)) / (m * (m - 1))
+    return within - 2 * M.mean()
+
+
+def test_the_estimates_are_unbiased_mmds():
+    found = mmd_interval(X, Y, KERNEL)
+    assert_allclose(found.estimate, unbiased_mmd(X, Y, KERNEL), rtol=1e-10)
+    difference = mmd_difference_interval(X, Y, Z, KERNEL)
+    expected = unbiased_mmd(X, Y, KERNEL) - unbiased_mmd(X, Z, KERNEL)
+    assert_allclose(difference.estimate, expected, rtol=1e-10)
+    swapped = mmd_difference_interval(X, Z, Y, KERNEL)
+    assert_allclose([swapped.low, swapped.high], [-difference.high, -difference.low], rtol=1e-10)
+    assert_allclose(swapped.pvalue, 1 - difference.pvalue, rtol=1e-10)
+
+
+def variance_by_deletion(samples, statistic):
+    total = 0.0
+    for g, rows in enumerate(samples):
+        n = len(rows)
+        values = [statistic(*samples[:g], np.delete(rows, i, axis=0), *samples[g + 1 :]) for i in range(n)]
+        total += (n - 1) * np.var(values)
+    return total
+
+
+def test_the_jackknife_leaves_out_each_row():
+    by_hand = variance_by_deletion([X, Y], lambda A, B: unbiased_mmd(A, B, KERNEL))
+    assert_allclose(mmd_interval(X, Y, KERNEL).standard_error, np.sqrt(by_hand), rtol=1e-9)
+    by_hand = variance_by_deletion([X, Y, Z], lambda A, B, C: unbiased_mmd(A, B, KERNEL) - unbiased_mmd(A, C, KERNEL))
+    assert_allclose(mmd_difference_interval(X, Y, Z, KERNEL).standard_error, np.sqrt(by_hand), rtol=1e-9)
+
+
+def test_bootstrap_and_jackknife_agree_on_large_samples():
+    rows, others = sample(300, 2, seed=5), sample(200, 2, seed=6) + 1.0
+    one = mmd_interval(rows, others, KERNEL)
+    other = mmd_interval(rows, others, KERNEL, method="bootstrap", n_resamples=500, random_state=0)
+    assert_allclose(other.standard_error, one.standard_error, rtol=0.1)
+    assert_allclose([other.low, other.high], [one.low, one.high], rtol=0.1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("level", [0.95, 0.5])
+@pytest.mark.parametrize("method", METHODS)
+def test_intervals_cover_the_mmd(method, level):
+    Q = mh.GaussianMixture([1.0], [[0.8, -0.5]], [1.0])
+    truth = mh.embed(KERNEL, P).distance(mh.embed(KERNEL, Q)) ** 2
+    covered = []
+    for seed in range(300):
+        found = mmd_interval(
+            P.sample(60, random_state=seed), Q.sample(50, random_state=1000 + seed), KERNEL, level, method, 199, seed
+        )
+        covered.append(found.low <= truth <= found.high)
+    assert_allclose(np.mean(covered), level, rtol=0, atol=0.03 + 3 * np.sqrt(level * (1 - level) / 300))
+
+
+def test_the_relative_test_keeps_its_level():
+    """Y and Z at the same distance from X, on two sides of it."""
+    rejected = []
+    for seed in range(300):
+        rng = np.random.default_rng(seed)
+        rows, left, right = rng.normal(size=(40, 1)), rng.normal(size=(40, 1)) - 0.7, rng.normal(size=(40, 1)) + 0.7
+        rejected.append(mmd_difference_interval(rows, left, right, KERNEL).pvalue <= 0.05)
+    assert np.mean(rejected) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 300)
+    assert mmd_difference_interval(rows, left - 1.0, rows[:30] + 0.1, KERNEL).pvalue < 0.01
