@@ -19,6 +19,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import muhat as mh
+from muhat import gaussian
 from muhat.kernels.base import Kernel
 from muhat.means import targets
 
@@ -52,7 +53,7 @@ def by_parts(kernel: Kernel, X: np.ndarray) -> Iterator[mh.Element]:
 def by_points(kernel: Kernel, X: np.ndarray) -> Iterator[mh.Element]:
     """Adaptive means with samples of several sizes for the target."""
     for points in POINTS:
-        with patch.multiple(targets, SAMPLE_POINTS=points):
+        with patch.multiple(gaussian, SAMPLE_POINTS=points):
             yield mh.AdaptiveKernelMean(kernel).fit(X).mean_
 
 

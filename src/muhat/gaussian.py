@@ -1,4 +1,4 @@
-"""Gaussian fitted to rows: OAS covariance, embedding, samples, and its leave-one-out under the Gaussian kernel."""
+"""Gaussian fitted to rows: OAS covariance, embedding, samples, and their forms without some of the rows."""
 
 from __future__ import annotations
 
@@ -9,13 +9,31 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import qr
+from scipy.spatial.distance import cdist
 
+from muhat.kernels.base import Kernel
+from muhat.kernels.capabilities import is_isotropic
 from muhat.linalg.distances import power_of_two_near
+from muhat.linalg.spectrum import thin_svd
 from muhat.measures import FactoredCovariance, FactoredGaussian, Gaussians
 from muhat.types import Array
 
 LARGEST, SMALLEST = 1e140, 1e-140
 """Between these, squares of numbers, and sums and ratios of them, are numbers."""
+
+
+SAMPLE_POINTS = 256
+"""Points of a sample that stands for a Gaussian: with four times as many the loss is lower by half a per cent, with a
+quarter higher by four (benchmarks/guide/adaptive.py)."""
+
+
+FEWEST_POINTS, MAX_SAMPLED_NUMBERS = 32, 200_000
+"""Kernels that see every column choose mixing weights by this many points, or as many as have so many numbers."""
+
+
+_FEWEST_TO_SQUARE, _WELL_CONDITIONED = 4, 1e-6
+"""With this many times as many columns as rows, axes come from the products of rows with a ratio of eigenvalues so
+large."""
 
 
 CANCELLED = 1e-3
@@ -108,6 +126,11 @@ def normal_points(d: int, count: int) -> Array:
     points = np.concatenate([half, -half])
     points.setflags(write=False)  # the next fit to as many columns gets the same array
     return points
+
+
+def gaussian_sample(rows: Array) -> Array:
+    """The sample that stands for the Gaussian fitted to rows."""
+    return FittedGaussian.of(rows).at(normal_points(rows.shape[1], SAMPLE_POINTS))
 
 
 class LooCovariances(NamedTuple):
@@ -209,3 +232,128 @@ class LooEmbeddings:
         share = np.maximum(1.0 - factor * subtracted * own, np.finfo(float).eps)
         flat = (d - left.shape[1]) * np.log(rest)
         return 1.0 / diagonal, own, share, 0.5 * (np.log(diagonal).sum(axis=1) + flat + np.log(share))
+
+
+class SampledFit(NamedTuple):
+    """A Gaussian in the coordinates of a :class:`LooSample`: mean, a root L of its covariance, variance beside them."""
+
+    mean: Array
+    root: Array
+    floor: float
+
+
+class LooSample:
+    """A sample of the Gaussian fitted to rows, and of those fitted without some of them: x̄ + Lz for the same points z.
+
+    Coordinates are those of the eigenvectors of the covariance of all rows, in a unit in which squares are numbers.
+    There the root of this covariance is diagonal, and Cholesky's factor L of a covariance without some rows is close to
+    it. Beside the rows every Gaussian has the same variance in all directions: for a kernel of the Euclidean distance,
+    the length of z beside the rows is all that matters there, however many columns there are. Other kernels take the
+    points in all columns, and fewer of them where columns are many.
+    """
+
+    def __init__(self, kernel: Kernel, points: Array) -> None:
+        self.kernel, self.points, self.d = kernel, points, points.shape[1]
+        self.centre = points.mean(axis=0)
+        Y = points - self.centre
+        self.unit = power_of_two_near(float(np.abs(Y).max()))
+        self.axes, self.rows = _principal_coordinates(Y / self.unit)
+        self.isotropic = is_isotropic(kernel)
+        count = SAMPLE_POINTS
+        if not self.isotropic:
+            count = min(count, max(FEWEST_POINTS, 2 * (MAX_SAMPLED_NUMBERS // (2 * self.d))))
+        half = normal_points(self.d, SAMPLE_POINTS)[: count // 2]
+        inside = half @ self.axes.T
+        self.inside = np.concatenate([inside, -inside])
+        if self.isotropic:
+            self.products = _products(self.d, SAMPLE_POINTS) - inside @ inside.T
+            lengths = np.diagonal(self.products).clip(0)
+            self.beside = np.concatenate([lengths, lengths])
+        else:
+            beside = half - inside @ self.axes if len(self.axes) < self.d else np.zeros_like(half)
+            self.beside = np.concatenate([beside, -beside])
+
+    def fitted(self, kept: Any) -> SampledFit:
+        """The Gaussian with the OAS covariance of some of the rows."""
+        rows = self.rows[kept]
+        n, mean = len(rows), rows.mean(axis=0)
+        centred = rows - mean
+        S = centred.T @ centred / n
+        trace = S.trace()
+        amount = float(oas_amount(n, self.d, trace, np.vdot(S, S)))
+        floor = amount * trace / self.d
+        S *= 1.0 - amount
+        S[np.diag_indices_from(S)] += floor
+        return SampledFit(mean, _root(S), float(floor))
+
+    def values(self, fits: list[SampledFit], rows: list[Any]) -> Array:
+        """Values of the embedded sample of each fit at its own rows, one after the other."""
+        if not self.isotropic:
+            parts = zip(fits, rows, strict=True)
+            return np.concatenate(
+                [self.kernel.evaluate(self._points(f), self.points[i]).mean(axis=0) for f, i in parts]
+            )
+        # ‖row − (m + Lz)‖² inside, plus the variance beside the rows times the squared length of z there.
+        squares = [
+            cdist(fit.mean + self.inside @ fit.root.T, self.rows[i], "sqeuclidean") + fit.floor * self.beside[:, None]
+            for fit, i in zip(fits, rows, strict=True)
+        ]
+        return self._profile(np.concatenate(squares, axis=1)).mean(axis=0)
+
+    def squared_norm(self, fit: SampledFit) -> float:
+        """Squared norm of the embedded sample, of as many points as the target has."""
+        half = len(self.inside) // 2
+        if self.isotropic:
+            inside = self.inside @ fit.root.T
+            # ‖z_a ∓ z_b‖² beside the rows, from the products of the half of the points without mirror images.
+            sums = np.add.outer(self.beside[:half], self.beside[:half])
+            beside = np.concatenate([sums - 2.0 * self.products, sums + 2.0 * self.products], axis=1).clip(0)
+            K = self._profile(cdist(inside[:half], inside, "sqeuclidean") + fit.floor * beside)
+        else:
+            points = self._points(fit)
+            K = self.kernel.evaluate(points[:half], points)  # mirror images add the same
+        # Fewer points than the target has stand for it: pairs of a point with itself, and with its mirror image, have
+        # the shares that they have in the target.
+        own = np.diagonal(K).sum() + np.diagonal(K, half).sum()
+        others = (K.sum() - own) / (half * max(2 * half - 2, 1))
+        return float(own / half / SAMPLE_POINTS + (1.0 - 2.0 / SAMPLE_POINTS) * others)
+
+    def _profile(self, squares: Array) -> Array:
+        """The kernel as a function of squared distances, which points on a line have too."""
+        line = np.sqrt(squares).reshape(-1, 1) * self.unit
+        return self.kernel.evaluate(np.zeros((1, 1)), line).reshape(squares.shape)
+
+    def _points(self, fit: SampledFit) -> Array:
+        """The points x̄ + Lz in all columns."""
+        inside = (fit.mean + self.inside @ fit.root.T) @ self.axes
+        return self.centre + self.unit * (inside + np.sqrt(fit.floor) * self.beside)
+
+
+def _principal_coordinates(Y: Array) -> tuple[Array, Array]:
+    """Orthonormal axes, the eigenvectors of YᵀY, and the rows in their coordinates; no more axes than rows."""
+    n, d = Y.shape
+    if d > _FEWEST_TO_SQUARE * n:
+        # The small matrix YYᵀ has the same eigenvalues, and axes follow from it where none of them is lost in rounding;
+        # that of the mean, which is 0, is left out.
+        squares, P = np.linalg.eigh(Y @ Y.T)
+        if squares[1:].min() > _WELL_CONDITIONED * squares[-1]:
+            P, roots = P[:, :0:-1], np.sqrt(squares[:0:-1])  # the largest first, as singular values come
+            return (P.T @ Y) / roots[:, None], P * roots
+    P, roots, axes = thin_svd(Y)
+    return axes, P * roots
+
+
+def _root(S: Array) -> Array:
+    """A root L of S = LLᵀ: Cholesky's factor, or the symmetric root of a singular matrix."""
+    try:
+        return np.asarray(np.linalg.cholesky(S), dtype=np.float64)
+    except np.linalg.LinAlgError:
+        eigenvalues, vectors = np.linalg.eigh(S)
+        return (vectors * np.sqrt(eigenvalues.clip(0))) @ vectors.T
+
+
+@lru_cache(maxsize=1)
+def _products(d: int, count: int) -> Array:
+    """Inner products of the normal points without their mirror images."""
+    half = normal_points(d, count)[: count // 2]
+    return half @ half.T

@@ -17,7 +17,7 @@ from muhat.kernels.foreign import Precomputed
 from muhat.linalg.resources import one_blas_thread
 from muhat.linalg.spectrum import low_rank_spectrum, whole_spectrum
 from muhat.means import targets
-from muhat.means.adaptive import AdaptiveDeletion, AdaptiveKernelMean, AdaptiveScore, _Quadratic
+from muhat.means.adaptive import AdaptiveKernelMean, AdaptiveLooScore, AdaptiveScore, _Quadratic
 from muhat.means.nested import mean_element, mean_weights
 from muhat.means.targets import TargetKind, gaussian_element, gaussian_kind, gaussian_target
 from muhat.measures import FactoredGaussian
@@ -74,7 +74,7 @@ def test_the_quadratics_are_those_of_brute_force(name, data):
     kernel, X = KERNELS[name], DATA[data]
     spectrum = whole_spectrum(kernel(X))
     score = AdaptiveScore(spectrum, gaussian_target(kernel, X))
-    deletion = AdaptiveDeletion(score)
+    deletion = AdaptiveLooScore(score)
     for lam in [0.0, *LAMS]:
         for pieces, brute_force in ((score.risk(lam), by_known_norms), (deletion.quadratic(lam), by_deletion)):
             (p, Q), mixed, t, T = pieces
@@ -433,7 +433,7 @@ def test_the_score_of_few_features_is_that_of_the_whole_spectrum(kernel):
     few = AdaptiveScore(low_rank_spectrum(mh.kernels.exact_features(kernel, X)), refits)
     assert not few.spectrum.complete
     lams = np.geomspace(1e-3, 1e2, 7)
-    by_few, by_whole = AdaptiveDeletion(few), AdaptiveDeletion(whole)
+    by_few, by_whole = AdaptiveLooScore(few), AdaptiveLooScore(whole)
     assert_allclose(by_few.along(lams), by_whole.along(lams), rtol=1e-9)
     for lam in lams:
         found, expected = by_few.quadratic(lam), by_whole.quadratic(lam)

@@ -10,6 +10,7 @@ from sklearn.gaussian_process.kernels import RationalQuadratic
 from tables import KERNELS, awkward_rows, data_sets, sample
 
 import muhat as mh
+from muhat import gaussian
 from muhat.gaussian import FittedGaussian, normal_points, oas_amount
 from muhat.linalg.resources import one_blas_thread
 from muhat.means import targets
@@ -49,7 +50,7 @@ def slow_sample_without(X, kept, base):
 @every_data_set
 def test_the_sample_is_that_of_the_symmetric_root(data):
     X = DATA[data]
-    base = normal_points(X.shape[1], targets.SAMPLE_POINTS)
+    base = normal_points(X.shape[1], gaussian.SAMPLE_POINTS)
     expected = slow_sample(X, base)
     assert_allclose(
         FittedGaussian.of(X).at(base), expected, rtol=1e-10, atol=1e-7 * np.ptp(X)
@@ -57,7 +58,7 @@ def test_the_sample_is_that_of_the_symmetric_root(data):
 
 
 def slow_target(kernel, X, kept):
-    return mh.embed(kernel, slow_sample_without(X, kept, normal_points(X.shape[1], targets.SAMPLE_POINTS)))
+    return mh.embed(kernel, slow_sample_without(X, kept, normal_points(X.shape[1], gaussian.SAMPLE_POINTS)))
 
 
 @pytest.mark.parametrize("outlier", [0.0, 1e3])
@@ -97,7 +98,7 @@ def test_the_score_is_that_of_brute_force(kernel):
 def test_the_sample_is_closer_than_one_by_chance(d):
     X, kernel = sample(30, d, seed=41), mh.Gaussian(1.5 * np.sqrt(d))
     exact, sampled = targets.gaussian_element(kernel, X), targets.sampled_element(kernel, X)
-    by_chance = (1 - exact.norm() ** 2) / targets.SAMPLE_POINTS  # the mean squared distance of independent draws
+    by_chance = (1 - exact.norm() ** 2) / gaussian.SAMPLE_POINTS  # the mean squared distance of independent draws
     assert sampled.distance(exact) ** 2 < by_chance / 2
     whole = sampled_target(kernel, X[:20]), gaussian_target(kernel, X[:20])
     assert np.mean((whole[0].values[whole[0].parts] - whole[1].values) ** 2) < by_chance / 2
@@ -122,7 +123,7 @@ def test_the_mean_is_rows_plus_the_sample(kernel):
     (a, b), base = fitted.shares_, mh.SpectralKernelMean(kernel, lam=fitted.lam_).fit(X)
     assert b > 0
     assert fitted.weights_.shape == (15,)
-    assert len(fitted.target_.measures[0]) == targets.SAMPLE_POINTS
+    assert len(fitted.target_.measures[0]) == gaussian.SAMPLE_POINTS
     assert_array_equal(fitted.mean_.measures[0].points[:15], X)
     assert_allclose(fitted.mean_(X), (a * base.mean_ + b * fitted.target_)(X), rtol=1e-10)
 
@@ -200,9 +201,9 @@ def test_distances_beside_the_rows_need_no_columns(kernel, monkeypatch):
     kernel = kernel.resolve(X)
     assert mh.kernels.is_isotropic(kernel)
     found = [sampled_target(kernel, X)]
-    monkeypatch.setattr(targets, "_FEWEST_TO_SQUARE", np.inf)
+    monkeypatch.setattr(gaussian, "_FEWEST_TO_SQUARE", np.inf)
     found.append(sampled_target(kernel, X))
-    monkeypatch.setattr(targets, "is_isotropic", lambda kernel: False)
+    monkeypatch.setattr(gaussian, "is_isotropic", lambda kernel: False)
     found.append(sampled_target(kernel, X))
     for name in ("at_rows", "squared_norm", "own", "values", "squared_norms"):
         assert_allclose(getattr(found[0], name), getattr(found[1], name), rtol=1e-12)
@@ -216,9 +217,9 @@ def test_fewer_points_stand_for_the_target_of_many_columns(monkeypatch):
     X = sample(12, 500, seed=1) * np.linspace(0.2, 3.0, 500)
     kernel = mh.Laplace().resolve(X)
     every = sampled_target(kernel, X)
-    monkeypatch.setattr(targets, "MAX_SAMPLED_NUMBERS", 0)
+    monkeypatch.setattr(gaussian, "MAX_SAMPLED_NUMBERS", 0)
     few = sampled_target(kernel, X)
-    assert len(few.sample.inside) == targets.FEWEST_POINTS
+    assert len(few.sample.inside) == gaussian.FEWEST_POINTS
     for name in ("at_rows", "squared_norm", "own"):
         assert_allclose(getattr(few, name), getattr(every, name), rtol=0.1)
         assert_allclose(np.mean(getattr(few, name)), np.mean(getattr(every, name)), rtol=0.02)

@@ -13,7 +13,7 @@ from muhat.linalg.distances import power_of_two_near
 from muhat.linalg.gram import above_rounding
 from muhat.linalg.spectrum import Spectrum
 from muhat.shrinkage.leave_one_out import LooMoments, TikhonovLoo, plain_loo_moments, tikhonov_factors, times
-from muhat.shrinkage.scores import DeletionScore, Lam, Scale, Theorem4Score, given_lam, given_scale
+from muhat.shrinkage.scores import Lam, LooScore, Scale, Theorem4Score, given_lam, given_scale
 from muhat.types import Array
 from muhat.validation import check_rows
 
@@ -131,7 +131,7 @@ class FeatureSums:
 
 def _by_leave_one_out(spectrum: Spectrum, lam: float | None, scale: float | None) -> MeanChoice:
     """λ and scale, where they are not given, by leave-one-out, and the score."""
-    score = DeletionScore(spectrum, FeatureLoo(spectrum), scale)
+    score = LooScore(spectrum, FeatureLoo(spectrum), scale)
     lam, best, _ = score.search() if lam is None else (lam, float(score.at(lam)[0]), None)
     return MeanChoice(lam, score.best_scale(lam) if scale is None else scale, best)
 

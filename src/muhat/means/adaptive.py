@@ -205,7 +205,7 @@ class AdaptiveFit(MeanFit):
         assert target is not None, "the score is known where there is no target"
         solver, rank = self.chosen["solver"], self.chosen["rank"]
         spectrum = decompose(kernel, rows, None, solver, rank, more_arrays=3).spectrum
-        scores = AdaptiveDeletion(AdaptiveScore(spectrum, target))
+        scores = AdaptiveLooScore(AdaptiveScore(spectrum, target))
         score = scores.at(self.chosen["lam"], self.chosen["shares"])
         return Scored(score, ScorePath(self.lams, scores.along(self.lams)))
 
@@ -371,7 +371,7 @@ class AdaptiveScore(SpectralScore):
         return _Quadratic(LooMoments(cross, square), self._projected_target @ shrunk, self.cross, self._square)
 
 
-class AdaptiveDeletion:
+class AdaptiveLooScore:
     """The leave-one-out score of f = a·F(λ) + b·f*, whose squares and products are those of the fits without a row.
 
     It needs the values of all left-out targets at all rows, where the risk needs those at the own rows.

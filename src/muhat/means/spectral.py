@@ -14,7 +14,7 @@ from muhat.means.base import BaseKernelMean, FitSample, MeanFit, Scored, fit_of
 from muhat.means.eigensolvers import Decomposition, certificate, decompose, decompositions, too_inexact
 from muhat.means.sketched import SketchedMeanMixin, SketchPlan
 from muhat.shrinkage.filters import Filter, Tikhonov
-from muhat.shrinkage.scores import DeletionScore, Lam, Scale, ScorePath, choose_shrinkage, given_lam, given_scale
+from muhat.shrinkage.scores import Lam, LooScore, Scale, ScorePath, choose_shrinkage, given_lam, given_scale
 from muhat.types import Array
 
 
@@ -164,7 +164,7 @@ class SpectralFit(MeanFit):
     def late_score(self, sample: FitSample) -> Scored:
         lam, scale, solver, rank = (self.chosen[name] for name in ("lam", "scale", "solver", "rank"))
         spectrum = decompose(sample.kernel, sample.rows, sample.counts, solver, rank).spectrum
-        return Scored(float(DeletionScore(spectrum, self.filter.leave_one_out(spectrum), scale).at(lam)[0]))
+        return Scored(float(LooScore(spectrum, self.filter.leave_one_out(spectrum), scale).at(lam)[0]))
 
 
 def spectral_mean(

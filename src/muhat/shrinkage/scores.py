@@ -1,4 +1,4 @@
-"""Scores of shrinkage: Theorem 3 for simple shrinkage, leave-one-out by deletion, Theorem 4; and the search for λ."""
+"""Scores of shrinkage: Theorem 3 for simple shrinkage, exact leave-one-out, Theorem 4; and the search for λ."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def choose_shrinkage(
     if lam == "theorem4":
         value, best, path = Theorem4Score(spectrum).search()
         return Shrinkage(value, 1.0, best, path)
-    score = DeletionScore(spectrum, leave_one_out(spectrum), c)
+    score = LooScore(spectrum, leave_one_out(spectrum), c)
     if value is None:
         value, best, path = score.search()
     return Shrinkage(value, score.best_scale(value) if c is None else c, best, path)
@@ -163,7 +163,7 @@ def deletion_scores(K: Any, lams: Any) -> Array:
     array([2.  , 1.25, 1.  ])
     """
     spectrum = whole_spectrum(_gram_matrix(K))
-    return DeletionScore(spectrum, TikhonovLoo(spectrum)).at(lams)
+    return LooScore(spectrum, TikhonovLoo(spectrum)).at(lams)
 
 
 def theorem4_scores(K: Any, lams: Any) -> Array:
@@ -335,8 +335,8 @@ def on_edges(share: Array) -> Array:
     return 1.0 * (share >= 1.0) - 1.0 * (share <= 0.0)
 
 
-class DeletionScore(SpectralScore):
-    """True leave-one-out of ``scale`` times the filtered mean; ``scale=None`` is the best scale for each λ."""
+class LooScore(SpectralScore):
+    """Leave-one-out score of ``scale`` times the filtered mean; ``scale=None`` is the best scale for each λ."""
 
     def __init__(self, spectrum: Spectrum, leave_one_out: LeaveOneOut, scale: float | None = 1.0) -> None:
         super().__init__(spectrum)
