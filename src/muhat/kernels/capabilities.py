@@ -140,7 +140,7 @@ def is_stationary(kernel: Kernel) -> bool:
 
 @singledispatch
 def is_isotropic(kernel: Kernel) -> bool:
-    """Whether k(x, y) is a function of the distance ‖x − y‖, which no rotation of the rows changes.
+    """Whether k(x, y) is a function of the distance ‖x − y‖ alone, for rows of any width: no rotation changes it.
 
     Parameters
     ----------

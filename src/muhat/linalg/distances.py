@@ -27,6 +27,10 @@ _FAR = 1e140
 """Rows farther apart than this, in units of the scale, do not share a unit in which all squares are numbers."""
 
 
+_ORDINARY = 1e100
+"""Squares of smaller numbers, and of scales between this and its inverse, neither overflow nor vanish."""
+
+
 _SMALLER = 2.0**-40
 """Times this, sums of rows do not overflow, and a length scale does not vanish."""
 
@@ -67,6 +71,12 @@ def squared_distances(X: Array, Y: Array, scale: float = 1.0) -> Array:
     """
     given = X, Y
     same = X is Y
+    direct = X.shape[1] <= _DIRECT_WIDTH or X.size * len(Y) <= _DIRECT_SIZE
+    largest = max(np.abs(rows).max(initial=0.0) for rows in ((X,) if same else (X, Y))) if direct else np.inf
+    if largest < _ORDINARY and 1 / _ORDINARY < scale < _ORDINARY:
+        distances = cdist(X, Y, "sqeuclidean")
+        distances /= scale * scale
+        return distances
     with np.errstate(over="ignore", invalid="ignore"):
         centre = X.mean(axis=0)
         A = X - centre
@@ -78,7 +88,7 @@ def squared_distances(X: Array, Y: Array, scale: float = 1.0) -> Array:
     unit = power_of_two_near(max(scale, float(spread), _TINY_SHARE * float(np.abs(centre).max(initial=0.0))))
     X = X / unit
     Y = X if same else Y / unit
-    if X.shape[1] <= _DIRECT_WIDTH or X.size * len(Y) <= _DIRECT_SIZE:
+    if direct:
         distances = cdist(X, Y, "sqeuclidean")
     else:
         A /= unit
