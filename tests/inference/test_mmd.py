@@ -9,6 +9,7 @@ from scipy import stats
 from tables import KERNELS, sample
 
 import muhat as mh
+from muhat.inference.mmd import unbiased_mean_similarities
 from muhat.inference.split_means import split_means
 from muhat.inference.two_sample import mmd_test
 
@@ -64,3 +65,10 @@ def test_all_splits_are_those_of_scipy(unbiased):
     null = means.statistics(all_splits(4, 9))
     assert_allclose(np.sort(null), np.sort(oracle.null_distribution), rtol=0, atol=1e-14)
     assert_same_test(mmd_test(X, Y, kernel, 9999, 0, unbiased=unbiased), oracle)
+
+
+def test_mean_similarities_of_samples_give_the_unbiased_mmd():
+    K = mh.Gaussian(1.0)(sample(12, 2, seed=0))
+    means = unbiased_mean_similarities(K, [slice(0, 5), slice(5, 12)])
+    want = slow_mmd(K, np.arange(5), np.arange(5, 12), True)
+    assert_allclose(means[0, 0] + means[1, 1] - 2 * means[0, 1], want, rtol=1e-12)

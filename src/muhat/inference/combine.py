@@ -83,7 +83,8 @@ def log_pvalues(components: Sequence[Component]) -> Array:
     """
     z = np.stack([_standardised(component) for component in components])
     others = z.shape[1] - 1
-    first, second, third = (((z**k).sum(axis=1, keepdims=True) - z**k) / others for k in (1, 2, 3))
+    squares = z * z
+    first, second, third = ((p.sum(axis=1, keepdims=True) - p) / others for p in (z, squares, squares * z))
     variance = np.maximum(second - first**2, LEAST_VARIANCE)
     skewness = (third - 3.0 * first * second + 2.0 * first**3) / variance**1.5
     deviation = (z - first) / np.sqrt(variance)

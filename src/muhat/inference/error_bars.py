@@ -30,9 +30,18 @@ from muhat.validation import check_count, check_number, check_rng
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ConfidenceBall:
-    """A ball around an estimated mean that holds the true one with probability ``level``.
+    """Result of :func:`confidence_ball`: a ball around an estimated mean that holds the true one.
 
-    ``center`` is the estimate, ``radius`` a distance in the space, ``method`` what "auto" took.
+    Attributes
+    ----------
+    center : Element
+        The estimate.
+    radius : float
+        A distance in the space of the kernel.
+    level : float
+        The probability with which the true mean is inside.
+    method : str
+        "bernstein" or "bootstrap".
     """
 
     center: Element
@@ -50,7 +59,19 @@ class ConfidenceBall:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Bands:
-    """Values of an estimated mean at ``points``, each within ``low`` and ``high``."""
+    """Result of :func:`mean_bands`: values of an estimated mean at some points, with an interval for each.
+
+    Attributes
+    ----------
+    points : array of shape (m, d)
+        Where the mean is evaluated.
+    values, low, high : arrays of shape (m,)
+        Values of the estimate, and the ends of the intervals.
+    level : float
+        The probability with which the truth is inside, at each point by itself.
+    method : str
+        "jackknife" or "bootstrap".
+    """
 
     points: Array
     values: Array
@@ -141,6 +162,11 @@ def mean_error(mean: BaseKernelMean | Element) -> float:
     -------
     float
 
+    See Also
+    --------
+    confidence_ball : A ball that holds the true mean.
+    mean_bands : Intervals for the values of the mean.
+
     Examples
     --------
     >>> import muhat as mh
@@ -196,6 +222,11 @@ def confidence_ball(
     Returns
     -------
     ConfidenceBall
+
+    See Also
+    --------
+    mean_error : The typical distance, one number.
+    mean_bands : Intervals for the values of the mean.
 
     References
     ----------
@@ -305,6 +336,11 @@ def mean_bands(
     Returns
     -------
     Bands
+
+    See Also
+    --------
+    confidence_ball : A ball that holds the mean as a whole.
+    muhat.plotting.BandsDisplay : Draws the bands along one column.
 
     Examples
     --------

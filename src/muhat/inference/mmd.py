@@ -8,7 +8,7 @@ them. The unbiased one leaves those pairs out; its mean is 0 where the distribut
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,6 +46,20 @@ def unbiased_squared_mmd(squared: Any, n: int, dispersion_x: Any, m: int, disper
     return squared - dispersion_x / (n - 1) - dispersion_y / (m - 1)
 
 
+def unbiased_mean_similarities(K: Array, samples: Sequence[slice]) -> Array:
+    r"""Mean similarities of samples from their Gram matrix: U within each on the diagonal, C between two off it.
+
+    :math:`U_g = \sum_{i \ne j \in g} K_{ij} / n_g(n_g - 1)` leaves out pairs of a row and itself, so that
+    :math:`U_g + U_h - 2C_{gh}` is the unbiased estimate of MMD².
+    """
+    sizes = np.array([part.stop - part.start for part in samples])
+    sums = np.array([[K[g, h].sum() for h in samples] for g in samples])
+    sums[np.diag_indices_from(sums)] -= [np.trace(K[g, g]) for g in samples]
+    pairs = np.outer(sizes, sizes)
+    pairs[np.diag_indices_from(pairs)] -= sizes
+    return np.asarray(sums / pairs)
+
+
 class KernelSums(NamedTuple):
     """Of a symmetric matrix K of kernel values without its diagonal: sᵀKs for all centred splits s, and row sums."""
 
@@ -66,7 +80,7 @@ def mean_similarities(sums: KernelSums, splits: Splits) -> MeanSimilarities:
     n, m = splits.n, splits.m
     share, total = n / (n + m), float(sums.row_sums.sum())
     # With s = c + n/(n + m) the indicator of the first sample and c the centred split: 1ᵀKs, then sᵀKs from cᵀKc.
-    first = sums.row_sums @ splits.centred.astype(np.float64) + share * total
+    first = sums.row_sums @ splits.exact + share * total
     both_first = sums.forms + 2.0 * share * first - share**2 * total
     both_second, between = total - 2.0 * first + both_first, first - both_first
     alpha, beta = both_first / (n * (n - 1)), both_second / (m * (m - 1))
@@ -79,7 +93,7 @@ def feature_sums(features: Array, splits: Splits) -> KernelSums:
     """The sums of the matrix FFᵀ of inner products of features, without that matrix."""
     diagonal = np.einsum("ij,ij->i", features, features, dtype=np.float64)
     S = splits.centred.astype(features.dtype, copy=False)
-    forms = -(diagonal @ splits.centred.astype(np.float64) ** 2)
+    forms = -(diagonal @ np.square(splits.exact))
     for part in product_blocks(features.shape[1], S.shape[1]):
         forms += ((features[:, part].T @ S) ** 2).sum(axis=0, dtype=np.float64)
     return KernelSums(forms, features @ features.sum(axis=0) - diagonal)

@@ -11,6 +11,7 @@ from scipy.stats import t as student
 
 from muhat.inference.bootstrap import bootstrap_counts, tails
 from muhat.inference.error_bars import check_level
+from muhat.inference.mmd import unbiased_mean_similarities
 from muhat.inference.unseen_rows import few_rows_carry, quantile_of_unseen, warn_of_few_rows
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.capabilities import upper_bound
@@ -24,7 +25,23 @@ from muhat.validation import check_count, check_rng
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MMDInterval:
-    """Result of :func:`mmd_interval`: ``low`` and ``high`` about the unbiased ``estimate`` of a squared MMD."""
+    """Result of :func:`mmd_interval`.
+
+    Attributes
+    ----------
+    estimate : float
+        The unbiased estimate of the squared MMD, maybe negative.
+    low, high : float
+        The ends of the interval.
+    standard_error : float
+        That of the estimate.
+    level : float
+        The probability with which the truth is inside.
+    method : str
+        "jackknife" or "bootstrap".
+    kernel : Kernel
+        The kernel with its bandwidth.
+    """
 
     estimate: float
     low: float
@@ -41,7 +58,13 @@ class MMDInterval:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MMDDifferenceInterval(MMDInterval):
-    """Result of :func:`mmd_difference_interval`: ``pvalue`` is small where the first MMD is surely the larger one."""
+    """Result of :func:`mmd_difference_interval`: the fields of :class:`MMDInterval`, and
+
+    Attributes
+    ----------
+    pvalue : float
+        Small where the first MMD is surely the larger one.
+    """
 
     pvalue: float
 
@@ -83,6 +106,11 @@ def mmd_interval(
     MMDInterval
         The ends may be negative, as the estimate may.
 
+    See Also
+    --------
+    mmd_test : Whether the distributions differ at all.
+    mmd_difference_interval : Which of two distributions is nearer to a third.
+
     Examples
     --------
     >>> import numpy as np
@@ -114,12 +142,24 @@ def mmd_difference_interval(
     ----------
     X, Y, Z : arrays of shape (n, d), (m, d) and (l, d), with at least 3 rows
         The three samples, with the same columns.
-    kernel, level, method, n_resamples, random_state
-        See :func:`mmd_interval`.
+    kernel : Kernel, default Gaussian()
+        A bandwidth "median" is found once, on the pooled sample.
+    level : float in (0, 1), default 0.95
+        The probability with which the truth is inside.
+    method : "jackknife" or "bootstrap", default "jackknife"
+        As in :func:`mmd_interval`.
+    n_resamples : int, default 999
+        Number of resamples of the rows, for method "bootstrap".
+    random_state : None, int, Generator, SeedSequence or RandomState
+        The seed: the same number gives the same result.
 
     Returns
     -------
     MMDDifferenceInterval
+
+    See Also
+    --------
+    mmd_interval : An interval for one squared MMD.
 
     References
     ----------
@@ -222,21 +262,21 @@ def _jackknife(
     K: Array, groups: list[slice], within: tuple[float, ...], between: Array
 ) -> tuple[float, float, list[Array]]:
     """The estimate, its standard error from leaving out each row of each sample, and the estimates without each."""
+    means = unbiased_mean_similarities(K, groups)
+    estimate = float(np.diag(means) @ within + 0.5 * (between * means).sum())
     sums = np.stack([K[:, group].sum(axis=1) for group in groups], axis=1)
-    estimate, variance, without = 0.0, 0.0, []
+    variance, without = 0.0, []
     for g, group in enumerate(groups):
         n = group.stop - group.start
-        own = sums[group, g] - np.diag(K)[group]
-        estimate += within[g] * own.sum() / (n * (n - 1))
+        own = sums[group, g] - np.diag(K)[group]  # a row with all other rows of its sample
         left_out = within[g] * (own.sum() - 2.0 * own) / ((n - 1) * (n - 2))
         for h, other in enumerate(groups):
             if h != g:
                 cross = sums[group, h] / (other.stop - other.start)
-                estimate += 0.5 * between[g, h] * cross.mean()
                 left_out += between[g, h] * (cross.sum() - cross) / (n - 1)
         variance += (n - 1) / n * ((left_out - left_out.mean()) ** 2).sum()
         without.append(left_out)
-    return float(estimate), float(np.sqrt(variance)), without
+    return estimate, float(np.sqrt(variance)), without
 
 
 def _resampled(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +24,8 @@ SPLIT_BYTES = 2**25
 """Size of a block of splits."""
 
 
-class Splits(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Splits:
     """All splits as columns, the observed one first: 1 for a row of the first sample, less its mean over all splits.
 
     ``n`` and ``m`` are the numbers of rows, or of bins of rows, in the two samples.
@@ -32,10 +35,15 @@ class Splits(NamedTuple):
     n: int
     m: int
 
-    @property
+    @cached_property
+    def exact(self) -> Array:
+        """The centred splits in double precision."""
+        return self.centred.astype(np.float64, copy=False)
+
+    @cached_property
     def weights(self) -> Array:
         """Signed weights of the pooled rows in the difference of the two means."""
-        return np.asarray(self.centred * (1.0 / self.n + 1.0 / self.m), dtype=np.float64)
+        return np.asarray(self.exact * (1.0 / self.n + 1.0 / self.m))
 
     @property
     def eps(self) -> float:
@@ -50,8 +58,12 @@ def centred_splits(observed: Array, n_resamples: int, rng: np.random.Generator, 
         means = np.full(total, n / total)
     else:
         means = (np.bincount(strata, weights=observed) / np.bincount(strata))[strata]
-    everything = np.column_stack([observed, *other_splits(observed, n_resamples, rng, strata)])
-    return Splits((everything - means[:, None]).astype(np.float64 if total <= SMALL else np.float32), n, total - n)
+    others = list(other_splits(observed, n_resamples, rng, strata))
+    count = 1 + sum(part.shape[1] for part in others)
+    centred = np.empty((total, count), dtype=np.float64 if total <= SMALL else np.float32)
+    np.concatenate([observed[:, None], *others], axis=1, out=centred, casting="same_kind")
+    centred -= means[:, None].astype(centred.dtype)
+    return Splits(centred, n, total - n)
 
 
 def permutation_pvalue(statistic: float, null: Array, rounding: float) -> float:
