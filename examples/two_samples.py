@@ -45,7 +45,7 @@ print(result.summary)
 # %%
 # In what, and where?
 # -------------------
-# The bars are the evidence of each component by itself, with its share of the joined statistic. The witness is positive
+# The bars are the evidence of each component by itself, with its share of the combined statistic. The witness is positive
 # where X has more mass, in the middle, and negative on the ring.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")

@@ -21,7 +21,6 @@ SMALLEST = {
     "guide/robust.py": "--draws 2",
     "guide/sketch_tests.py": "--draws 2",
     "guide/sketches.py": "--rows 1000",
-    "guide/two_samples.py": "--draws 2",
     "monitor.py": (
         "run_lengths delays speed calibration references few_rows autocorrelation block_lengths memory choice --quick"
     ),

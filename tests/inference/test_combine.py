@@ -10,7 +10,7 @@ from muhat.inference import combine
 from muhat.inference.combine import Component
 
 
-def slow_join(T, given):
+def slow_combination(T, given):
     """A loop over components and splits, as the formulas read."""
     count, columns = T.shape
     log_p = np.empty(T.shape)
@@ -27,14 +27,14 @@ def slow_join(T, given):
     return t, np.mean(t >= t[0] - 1e-12), w / np.exp(log_p[:, 0]) / np.exp(t[0])
 
 
-def test_joining_is_the_slow_loop():
+def test_combining_is_the_slow_loop():
     rng = np.random.default_rng(0)
     T = rng.gamma(2.0, size=(4, 30))
     T[1] = T[0] + 0.1 * T[1]
     T[2, 0] += 8.0
     given = np.array([1.0, 1.0, 2.0, 5.0])
     found = combine.combine_statistics([Component("", "", row, weight=w) for row, w in zip(T, given, strict=True)])
-    t, p, shares = slow_join(T, given)
+    t, p, shares = slow_combination(T, given)
     assert_allclose(found.statistics, t, rtol=1e-9)
     assert found.pvalue == p
     assert_allclose(found.shares, shares, rtol=1e-9)
@@ -48,14 +48,14 @@ def test_a_duplicate_changes_nothing():
     assert_allclose(doubled.statistics, plain.statistics, atol=0.05)
 
 
-def test_joining_treats_the_observed_split_as_any_other():
+def test_combining_treats_the_observed_split_as_any_other():
     T = np.random.default_rng(0).gamma(2.0, size=(3, 40))
     order = np.random.default_rng(1).permutation(40)
     plain, turned = (combine.combine_statistics([Component("", "", row) for row in part]) for part in (T, T[:, order]))
     assert_allclose(turned.statistics, plain.statistics[order], rtol=1e-10)
 
 
-def test_ties_of_a_joined_statistic_are_relative_where_it_is_large():
+def test_ties_of_a_combined_statistic_are_relative_where_it_is_large():
     """With a tolerance of 1 all that is not negative is a tie of a large one."""
     statistics = np.random.default_rng(0).normal(size=400)
     statistics[0] = 4.0

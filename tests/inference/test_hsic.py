@@ -80,8 +80,8 @@ def test_all_pairings_are_those_of_scipy(unbiased):
 
 
 @pytest.mark.parametrize("mean", [*MEANS[1:], mh.RobustKernelMean()])
-def test_pairings_of_rows_centred_by_a_recipe_are_those_of_scipy(mean):
-    """The recipe is fitted anew to every permuted Gram matrix here, and once in the test."""
+def test_pairings_of_rows_centred_by_an_estimator_are_those_of_scipy(mean):
+    """The estimator is fitted anew to every permuted Gram matrix here, and once in the test."""
     X = sample(5, 2, seed=3)
     Y = X[:, :1] + 0.3 * sample(5, 1, seed=4)
     kernel_x, kernel_y = mh.Gaussian(1.5), 3.0 * mh.Polynomial(2)

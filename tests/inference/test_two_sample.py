@@ -96,7 +96,7 @@ def test_constant_and_repeated_rows(rows):
     assert mh.mmd_test(np.ones((5, 2)), np.ones((6, 2))).pvalue == 1.0
 
 
-def test_a_list_of_kernels_joins_their_unbiased_distances():
+def test_a_list_of_kernels_combines_their_unbiased_distances():
     X, Y = sample(20, 2, seed=0), sample(15, 2, seed=1)
     kernels = [mh.Gaussian(1.0), mh.Laplace(2.0)]
     result = mh.mmd_test(X, Y, kernels, 99, 0)
