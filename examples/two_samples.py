@@ -45,8 +45,8 @@ print(result.summary)
 # %%
 # In what, and where?
 # -------------------
-# The bars are the evidence of each component by itself, with its share of the combined statistic. The witness is positive
-# where X has more mass, in the middle, and negative on the ring.
+# The bars are the evidence of each component by itself, with its share of the combined statistic. The witness is
+# positive where X has more mass, in the middle, and negative on the ring.
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.2), layout="constrained")
 ComponentsDisplay.from_result(result, ax=left)
