@@ -84,7 +84,7 @@ def test_the_quadratics_are_those_of_brute_force(name, data):
 
 @pytest.mark.parametrize("n", [2, 3, 12])
 @pytest.mark.parametrize("d", [1, 4, 30])
-def test_the_fast_refits_are_those_of_the_measures(n, d):
+def test_the_fast_targets_without_a_row_are_those_of_the_measures(n, d):
     X = sample(n, d, seed=n * d) * np.linspace(0.1, 3, d)
     kernel = mh.Gaussian(1.7)
     fast, slow = gaussian_target(kernel, X), gaussian_target(1.0 * kernel, X)
@@ -96,7 +96,7 @@ def test_the_fast_refits_are_those_of_the_measures(n, d):
 
 
 @pytest.mark.parametrize("distance", [1e2, 1e5, 1e9])
-def test_refits_without_an_outlier(distance):
+def test_targets_without_an_outlier(distance):
     X = sample(12, 3, seed=8)
     X[4] += distance
     kernel = mh.Gaussian(1.3)
@@ -242,7 +242,7 @@ def test_polynomial_kernels_have_a_target_where_the_covariance_is_small():
     assert AdaptiveKernelMean(mh.Polynomial(2)).fit(sample(9, 301, seed=13)).target_kind_ == "none: no closed form"
 
 
-def test_gram_matrix_and_recipes():
+def test_gram_matrix_and_outer_estimators():
     X, kernel = sample(13, 2, seed=14), mh.Gaussian(1.1)
     nested = mh.SpectralKernelMean(kernel, scale="loo").fit(X)
     by_gram = AdaptiveKernelMean("precomputed").fit(kernel(X))
@@ -254,13 +254,13 @@ def test_gram_matrix_and_recipes():
     assert_allclose(element(X), AdaptiveKernelMean(kernel).fit(X).mean_(X), rtol=1e-12)
 
 
-def test_hosts_take_it_as_a_recipe():
-    X, Y, recipe = sample(13, 2, seed=14), sample(13, 2, seed=30), AdaptiveKernelMean()
-    matched = mh.MatchedGaussianMixture(2, mean=recipe, n_init=1, random_state=0).fit(X)
+def test_outer_estimators_take_it_as_mean():
+    X, Y, mean = sample(13, 2, seed=14), sample(13, 2, seed=30), AdaptiveKernelMean()
+    matched = mh.MatchedGaussianMixture(2, mean=mean, n_init=1, random_state=0).fit(X)
     assert np.isfinite(matched.means_).all()
-    assert np.isfinite(mh.KernelCovariance(mean=recipe).fit(X, Y).weights_).all()
-    assert mh.mmd_test(X, X + 3.0, n_resamples=19, random_state=0, mean=recipe).pvalue <= 0.05
-    bags = mh.DistributionKernel(mean=recipe).fit([X, Y, X + 1.0])
+    assert np.isfinite(mh.KernelCovariance(mean=mean).fit(X, Y).weights_).all()
+    assert mh.mmd_test(X, X + 3.0, n_resamples=19, random_state=0, mean=mean).pvalue <= 0.05
+    bags = mh.DistributionKernel(mean=mean).fit([X, Y, X + 1.0])
     assert np.isfinite(bags.transform([X, Y])).all()
 
 
@@ -389,13 +389,13 @@ def test_the_order_of_rows_does_not_matter(kernel, limit, monkeypatch):
 def test_folds_leave_whole_parts_out(monkeypatch):
     monkeypatch.setattr(targets, "MAX_ROWS_LEFT_OUT_ONE_BY_ONE", 5)
     X, kernel = sample(43, 2, seed=25), mh.Gaussian(1.0)
-    refits = gaussian_target(kernel, X)
-    assert_array_equal(np.sort(np.bincount(refits.parts)), [2] * 17 + [3] * 3)
-    assert_allclose(refits.own, refits.values[refits.parts, np.arange(43)], rtol=1e-12)
+    left_out = gaussian_target(kernel, X)
+    assert_array_equal(np.sort(np.bincount(left_out.parts)), [2] * 17 + [3] * 3)
+    assert_allclose(left_out.own, left_out.values[left_out.parts, np.arange(43)], rtol=1e-12)
     for part in (0, 7):
-        target = mh.embed(kernel, oas_gaussian(X[refits.parts != part]))
-        assert_allclose(refits.values[part], target(X), rtol=1e-11)
-        assert_allclose(refits.squared_norms[part], target.norm() ** 2, rtol=1e-11)
+        target = mh.embed(kernel, oas_gaussian(X[left_out.parts != part]))
+        assert_allclose(left_out.values[part], target(X), rtol=1e-11)
+        assert_allclose(left_out.squared_norms[part], target.norm() ** 2, rtol=1e-11)
 
 
 def test_the_memory_is_checked():
@@ -428,9 +428,9 @@ def _losses(rng):
 def test_the_score_of_few_features_is_that_of_the_whole_spectrum(kernel):
     """Eigenvectors with the eigenvalue 0 are left out there."""
     X = sample(25, 2, seed=3)
-    refits = gaussian_target(kernel, X)
-    whole = AdaptiveScore(whole_spectrum(kernel(X)), refits)
-    few = AdaptiveScore(low_rank_spectrum(mh.kernels.exact_features(kernel, X)), refits)
+    left_out = gaussian_target(kernel, X)
+    whole = AdaptiveScore(whole_spectrum(kernel(X)), left_out)
+    few = AdaptiveScore(low_rank_spectrum(mh.kernels.exact_features(kernel, X)), left_out)
     assert not few.spectrum.complete
     lams = np.geomspace(1e-3, 1e2, 7)
     by_few, by_whole = AdaptiveLooScore(few), AdaptiveLooScore(whole)

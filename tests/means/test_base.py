@@ -43,7 +43,7 @@ def test_an_estimate_from_another_matrix_leaves_a_fitted_estimator_alone(name):
 
 
 @every_estimator
-def test_absent_rows_are_dropped_and_copies_are_added_up(name):
+def test_zero_weights_are_dropped_and_repeated_rows_are_added_up(name):
     X, counts = sample(9, 3, seed=2), np.array([1.0, 0, 2, 1, 3, 0, 1, 1, 2])
     fitted = clone(CASES[name]).set_params(kernel=KERNEL)
     if not MEANS[name].weights_only:

@@ -26,21 +26,21 @@ def asking(estimator):
     return estimator.set_fit_request(sample_weight=True)
 
 
-RECIPES = [mh.KernelMean, mh.ShrunkKernelMean, mh.SpectralKernelMean, mh.AdaptiveKernelMean, mh.RobustKernelMean]
+MEANS = [mh.KernelMean, mh.ShrunkKernelMean, mh.SpectralKernelMean, mh.AdaptiveKernelMean, mh.RobustKernelMean]
 
 
-@pytest.mark.parametrize("recipe", RECIPES)
+@pytest.mark.parametrize("mean_class", MEANS)
 @pytest.mark.usefixtures("routing")
-def test_weights_reach_the_mean(recipe):
-    own = recipe("precomputed").fit(KERNEL(X), sample_weight=COUNTS).weights_
-    pca = mh.KernelPCA(2, KERNEL, mean=asking(recipe())).fit(X, sample_weight=COUNTS)
+def test_weights_reach_the_mean(mean_class):
+    own = mean_class("precomputed").fit(KERNEL(X), sample_weight=COUNTS).weights_
+    pca = mh.KernelPCA(2, KERNEL, mean=asking(mean_class())).fit(X, sample_weight=COUNTS)
     np.testing.assert_allclose(pca.mean_weights_, own, rtol=0, atol=1e-12)
-    centred = mh.ShrunkKernelCenterer(asking(recipe())).fit(KERNEL(X), sample_weight=COUNTS)
+    centred = mh.ShrunkKernelCenterer(asking(mean_class())).fit(KERNEL(X), sample_weight=COUNTS)
     np.testing.assert_allclose(centred.weights_, own, rtol=0, atol=1e-12)
 
 
 @pytest.mark.usefixtures("routing")
-def test_each_recipe_of_a_host_asks_for_itself():
+def test_each_nested_mean_requests_for_itself():
     mean, plain = asking(mh.ShrunkKernelMean()), mh.ShrunkKernelMean().set_fit_request(sample_weight=False)
     pca = mh.KernelPCA(2, KERNEL, mean=plain, covariance=mean).fit(X, sample_weight=COUNTS)
     without = mh.KernelPCA(2, KERNEL, mean=plain, covariance=mean).fit(X)
@@ -69,8 +69,8 @@ def test_weights_pass_through_a_pipeline():
     np.testing.assert_allclose(scores, other, atol=1e-12)
 
 
-def fitted_hosts(mean, rows, kernel):
-    """Hosts that fit a recipe once, and the Gram matrix that each fits it to."""
+def fitted_outer(mean, rows, kernel):
+    """Outer estimators that fit a mean once, and the Gram matrix that each fits it to."""
     K = kernel(rows)
     squared = mh.ShrunkKernelCenterer().fit_transform(K) ** 2
     pca = mh.KernelPCA(2, kernel, covariance=mean).fit(rows)
@@ -92,52 +92,52 @@ CHOICES = {
 }
 
 
-@pytest.mark.parametrize("recipe", CHOICES)
-def test_hosts_show_what_the_mean_chose(recipe):
-    for host, name, K in fitted_hosts(recipe(), X, KERNEL):
-        shown, own = getattr(host, name), recipe("precomputed").fit(K)
+@pytest.mark.parametrize("mean_class", CHOICES)
+def test_outer_estimators_show_what_the_mean_chose(mean_class):
+    for outer, name, K in fitted_outer(mean_class(), X, KERNEL):
+        shown, own = getattr(outer, name), mean_class("precomputed").fit(K)
         np.testing.assert_allclose(shown.weights, own.weights_, rtol=0, atol=1e-9)
-        for choice in CHOICES[recipe]:
+        for choice in CHOICES[mean_class]:
             value = getattr(own, f"{choice}_")
             # At its flat minimum λ follows the last digits of the Gram matrix, which was centred another way.
             assert shown.chosen[choice] == (value if isinstance(value, str) else pytest.approx(value, rel=1e-5))
         assert shown.sample is None
 
 
-@pytest.mark.parametrize("recipe", CHOICES)
-def test_a_host_holds_no_gram_matrix_for_its_recipe(recipe):
+@pytest.mark.parametrize("mean_class", CHOICES)
+def test_an_outer_estimator_holds_no_gram_matrix_for_its_mean(mean_class):
     rows = RNG.normal(size=(150, 2))
-    hosts, plain = (fitted_hosts(mean, rows, KERNEL) for mean in (recipe(), None))
-    for (host, name, _), (other, _, _) in zip(hosts, plain, strict=True):
-        assert len(pickle.dumps(host)) - len(pickle.dumps(other)) < 8 * len(rows) ** 2 / 4
+    outer_estimators, plain = (fitted_outer(mean, rows, KERNEL) for mean in (mean_class(), None))
+    for (outer, name, _), (other, _, _) in zip(outer_estimators, plain, strict=True):
+        assert len(pickle.dumps(outer)) - len(pickle.dumps(other)) < 8 * len(rows) ** 2 / 4
         assert getattr(other, name) is None
 
 
-@pytest.mark.parametrize("host", [mh.KernelPCA, mh.KernelCovariance])
-def test_features_fit_no_recipe(host):
-    fitted = host(mean=mh.ShrunkKernelMean()).fit(X)
+@pytest.mark.parametrize("outer", [mh.KernelPCA, mh.KernelCovariance])
+def test_features_fit_no_mean(outer):
+    fitted = outer(mean=mh.ShrunkKernelMean()).fit(X)
     assert fitted.mean_fit_ is not None
     assert fitted.set_params(features=mh.Nystroem(n_components=3)).fit(X).mean_fit_ is None
 
 
-HOSTS = [
+OUTER = [
     mh.KernelPCA(2, mean=mh.KernelMean()),
     mh.KernelCovariance(mean=mh.KernelMean()),
     mh.MatchedGaussianMixture(2, mean=mh.KernelMean()),
 ]
 
 
-@pytest.mark.parametrize("host", HOSTS)
-def test_without_routing_the_message_says_what_to_do(host):
+@pytest.mark.parametrize("outer", OUTER)
+def test_without_routing_the_message_says_what_to_do(outer):
     with pytest.raises(ValueError, match=r"sample_weight .*enable_metadata_routing=True.*set_fit_request"):
-        host.fit(X, sample_weight=COUNTS)
+        outer.fit(X, sample_weight=COUNTS)
 
 
 @pytest.mark.usefixtures("routing")
-@pytest.mark.parametrize("host", [mh.KernelPCA, mh.KernelCovariance])
-def test_features_take_no_weights(host):
+@pytest.mark.parametrize("outer", [mh.KernelPCA, mh.KernelCovariance])
+def test_features_take_no_weights(outer):
     with pytest.raises(ValueError, match="sample_weight cannot be used with features"):
-        host(mean=asking(mh.ShrunkKernelMean()), features=mh.Nystroem(n_components=3)).fit(X, sample_weight=COUNTS)
+        outer(mean=asking(mh.ShrunkKernelMean()), features=mh.Nystroem(n_components=3)).fit(X, sample_weight=COUNTS)
 
 
 @pytest.mark.usefixtures("routing")

@@ -155,8 +155,8 @@ def test_a_centred_sample_is_shrunk_to_zero():
 
 
 def test_a_mean_of_one_row_has_nothing_to_leave_out():
-    size, refits = weighted_loo_moments(np.eye(3), np.array([1.0, 0.0, 0.0]), np.ones(3))
-    assert (size, *refits) == (1.0, 0.0, 0.0)
+    size, left_out = weighted_loo_moments(np.eye(3), np.array([1.0, 0.0, 0.0]), np.ones(3))
+    assert (size, *left_out) == (1.0, 0.0, 0.0)
 
 
 # ---------------------------------------------------------------- bad rows

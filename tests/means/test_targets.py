@@ -106,11 +106,11 @@ def test_the_sample_is_closer_than_one_by_chance(d):
 
 def test_folds_leave_whole_parts_out():
     X, kernel = sample(43, 2, seed=42), mh.Laplace(1.0)
-    refits = sampled_target(kernel, X)
-    assert refits.values.shape == (targets.PARTS_LEFT_OUT, 43)
-    atoms = slow_target(kernel, X, refits.parts != 7)
-    assert_allclose(refits.values[7], atoms(X), rtol=1e-10)
-    assert_allclose(refits.own, refits.values[refits.parts, np.arange(43)], rtol=1e-12)
+    left_out = sampled_target(kernel, X)
+    assert left_out.values.shape == (targets.PARTS_LEFT_OUT, 43)
+    atoms = slow_target(kernel, X, left_out.parts != 7)
+    assert_allclose(left_out.values[7], atoms(X), rtol=1e-10)
+    assert_allclose(left_out.own, left_out.values[left_out.parts, np.arange(43)], rtol=1e-12)
 
 
 # ---------------------------------------------------------------- where it is used
@@ -241,7 +241,7 @@ def fitted_gaussian(X):
 
 @pytest.mark.parametrize("kernel", EXACT, ids=repr)
 @pytest.mark.parametrize("shape", [(9, 1), (9, 3), (5, 8), (3, 2)])
-def test_refits_without_each_row(kernel, shape):
+def test_targets_without_each_row(kernel, shape):
     X = sample(*shape, seed=1)
     found, whole = gaussian_target(kernel, X), mh.Element(kernel, fitted_gaussian(X))
     assert_allclose(found.at_rows, whole(X), rtol=1e-9)

@@ -1,4 +1,4 @@
-"""Every kernel of the table against its formula and by its laws, and kernels from elsewhere."""
+"""Every kernel of the table against its formula and by its properties, and kernels from elsewhere."""
 
 import math
 import pickle
@@ -48,7 +48,7 @@ def test_composite_kernels_resolve_their_parts():
     assert (2.0 * mh.Gaussian()).resolve(X) == 2.0 * s
 
 
-# ---------------------------------------------------------------- laws
+# ---------------------------------------------------------------- properties
 
 
 @every_kernel
@@ -195,7 +195,7 @@ def test_values_that_vanish_are_refused_with_a_remedy(kernel):
     mh.KernelMean(mh.Polynomial(2, constant=1.0)).fit(X)
 
 
-def test_rows_infinitely_many_widths_away_are_near_their_copies_only():
+def test_rows_infinitely_many_widths_away_are_near_repeated_ones_only():
     X = np.array([[1e308, 0.0], [1e308, 0.0], [1.1e308, 0.0], [0.0, 0.0]])
     expected = np.eye(4)
     expected[0, 1] = expected[1, 0] = 1.0

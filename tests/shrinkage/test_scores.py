@@ -1,4 +1,4 @@
-"""Leave-one-out scores against n refits, and the search over lam against a fine grid."""
+"""Leave-one-out scores against n fits without a row, and the search over lam against a fine grid."""
 
 import numpy as np
 import oracles
@@ -32,7 +32,7 @@ def assert_scores(got, want, K):
 
 @every_data_set
 @every_kernel
-def test_deletion_scores_are_refits(name, data):
+def test_deletion_scores_are_n_fits(name, data):
     K = gram(name, DATA[data])
     lams = lams_for(K)
     assert_scores(deletion_scores(K, lams), [oracles.deletion_score(K, lam) for lam in lams], K)
@@ -55,7 +55,7 @@ def test_theorem4_scores_are_the_printed_formula(name):
 
 @every_data_set
 @every_kernel
-def test_simple_scores_are_refits(name, data):
+def test_simple_scores_are_n_fits(name, data):
     K, alphas = gram(name, DATA[data]), np.linspace(0, 1, 6)
     assert_scores(simple_scores(K, alphas), [oracles.simple_score(K, alpha) for alpha in alphas], K)
 
