@@ -13,6 +13,7 @@ from scipy.spatial.distance import cdist
 
 from muhat.kernels.base import Kernel
 from muhat.kernels.capabilities import is_isotropic
+from muhat.linalg.blocks import blocks
 from muhat.linalg.distances import power_of_two_near
 from muhat.linalg.spectrum import thin_svd
 from muhat.measures import FactoredCovariance, FactoredGaussian, Gaussians
@@ -29,6 +30,10 @@ quarter higher by four (benchmarks/guide/adaptive.py)."""
 
 FEWEST_POINTS, MAX_SAMPLED_NUMBERS = 32, 200_000
 """Kernels that see every column choose mixing weights by this many points, or as many as have so many numbers."""
+
+
+_ROWS_AT_ONCE = 4096
+"""Rows at which a sample is evaluated at once."""
 
 
 _FEWEST_TO_SQUARE, _WELL_CONDITIONED = 4, 1e-6
@@ -288,6 +293,11 @@ class LooSample:
 
     def values(self, fits: list[SampledFit], rows: list[Any]) -> Array:
         """Values of the embedded sample of each fit at its own rows, one after the other."""
+        if sum(map(len, rows)) > _ROWS_AT_ONCE:  # which bounds the memory
+            pieces = [
+                (fit, i[part]) for fit, i in zip(fits, rows, strict=True) for part in blocks(len(i), _ROWS_AT_ONCE)
+            ]
+            return np.concatenate([self.values([fit], [i]) for fit, i in pieces])
         if not self.isotropic:
             parts = zip(fits, rows, strict=True)
             return np.concatenate(

@@ -213,6 +213,16 @@ def test_distances_beside_the_rows_need_no_columns(kernel, monkeypatch):
     assert_allclose(found[0].squared_norm, whole.norm() ** 2, rtol=1e-12)
 
 
+@pytest.mark.parametrize("kernel", [mh.Matern(bandwidth=2.0), mh.Laplace(2.0)], ids=repr)
+def test_rows_are_taken_a_part_at_a_time(kernel, monkeypatch):
+    X = sample(50, 3, seed=5)
+    at_once = sampled_target(kernel, X)
+    monkeypatch.setattr(gaussian, "_ROWS_AT_ONCE", 7)
+    by_parts = sampled_target(kernel, X)
+    for name in ("at_rows", "own", "values"):
+        assert_allclose(getattr(by_parts, name), getattr(at_once, name), rtol=1e-12)
+
+
 def test_fewer_points_stand_for_the_target_of_many_columns(monkeypatch):
     X = sample(12, 500, seed=1) * np.linspace(0.2, 3.0, 500)
     kernel = mh.Laplace().resolve(X)
