@@ -243,9 +243,9 @@ def show(cost: Cost) -> None:
 
 
 def exponent(found: list[Cost]) -> float:
-    """Of the time between the two largest sizes; 2 where there is one size."""
+    """Of the time between the two largest sizes; 1 where there is one size."""
     if len(found) < 2:
-        return 2.0
+        return 1.0
     (n, before, _), (m, after, _) = found[-2:]
     return float(np.log(after / before) / np.log(m / n))
 
@@ -262,13 +262,12 @@ def picture(found: dict[str, list[Cost]], path: Path) -> None:
         like = rival or name
         style: dict[str, Any] = {"color": colours.get(like, "0.5"), "linestyle": "--" if name in PEERS else "-"}
         marker = "s" if like in names[10:] else "o"
-        for ax, values in zip(axes, zip(*[cost[1:] for cost in costs], strict=True), strict=True):
+        for ax, values, least in zip(axes, zip(*[cost[1:] for cost in costs], strict=True), (1e-4, 1.0), strict=True):
             places = [cost.n for cost in costs]
-            ax.loglog(places, np.maximum(values, 1e-3), marker=marker, markersize=4, label=name, **style)
+            ax.loglog(places, np.maximum(values, least), marker=marker, markersize=4, label=name, **style)
     for ax, label in zip(axes, ("CPU time (s)", "peak memory above the data (MB)"), strict=True):
         ax.set(xlabel="rows", ylabel=label)
         ax.grid(alpha=0.3)
-    axes[1].set_ylim(bottom=1)
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside right center", fontsize=8, frameon=False)
     figure.savefig(path, dpi=110)
 

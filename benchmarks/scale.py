@@ -34,8 +34,8 @@ from timing import peak_memory
 import muhat as mh
 
 COLUMNS, LANDMARKS, BINS, SHIFT = 10, 100, 1000, 0.002
-BLOCK, PART, MOST_PARTS = 10_000, 200_000, 50
-"""Rows that one seed generates, fewest rows of a part, and most parts."""
+BLOCK = 10_000
+"""Rows that one seed generates; a part is a whole number of such blocks."""
 
 KEEPING = {"MALLOC_TRIM_THRESHOLD_": 2**30, "MALLOC_MMAP_THRESHOLD_": 2**25}
 """With these glibc keeps 1 GB of freed memory, of arrays up to 32 MB."""
@@ -57,10 +57,9 @@ def state(blocks: range, sample: int, features: mh.Nystroem) -> Any:
     return sketch.state_
 
 
-def parts_of(rows: int, part: int | None = None) -> list[range]:
-    """Blocks of each part: by default at most ``MOST_PARTS``, since each of them keeps a state until all are added."""
-    count = rows // BLOCK
-    size = max((part or max(PART, rows // MOST_PARTS)) // BLOCK, 1)
+def parts_of(rows: int, part: int) -> list[range]:
+    """Blocks of each part."""
+    count, size = rows // BLOCK, max(part // BLOCK, 1)
     return [range(start, min(start + size, count)) for start in range(0, count, size)]
 
 
@@ -165,13 +164,13 @@ def difference(a: list[mh.MeanSketch], b: list[mh.MeanSketch]) -> float:
     return max(x.distance(y) / float(np.linalg.norm(y.mean_features())) for x, y in zip(a, b, strict=True))
 
 
-def measure(name: str, rows: int, features: mh.Nystroem) -> list[mh.MeanSketch]:
+def measure(name: str, rows: int, part: int, features: mh.Nystroem) -> list[mh.MeanSketch]:
     """Print time and memory of one engine, and the test of the merged sketches."""
     here = peak_memory()
     with ENGINES[name]() as engine:
         engine.sum(partial(state, sample=0, features=features), parts_of(2 * BLOCK, BLOCK))  # starts the workers
         start = perf_counter()
-        found = sketches(engine, features, parts_of(rows))
+        found = sketches(engine, features, parts_of(rows, part))
         seconds = perf_counter() - start
         peaks = ", ".join(f"{peak:.0f}" for peak in engine.peaks())
     tested = mh.mmd_test(*found, random_state=0)
@@ -193,17 +192,17 @@ def other_partitions(rows: int, features: mh.Nystroem, expected: list[mh.MeanSke
         print(f"parts of {part:,} rows: means differ by {apart:.1e} of their norm, p = {pvalue:.3f}")
 
 
-def killed_worker(rows: int, features: mh.Nystroem, expected: list[mh.MeanSketch]) -> None:
+def killed_worker(rows: int, part: int, features: mh.Nystroem, expected: list[mh.MeanSketch]) -> None:
     """Print what changes when one of two workers of Dask is killed after a third of the time."""
     with dask_workers(2) as engine:
         start = perf_counter()
-        sketches(engine, features, parts_of(rows))
+        sketches(engine, features, parts_of(rows, part))
         seconds = perf_counter() - start
         victim = engine.pids()[0]
         timer = threading.Timer(seconds / 3, os.kill, (victim, signal.SIGKILL))
         timer.start()
         start = perf_counter()
-        found = sketches(engine, features, parts_of(rows))
+        found = sketches(engine, features, parts_of(rows, part))
         taken = perf_counter() - start
         alive = victim in engine.pids()
     print(
@@ -215,6 +214,7 @@ def killed_worker(rows: int, features: mh.Nystroem, expected: list[mh.MeanSketch
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, nargs="+", default=[1_000_000, 10_000_000], help="of each sample")
+    parser.add_argument("--part", type=int, default=200_000, help="rows of a part")
     parser.add_argument("--engines", nargs="+", choices=ENGINES, default=["loop", "dask1", "dask2"])
     parser.add_argument("--checks", action="store_true", help="other partitions and a killed worker, at the first size")
     options = parser.parse_args()
@@ -224,12 +224,12 @@ def main() -> None:
             print(f"{name}: not installed, not run")
             continue
         for rows in options.rows:
-            found = measure(name, rows, features)
+            measure(name, rows, options.part, features)
     if options.checks:
         rows = options.rows[0]
-        found = measure("loop", rows, features)
+        found = measure("loop", rows, options.part, features)
         other_partitions(rows, features, found)
-        killed_worker(rows, features, found)
+        killed_worker(rows, options.part, features, found)
 
 
 if __name__ == "__main__":
