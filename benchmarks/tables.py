@@ -27,7 +27,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, loa
 from sklearn.ensemble import RandomForestClassifier
 
 from muhat.cli.command_line import main
-from muhat.files.column_differences import holm
+from muhat.comparison.effects import holm
 
 LEVEL = 0.05
 MOST_ROWS_OF_FOREST = 4000

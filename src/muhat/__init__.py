@@ -11,6 +11,7 @@ from muhat.bags.machines import OneClassSupportMeasureMachine, SupportMeasureCla
 from muhat.bags.prior import BagPrior, pooled_means
 from muhat.bags.ridge import DistributionRidge, DistributionRidgeClassifier
 from muhat.bags.scaler import BagScaler
+from muhat.comparison.two_tables import compare
 from muhat.datasets import draw_bags, load_bags, load_nyc_hours, load_uci, paper_mixture
 from muhat.density.matched_mixture import MatchedGaussianMixture
 from muhat.elements import Element, embed
@@ -87,6 +88,7 @@ __all__ = [
     "TruncatedSVD",
     "as_kernel",
     "bags_from_groups",
+    "compare",
     "confidence_ball",
     "draw_bags",
     "embed",
@@ -107,6 +109,7 @@ __all__ = [
 
 _SUBPACKAGES = (
     "bags",
+    "comparison",
     "density",
     "distributed",
     "features",
@@ -118,6 +121,7 @@ _SUBPACKAGES = (
     "operators",
     "plotting",
     "shrinkage",
+    "testing",
 )
 
 if not _TYPE_CHECKING:  # types know the subpackages that are imported, and no others

@@ -2,6 +2,8 @@
 
 from contextlib import contextmanager
 
+import numpy as np
+
 from muhat.cli.command_line import main
 from muhat.files.database import open_database
 from muhat.files.opening import read_table
@@ -33,4 +35,21 @@ def opened(path, **reading):
 def contents(path, **reading):
     """Names of the columns and their values."""
     with opened(path, **reading) as table:
-        return table.values(table.columns)
+        return values_of(table)
+
+
+def values_of(table):
+    """Names of the columns and their values: numbers, or texts with None where a value is missing."""
+    return {name: plain(table.column(name)) for name in table.names}
+
+
+def plain(column):
+    """The values of a column as numbers or texts."""
+    if column.kind != "category":
+        return column.values
+    return np.array([*column.levels, None], dtype=object)[column.values]
+
+
+def kinds_of(table):
+    """What the columns hold, by their names."""
+    return {name: table.column(name).kind for name in table.names if name not in table.flaws}

@@ -1,1 +1,5 @@
 """Commands of the shell: compare, describe, watch, reproduce and prepare."""
+
+from muhat.cli.command_line import main
+
+__all__ = ["main"]

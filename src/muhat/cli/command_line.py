@@ -13,11 +13,7 @@ from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from io import TextIOWrapper
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
-
-if TYPE_CHECKING:
-    from muhat.files.command import Output
-    from muhat.files.tables import Reading
+from typing import Any, NoReturn
 
 FAILED = 2  # no answer: a wrong call, a file that cannot be used, or anything unexpected
 LEAST_SPACE = 10**9  # bytes of address space that a command must have left when it begins
@@ -131,7 +127,7 @@ def _reason(name: str, error: Exception) -> str:
     if isinstance(error, ValueError | OSError):
         return f": {error}"
     if isinstance(error, MemoryError):
-        return f": not enough memory {error}".rstrip()
+        return f": not enough memory {error}".rstrip() + "; --rows takes fewer rows"
     first = (str(error).splitlines() or [""])[0]  # others may quote what they were doing over many lines
     return f": unexpected {type(error).__name__}: {first}; set MUHAT_DEBUG=1 in the environment for the traceback"
 
@@ -139,8 +135,8 @@ def _reason(name: str, error: Exception) -> str:
 _EXTRAS = {"prepare": "prepare", "reproduce": "reproduce", "claims": "reproduce"}
 
 _HELP = """examples:
-  muhat compare january.csv february.csv    do two tables differ, and in which columns?
-  muhat describe january.csv                which mean suits this table, and which rows are least typical?
+  muhat compare january.csv february.csv    do two tables differ, in which columns, and by how much?
+  muhat describe january.csv                what does a table hold, and which rows are unusual?
   muhat watch last_month.csv < today.csv    when do the rows of a stream stop looking like a reference?
   muhat reproduce --quick                   the paper's experiments in some minutes
   muhat COMMAND --help                      the options of a command"""
@@ -166,57 +162,74 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _add_compare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+Commands = Any
+"""What ``add_subparsers`` returns; argparse has no public name for it."""
+
+
+def _add_compare(commands: Commands) -> None:
     compare = commands.add_parser(
         "compare",
-        help="do two files hold rows of one distribution, and where do they differ?",
-        description="Compare the rows of two files (CSV, NPY, Parquet; - is the standard input): each column, pairs "
-        "of columns, and all columns together. Exit code 0: no difference found; 1: a difference; 2: a file or "
-        "an option is wrong, or with --strict a column could not be compared.",
+        help="do two tables come from one distribution, where do they differ, and by how much?",
+        description="Compare the rows of two tables in files (CSV, Parquet, NPY, JSON lines, also compressed by gzip; "
+        "patterns such as 'jan/*.csv'; - is the standard input): each column, pairs of columns, and all columns "
+        "together. Exit code 0: no difference found; 1: a difference; 2: a file or an option is wrong, or with "
+        "--strict a column could not be compared.",
     )
     compare.add_argument("files", nargs=2, metavar="FILE")
     compare.add_argument(
-        "--resamples", type=_positive, default=999, metavar="B", help="random splits of each test; default 999"
+        "--at-least", type=_effect, default=0.0, metavar="D", help="differ only if an effect exceeds D, such as 5%%"
     )
     compare.add_argument("--level", type=_share, default=0.05, metavar="P", help="p-value of a finding; default 0.05")
+    compare.add_argument("--strata", metavar="NAME", help="compare rows within the values of this column only")
     compare.add_argument(
-        "--seconds", type=_above_zero, default=10.0, metavar="S", help="about how long columns together may take"
+        "--resamples", type=_positive, default=999, metavar="B", help="permutations of the joint test; default 999"
     )
+    compare.add_argument(
+        "--seconds", type=_above_zero, default=10.0, metavar="S", help="about how long the joint test may take"
+    )
+    compare.add_argument("--kernel", choices=("auto", "gaussian", "laplace"), default="auto", help="default auto")
     compare.add_argument(
         "--strict", action="store_true", help="exit code 2 where a column could not be compared, as in one file only"
     )
-    _add_file_options(compare)
+    compare.add_argument("--junit", metavar="FILE", help="also write a JUnit report, with a case for each column")
+    _add_output(compare)
+    _add_reading(compare)
     compare.set_defaults(run=_compare)
 
 
-def _add_describe(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def _add_describe(commands: Commands) -> None:
     describe = commands.add_parser(
         "describe",
-        help="what a file of rows is like, and which mean estimator to use",
-        description="Describe the rows of a file (CSV, NPY, Parquet): bandwidth, what shrinkage would save, the least "
-        "typical rows. Exit code 0; 2: the file or an option is wrong.",
+        help="what does a table hold: kinds, missing values, extremes, unusual rows, pairs that depend",
+        description="Describe the rows of a file (CSV, Parquet, NPY, JSON lines): kinds, missing values and extremes "
+        "of columns, pairs of columns that depend on each other, and the rows least like the others. Exit code 0; 2: "
+        "the file or an option is wrong.",
     )
     describe.add_argument("file", metavar="FILE")
-    _add_file_options(describe)
+    _add_output(describe)
+    _add_reading(describe)
     describe.set_defaults(run=_describe)
 
 
-def _add_watch(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def _add_watch(commands: Commands) -> None:
     watch = commands.add_parser(
         "watch",
         help="raise an alarm when the rows of a stream stop looking like those of a reference",
-        description="Read the rows of a stream as they come, from a CSV file or a pipe, and compare them with the rows "
-        "of a reference. The columns are known by their names. Exit code 0: the stream ended without drift; 1: it "
-        "drifted; 2: a file or an option is wrong.",
+        description="Read the rows of a stream as they come, from a file or a pipe, and compare them with the rows of "
+        "a reference. The columns are known by their names; categories, dates and missing values are watched too. Exit "
+        "code 0: the stream ended without drift; 1: it drifted; 2: a file or an option is wrong.",
     )
-    watch.add_argument("reference", metavar="REFERENCE", help="a CSV file of rows without drift")
-    watch.add_argument("stream", nargs="?", default="-", metavar="STREAM", help="a CSV file; default -, standard input")
+    watch.add_argument("reference", metavar="REFERENCE", help="a file of rows without drift")
+    watch.add_argument("stream", nargs="?", default="-", metavar="STREAM", help="a file; default -, standard input")
+    watch.add_argument(
+        "--format", choices=("csv", "jsonl"), help="of a stream in a pipe; default: look at its first line"
+    )
     watch.add_argument(
         "--run-length",
         type=_two_or_more,
         default=10_000,
         metavar="N",
-        help="mean number of rows until a false alarm; default 10000",
+        help="average number of rows until a false alarm; default 10000",
     )
     watch.add_argument(
         "--block-length",
@@ -225,39 +238,32 @@ def _add_watch(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         metavar="B",
         help="consecutive rows that depend on each other, in the reference as in the stream; default 1: none do",
     )
-    watch.add_argument("--columns", nargs="+", metavar="NAME", help="columns to use; default: all that hold numbers")
-    watch.add_argument("--exclude", nargs="+", metavar="NAME", help="columns to leave out, by name or pattern")
-    _add_delimiter(watch)
-    watch.add_argument("--raw", action="store_true", help="do not standardise the columns")
-    watch.add_argument("--seed", type=_natural, default=0, metavar="S", help="seed of the calibration; default 0")
-    watch.add_argument("--json", action="store_true", help="print a line of JSON for each event in place of text")
-    watch.add_argument("--html", metavar="FILE", help="at the end or at the alarm, write a page with pictures to FILE")
+    watch.add_argument("--every", type=_positive, metavar="N", help="print a line of JSON with the score every N rows")
+    _add_output(watch)
+    _add_reading(watch)
     watch.set_defaults(run=_watch)
 
 
-def _add_file_options(parser: argparse.ArgumentParser) -> None:
+def _add_output(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON in place of text")
     parser.add_argument("--html", metavar="FILE", help="also write a page with pictures")
+    parser.add_argument("--seed", type=_natural, default=0, metavar="S", help="seed of all random numbers; default 0")
+
+
+def _add_reading(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--columns", nargs="+", metavar="NAME", help="columns to use, by name or pattern (price_*)")
     parser.add_argument("--exclude", nargs="+", metavar="NAME", help="columns to leave out, by name or pattern")
-    parser.add_argument("--kernel", choices=("auto", "gaussian", "laplace"), default="auto", help="default auto")
-    parser.add_argument("--raw", action="store_true", help="do not standardise the columns")
-    parser.add_argument(
-        "--rows", type=_two_or_more, metavar="N", help="use at most N rows of a file for columns together"
-    )
-    parser.add_argument("--seed", type=_natural, default=0, metavar="S", help="seed of all random numbers; default 0")
-    _add_delimiter(parser)
+    parser.add_argument("--categorical", nargs="+", metavar="NAME", help="columns of numbers that are categories")
+    parser.add_argument("--missing", nargs="+", metavar="MARK", help="further marks of missing values, such as n.d.")
+    parser.add_argument("--rows", type=_two_or_more, metavar="N", help="sample at most N rows for what looks at rows")
+    what = "separates cells of CSV, such as '|', or tab; default: look at the first lines"
+    parser.add_argument("--delimiter", type=_delimiter, metavar="D", help=what)
     parser.add_argument(
         "--header", action=argparse.BooleanOptionalAction, help="the first row holds names; default: look at it"
     )
 
 
-def _add_delimiter(parser: argparse.ArgumentParser) -> None:
-    what = "separates cells in all files, such as '|', or tab; default: look at the first lines"
-    parser.add_argument("--delimiter", type=_delimiter, metavar="D", help=what)
-
-
-def _add_reproduce(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def _add_reproduce(commands: Commands) -> None:
     reproduce = commands.add_parser(
         "reproduce",
         help="run the paper's experiments and write a report",
@@ -283,13 +289,13 @@ def _add_reproduce(commands: argparse._SubParsersAction[argparse.ArgumentParser]
     reproduce.set_defaults(run=_reproduce)
 
 
-def _add_claims(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def _add_claims(commands: Commands) -> None:
     claims = commands.add_parser("claims", help="the claims of the paper and the verdicts of a finished run")
     _add_out(claims)
     claims.set_defaults(run=_claims)
 
 
-def _add_prepare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+def _add_prepare(commands: Commands) -> None:
     prepare = commands.add_parser(
         "prepare",
         help="make the bags of table 2 from public data",
@@ -308,33 +314,21 @@ def _add_out(parser: argparse.ArgumentParser) -> None:
 
 
 def _compare(options: argparse.Namespace) -> int:
-    from muhat.files.command import compare_files
+    from muhat.cli.compare_tables import compare_tables
 
-    named = {name: getattr(options, name) for name in ("kernel", "resamples", "level", "raw", "seconds", "strict")}
-    return compare_files(options.files, *_file_options(options), **named)
+    return compare_tables(options)
 
 
 def _describe(options: argparse.Namespace) -> int:
-    from muhat.files.command import describe_file
+    from muhat.cli.describe import describe
 
-    return describe_file(options.file, *_file_options(options), kernel=options.kernel, raw=options.raw)
+    return describe(options)
 
 
 def _watch(options: argparse.Namespace) -> int:
-    from muhat.files.watch import Watching, watch
+    from muhat.cli.watch import watch
 
-    names = ("run_length", "block_length", "columns", "exclude", "delimiter", "raw", "seed", "html")
-    how = Watching(as_json=options.json, **{name: getattr(options, name) for name in names})
-    return watch(options.reference, options.stream, how)
-
-
-def _file_options(options: argparse.Namespace) -> tuple[Reading, Output]:
-    from muhat.files.command import Output
-    from muhat.files.tables import Reading
-
-    which = options.columns, options.exclude or (), options.delimiter
-    reading = Reading(options.rows, options.seed, options.header, *which)
-    return reading, Output(options.json, options.html)
+    return watch(options)
 
 
 def _reproduce(options: argparse.Namespace) -> int:
@@ -400,6 +394,18 @@ def _above_zero(text: str) -> float:
         value = 0.0
     if not 0.0 < value < float("inf"):
         raise argparse.ArgumentTypeError(f"{text!r} must be a number above 0")
+    return value
+
+
+def _effect(text: str) -> float:
+    """A share, such as 0.05 or 5%."""
+    plain = text.strip().removesuffix("%")
+    try:
+        value = float(plain) / (100.0 if plain != text.strip() else 1.0)
+    except ValueError:
+        value = -1.0
+    if not 0.0 <= value <= 1.0:
+        raise argparse.ArgumentTypeError(f"{text!r} must be a share, such as 5% or 0.05")
     return value
 
 

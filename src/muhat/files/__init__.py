@@ -1,1 +1,1 @@
-"""The commands for files: `muhat compare`, `muhat describe` and `muhat watch`."""
+"""Readers of tables in files: CSV, Parquet, NPY and JSON lines, whole or as they arrive."""

@@ -40,11 +40,7 @@ class Database:
 
     def make_room(self, path: str, width: int) -> None:
         """Let a table of many columns have more memory: the engine works on 2,048 rows of all columns at once."""
-        if width > MOST_COLUMNS:
-            raise ValueError(
-                f"{path} has {width:,} columns, and a table may have up to {MOST_COLUMNS:,}; save fewer of them, or "
-                "turn the table if its rows stand in columns"
-            )
+        check_width(path, width)
         if width > WIDE:
             self.rows(f"SET memory_limit = '{MEMORY_MB + width * MEMORY_A_COLUMN_MB}MB'")
             self.rows("PRAGMA disable_optimizer")  # its time grows with the square of the columns
@@ -67,6 +63,15 @@ class Database:
         return self.folder / f"file{sum(1 for _ in self.folder.iterdir())}{suffix}"
 
 
+def check_width(path: str, width: int) -> None:
+    """Refuse tables of too many columns, before anything is read."""
+    if width > MOST_COLUMNS:
+        raise ValueError(
+            f"{path} has {width:,} columns, and a table may have up to {MOST_COLUMNS:,}; save fewer of them, or "
+            "turn the table if its rows stand in columns"
+        )
+
+
 def quoted(text: str) -> str:
     """A text in SQL.
 
@@ -74,6 +79,11 @@ def quoted(text: str) -> str:
     'it''s'
     """
     return "'" + text.replace("'", "''") + "'"
+
+
+def quoted_name(name: str) -> str:
+    """The name of a column in SQL."""
+    return '"' + name.replace('"', '""') + '"'
 
 
 def quoted_file(path: Path) -> str:
@@ -108,6 +118,7 @@ def open_database() -> Iterator[Database]:
             place = quoted(str(Path(folder) / "tables.duckdb"))
             connection.execute(f"ATTACH {place} AS tables (RECOVERY_MODE no_wal_writes)")
             connection.execute("USE tables")
+            connection.execute("SET TimeZone = 'UTC'")
             yield Database(connection, Path(folder))
         finally:
             connection.close()

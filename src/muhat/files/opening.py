@@ -1,4 +1,4 @@
-"""Opening of files by their first bytes: CSV, NPY or Parquet; plain, compressed or a pipe."""
+"""Opening of files by their first bytes: CSV, NPY, Parquet or JSON lines; plain, compressed, a pipe or many files."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ import os
 import shutil
 import sys
 import zlib
+from glob import glob
 from pathlib import Path
 from typing import IO, TextIO, cast
 
+from muhat.files.binary_formats import read_npy, read_typed
 from muhat.files.database import Database
-from muhat.files.tables import FileTable, Reading
+from muhat.files.tables import FileTable, Reading, joined
+from muhat.files.text_format import read_text
 
 STANDARD_INPUT = "-"
 
@@ -26,7 +29,7 @@ _OTHERS = {
     b"\xd0\xcf\x11\xe0": ("an old Excel file", "save the table as CSV"),
     b"%PDF": ("a PDF", "export the table as CSV"),
     **dict.fromkeys([b"<!", b"<?", b"<html"], ("HTML or XML", "export the table as CSV")),
-    **dict.fromkeys([b"{", b"[{", b"[["], ("JSON", "save the table as CSV")),
+    **dict.fromkeys([b"[{", b"[["], ("JSON in one piece", "write one object per line (JSON lines)")),
     b"\x89HDF": ("an HDF5 file", "save the array by numpy.save"),
     b"SQLite format": ("a database of SQLite", "export the table as CSV"),
     b"ARROW1": ("an Arrow file", "save the table as Parquet"),
@@ -43,7 +46,8 @@ def read_table(path: str, database: Database, reading: Reading) -> FileTable:
     Parameters
     ----------
     path : str
-        A file or a pipe; ``-`` is the standard input.
+        A file or a pipe; ``-`` is the standard input. A pattern such as ``jan/*.parquet`` takes all files that match
+        it, one after the other.
     database : Database
     reading : Reading
 
@@ -56,11 +60,18 @@ def read_table(path: str, database: Database, reading: Reading) -> FileTable:
     ValueError
         In words for the person who has the file: which line, which column, what to do.
     """
+    if any(sign in path for sign in "*?[") and not Path(path).exists():
+        found = sorted(glob(path, recursive=True))
+        if not found:
+            raise ValueError(f"no file matches {path}; check the folder and the pattern")
+        return joined([read_table(name, database, reading) for name in found], path)
     try:
         with database.one_thread():
             return _read(path, _local(path, database), database, reading)
     except IsADirectoryError as error:
-        raise ValueError(f"{path} is a folder; name a file in it") from error
+        raise ValueError(
+            f"{path} is a folder; name a file in it, or files by a pattern such as {path}/*.csv"
+        ) from error
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror or error}") from error
 
@@ -124,16 +135,11 @@ def _read(path: str, local: Path, database: Database, reading: Reading) -> FileT
         with open(local, "rb") as file:
             start = file.read(_START)
     if start.startswith(_NPY):
-        from muhat.files.binary_formats import read_npy
-
-        return read_npy(path, local, database)
-    if start.startswith(_PARQUET):
-        from muhat.files.binary_formats import read_parquet
-
-        return read_parquet(path, local, database)
+        return read_npy(path, local)
+    json_lines = start.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{")
+    if json_lines or start.startswith(_PARQUET):
+        return read_typed(path, local, database, json_lines)
     _check_start(path, start)
-    from muhat.files.text_format import read_text
-
     return read_text(path, local, database, reading)
 
 

@@ -1,20 +1,20 @@
-"""A table that was read from a file: its columns and their kinds, its rows in the engine."""
+"""Tables in files: how they are read, and columns that are fetched from the engine when they are asked for."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from muhat.files.database import Database
 from muhat.progress import printable
+from muhat.tables.frames import Column, Kind, LeftOut
 from muhat.types import Array
 
-Kind = Literal["number", "date", "category"]
 Place = Literal["line", "row"]
 
 DELIMITERS = "\t;|^,"
@@ -29,30 +29,40 @@ NUMBER = r"\s*[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|(?i:inf|infinit
 Both convert more than this by themselves, such as ``1_0`` or digits of other scripts in Python, ``+-1`` in the engine.
 """
 
+DATE = r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d+)?)?)?(Z|[+-]\d\d(:?\d\d)?)?"
+"""A cell that is a date, for :mod:`re` and for the engine alike."""
+
 _NUMBER = re.compile(NUMBER, re.ASCII)
+_CELLS = 2**21  # of columns that are fetched together
+_DAY = "86400e6"  # microseconds; days are what the encoder counts dates in
 
 
 @dataclass(frozen=True)
 class Reading:
     """How files are read.
 
-    ``header`` says whether the first row holds names, and ``delimiter`` what separates cells; None looks at them.
-    ``columns`` are those to use and ``exclude``
-    those to leave out, by name or by a pattern such as ``price_*``. ``rows`` bounds how many rows of a file are
-    compared as a whole, drawn with ``seed``.
+    Parameters
+    ----------
+    header : bool, optional
+        Whether the first row holds names; None looks at it.
+    delimiter : str, optional
+        What separates cells; None looks at the first lines.
+    missing : sequence of str
+        Further marks of missing values.
     """
 
-    rows: int | None = None
-    seed: int = 0
     header: bool | None = None
-    columns: Sequence[str] | None = None
-    exclude: Sequence[str] = ()
     delimiter: str | None = None
+    missing: Sequence[str] = ()
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """All marks of missing values, in small letters."""
+        return (*MISSING, *(mark.strip().lower() for mark in self.missing))
 
 
-@dataclass(frozen=True)
-class Column:
-    """A column by its ``name`` in the file and its ``key`` in the engine; a date is a number of seconds there."""
+class StoredColumn(NamedTuple):
+    """A column by its ``name`` in the file and its ``key`` in the engine; dates are stored as days."""
 
     name: str
     kind: Kind
@@ -61,69 +71,132 @@ class Column:
 
 @dataclass(frozen=True, eq=False)
 class FileTable:
-    """``total`` rows in the relation ``relation`` of a database.
+    """A table in a file, whose columns are read one after the other.
 
-    ``place`` says what ``first``, the place of the first row, counts: lines of the file, or rows. ``unusable`` says why
-    columns cannot be used, ``flaws`` where columns of numbers hold something else, and ``hints`` how texts that stand
-    for numbers or dates are to be written.
+    ``place`` says what ``first``, the place of the first row, counts: lines of the file, or rows. ``flaws`` says where
+    columns of numbers hold something else, and ``hints`` how texts that stand for numbers or dates are to be written.
     """
 
     path: str
-    database: Database
-    relation: str
-    columns: tuple[Column, ...]
-    total: int
-    has_names: bool
+    n_rows: int
+    names: tuple[str, ...]
+    named: bool
+    fetch: Callable[[str], Column]
+    left_out: tuple[LeftOut, ...] = ()
     place: Place = "row"
     first: int = 1
-    unusable: dict[str, str] = field(default_factory=dict)
     flaws: dict[str, str] = field(default_factory=dict)
     hints: dict[str, str] = field(default_factory=dict)
 
-    def column(self, name: str) -> Column | None:
-        """The column of that name, if there is one."""
-        return next((column for column in self.columns if column.name == name), None)
-
-    def content(self, column: Column) -> str:
-        """What a column holds, in words."""
-        if column.kind != "category":
-            return f"{column.kind}s"
-        found = self.database.rows(f"SELECT {column.key} FROM {self.relation} WHERE {column.key} IS NOT NULL LIMIT 1")
-        return f"text such as {shortened(found[0][0])}" if found else "no values"
-
-    def values(self, columns: Iterable[Column], rows: NDArray[np.int64] | None = None) -> dict[str, Any]:
-        """Columns by name: floats with NaN for gaps, or texts with None; of all rows, or those with these numbers."""
-        wanted = list(columns)
-        keys = ", ".join(column.key for column in wanted)
-        where = ""
-        if rows is not None:
-            self.database.connection.register("wanted_rows", {"number": rows})
-            where = " WHERE rowid IN (SELECT number FROM wanted_rows) ORDER BY rowid"
-        found = self.database.arrays(f"SELECT {keys} FROM {self.relation}{where}")
-        if rows is not None:
-            self.database.connection.unregister("wanted_rows")
-        return {column.name: _plain(found[column.key], column.kind) for column in wanted}
-
-    def sampled(self, limit: int, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Numbers of at most ``limit`` rows, drawn at random, ascending."""
-        if self.total <= limit:
-            return np.arange(self.total)
-        return np.sort(rng.choice(self.total, limit, replace=False))
+    def column(self, name: str) -> Column:
+        """A column of all rows, or a ValueError that says which cell is no number."""
+        if name in self.flaws:
+            raise ValueError(self.flaws[name])
+        return self.fetch(name)
 
 
-def _plain(found: Any, kind: Kind) -> Any:
-    if kind == "category":
-        texts = np.asarray(found, dtype=object)
-        texts[np.ma.getmaskarray(found)] = None
-        return texts
-    numbers: Array = np.array(np.ma.filled(found.astype(np.float64), np.nan))
-    numbers[~np.isfinite(numbers)] = np.nan
-    return numbers
+class Fetcher:
+    """Columns of a relation of the engine as plain arrays; those of wide tables come several at a time."""
+
+    def __init__(self, database: Database, relation: str, columns: Sequence[StoredColumn], n_rows: int, text: bool):
+        self.database, self.relation, self.columns, self.text = database, relation, list(columns), text
+        self.step = max(1, _CELLS // max(n_rows, 1))
+        self.place = {column.name: j for j, column in enumerate(columns)}
+        self.fetched: dict[str, Column] = {}
+
+    def __call__(self, name: str) -> Column:
+        """The column of that name."""
+        if name not in self.fetched:
+            start = self.place[name]
+            wanted = self.columns[start : start + self.step]
+            self.fetched = {}  # one block at a time is held
+            plain = [column for column in wanted if column.kind != "category"]
+            if plain:
+                query = f"SELECT {', '.join(column.key for column in plain)} FROM {self.relation}"
+                arrays = self.database.arrays(query)
+                self.fetched = {column.name: _numbers(column, arrays[column.key]) for column in plain}
+            self.fetched |= {column.name: self._categories(column) for column in wanted if column not in plain}
+        return self.fetched[name]
+
+    def _categories(self, column: StoredColumn) -> Column:
+        """Codes of texts, made by the engine: no text of a row is ever held here."""
+        key, relation = column.key, self.relation
+        levels = [
+            row[0] for row in self.database.rows(f"SELECT DISTINCT {key} FROM {relation} WHERE {key} IS NOT NULL")
+        ]
+        if not levels:
+            return Column(column.name, "missing", _numbers(column, self._codes(f"NULL::DOUBLE AS {key}", key)).values)
+        levels.sort()
+        self.database.rows(
+            f"CREATE TYPE levels AS ENUM (SELECT DISTINCT {key} FROM {relation} WHERE {key} IS NOT NULL ORDER BY {key})"
+        )
+        codes = self._codes(f"coalesce(enum_code({key}::levels)::BIGINT, -1) AS {key}", key)
+        self.database.rows("DROP TYPE levels")
+        if self.text and {level.lower() for level in levels} <= {"true", "false"}:
+            truth = np.array([*(float(level.lower() == "true") for level in levels), np.nan])
+            return Column(column.name, "boolean", truth[codes])
+        return Column(column.name, "category", codes.astype(np.intp), tuple(levels))
+
+    def _codes(self, expression: str, key: str) -> NDArray[Any]:
+        found: NDArray[Any] = self.database.arrays(f"SELECT {expression} FROM {self.relation}")[key]
+        return found
 
 
-def is_missing(cell: str | None) -> bool:
+def _numbers(column: StoredColumn, found: Any) -> Column:
+    values: Array = np.array(np.ma.filled(found.astype(np.float64), np.nan))
+    values[~np.isfinite(values)] = np.nan
+    return Column(column.name, "missing" if np.isnan(values).all() else column.kind, values)
+
+
+def days(expression: str, kind: Kind = "date") -> str:
+    """SQL for days since 1970 of a moment, or for the days of an interval or a time of day."""
+    if kind == "date":
+        return f"(epoch_us({expression}) / {_DAY})"
+    return f"(epoch({expression}) * 1e6 / {_DAY})"
+
+
+def joined(tables: Sequence[FileTable], path: str) -> FileTable:
+    """The rows of several files with the same columns, one after the other."""
+    first = tables[0]
+    for table in tables[1:]:
+        if set(table.names) != set(first.names):
+            apart = sorted(set(table.names) ^ set(first.names))[0]
+            raise ValueError(
+                f"{path}: {table.path} and {first.path} have other columns ({apart!r}); compare like files"
+            )
+
+    def fetch(name: str) -> Column:
+        parts = [table.column(name) for table in tables]
+        kinds = {part.kind for part in parts} - {"missing"}
+        if len(kinds) > 1:
+            raise ValueError(f"{path}: column {name!r} holds {' and '.join(sorted(kinds))} values in different files")
+        return concatenated(name, parts)
+
+    left_out = {column.name: column for table in tables for column in table.left_out}
+    hints = {name: hint for table in tables for name, hint in table.hints.items()}
+    rows = sum(table.n_rows for table in tables)
+    names = tuple(name for name in first.names if name not in left_out)
+    return FileTable(path, rows, names, first.named, fetch, tuple(left_out.values()), hints=hints)
+
+
+def concatenated(name: str, parts: Sequence[Column]) -> Column:
+    """The values of several columns of one kind, one after the other."""
+    kind: Kind = next((part.kind for part in parts if part.kind != "missing"), "missing")
+    if kind != "category":
+        return Column(name, kind, np.concatenate([part.values for part in parts]))
+    levels = sorted({level for part in parts for level in part.levels})
+    rank = {level: k for k, level in enumerate(levels)}
+    orders = [np.array([*(rank[level] for level in part.levels), -1], dtype=np.intp) for part in parts]
+    codes = [
+        order[part.values] if part.kind == "category" else np.full(len(part.values), -1, dtype=np.intp)
+        for order, part in zip(orders, parts, strict=True)
+    ]
+    return Column(name, kind, np.concatenate(codes), tuple(levels))
+
+
+def is_missing(cell: str | None, marks: Sequence[str] = MISSING) -> bool:
     """Whether a cell stands for a missing value."""
-    return cell is None or cell.strip().lower() in MISSING
+    return cell is None or cell.strip().lower() in marks
 
 
 def number(cell: str, decimal_comma: bool) -> float | None:

@@ -15,19 +15,22 @@ from typing import Any
 
 from muhat.files.database import Database, quoted, quoted_file
 from muhat.files.tables import (
+    DATE,
     DELIMITERS,
     MISSING,
     NUMBER,
-    Column,
+    Fetcher,
     FileTable,
-    Kind,
     Place,
     Reading,
+    StoredColumn,
+    days,
     is_missing,
     number,
     shortened,
     unique_names,
 )
+from muhat.tables.frames import Kind
 
 LONGEST_LINE = 2**24
 
@@ -36,12 +39,11 @@ _LOOK_CELLS = 200_000
 _CHUNK = 2**22
 _QUOTED = re.compile(r'"(?:[^"]|"")*"')
 _COMMENT = re.compile(r"#([\s#!]|$)")
-_DATE = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d+)?)?)?(Z|[+-]\d\d(:?\d\d)?)?")
+_DATE = re.compile(DATE)
 _DRESSED = re.compile(r"[$€£¥]?\s?-?\d[\d,.' ]*\s?[%$€£¥]?")
 _MARKS = re.compile(r"[$€£¥%,' ]")
 _OTHER_DATE = re.compile(r"\d{1,4}[/.-]\d{1,2}[/.-]\d{1,4}\b.*")
 _UNDERSCORE = re.compile(rb"_(?<=[0-9]_)[0-9]")
-_NULLS = sorted({form for word in MISSING for form in (word, word.upper(), word.capitalize(), word.title())} | {"NaN"})
 
 
 def read_text(path: str, local: Path, database: Database, reading: Reading) -> FileTable:
@@ -60,8 +62,8 @@ def read_text(path: str, local: Path, database: Database, reading: Reading) -> F
     if not rows:
         raise ValueError(f"{path} has a header and no rows; if the line holds numbers, say --no-header")
     form = replace(form, has_names=has_names, decimal_comma=_decimal_comma(form.delimiter, rows))
-    guesses = [_guess([row[j] for row in rows], form.decimal_comma) for j in range(form.width)]
-    return _Load(path, local, database, form, survey, names, guesses).table()
+    guesses = [_guess([row[j] for row in rows], form.decimal_comma, reading.marks) for j in range(form.width)]
+    return _Load(path, local, database, form, survey, names, guesses, reading.marks).table()
 
 
 # ------------------------------------------------------------------------------------------------ bytes and first lines
@@ -276,8 +278,8 @@ class _Guess:
     hint: str = ""
 
 
-def _guess(column: Sequence[str | None], decimal_comma: bool) -> _Guess:
-    cells = [cell.strip() for cell in column if cell is not None and not is_missing(cell)]
+def _guess(column: Sequence[str | None], decimal_comma: bool, marks: Sequence[str] = MISSING) -> _Guess:
+    cells = [cell.strip() for cell in column if cell is not None and not is_missing(cell, marks)]
     numbers = sum(number(cell, decimal_comma) is not None for cell in cells)
     if 2 * numbers >= len(cells):
         return _Guess("number", numbers == len(cells))
@@ -320,6 +322,7 @@ class _Load:
     survey: _Survey
     names: Sequence[str]
     guesses: Sequence[_Guess]
+    marks: Sequence[str]
 
     @cached_property
     def relation(self) -> str:
@@ -344,12 +347,13 @@ class _Load:
             kinds, flaws = self._judged()
         total = self.database.rows(f"SELECT count(*) FROM {self.relation}")[0][0]
         place, first = self._place(total)
-        columns = tuple(
-            Column(name, kind, f"c{j}") for j, (name, kind) in enumerate(zip(self.names, kinds, strict=True))
-        )
+        columns = [
+            StoredColumn(name, kind, f"c{j}") for j, (name, kind) in enumerate(zip(self.names, kinds, strict=True))
+        ]
         hints = {name: guess.hint for name, guess in zip(self.names, self.guesses, strict=True) if guess.hint}
+        fetch = Fetcher(self.database, self.relation, columns, total, text=True)
         options: dict[str, Any] = {"place": place, "first": first, "flaws": flaws, "hints": hints}
-        return FileTable(self.path, self.database, self.relation, columns, total, self.form.has_names, **options)
+        return FileTable(self.path, total, tuple(self.names), self.form.has_names, fetch, **options)
 
     def _source(self, types: Sequence[str], nulls: Sequence[str]) -> str:
         columns = ", ".join(f"'c{j}': '{kind}'" for j, kind in enumerate(types))
@@ -361,11 +365,12 @@ class _Load:
         )
 
     def _create(self, kinds: Sequence[Kind]) -> None:
-        types = [{"number": "DOUBLE", "date": "TIMESTAMP", "category": "VARCHAR"}[kind] for kind in kinds]
-        kept = {"date": "epoch({0})::DOUBLE", "category": _TEXT}
+        types = ["DOUBLE" if kind == "number" else "TIMESTAMPTZ" if kind == "date" else "VARCHAR" for kind in kinds]
+        kept = {"date": days("{0}"), "category": self._text()}
         changed = [f"{kept[kind].format(f'c{j}')} AS c{j}" for j, kind in enumerate(kinds) if kind in kept]
         selected = f"* REPLACE ({', '.join(changed)})" if changed else "*"
-        source = self._source(types, _NULLS)
+        forms = {form for mark in self.marks for form in (mark, mark.upper(), mark.capitalize(), mark.title())}
+        source = self._source(types, sorted(forms | {"NaN"}))
         self.database.rows(f"CREATE OR REPLACE TABLE {self.relation} AS SELECT {selected} FROM {source}")
 
     def _holds_numbers(self, kinds: Sequence[Kind]) -> bool:
@@ -377,7 +382,7 @@ class _Load:
     def _judged(self) -> tuple[list[Kind], dict[str, str]]:
         """Read all as text, decide what each column holds by all of its cells, and turn it into that."""
         texts, width = f"texts_{self.local.stem}", self.form.width
-        selected = ", ".join(f"{_TEXT.format(f'c{j}')} AS c{j}" for j in range(width))
+        selected = ", ".join(f"{self._text().format(f'c{j}')} AS c{j}" for j in range(width))
         source = self._source(["VARCHAR"] * width, [""])
         _checked(self.path, lambda: self.database.rows(f"CREATE TABLE {texts} AS SELECT {selected} FROM {source}"))
         total = self.database.rows(f"SELECT count(*) FROM {texts}")[0][0]
@@ -390,9 +395,9 @@ class _Load:
                 place, first = self._place(total)
                 flaws[name] = (
                     f"{self.path}, {place} {first + odd[0]:,}, column {name!r}: {shortened(odd[1])} is not a number; "
-                    f"correct it, leave the cell empty, or leave the column out by --exclude"
+                    "correct it, declare it as missing (--missing), or leave the column out (--exclude)"
                 )
-        converted = {"number": self._number("{0}"), "date": "epoch({0}::TIMESTAMP)::DOUBLE", "category": "{0}"}
+        converted = {"number": self._number("{0}"), "date": days("{0}::TIMESTAMPTZ"), "category": "{0}"}
         selected = ", ".join(f"{converted[kind].format(f'c{j}')} AS c{j}" for j, kind in enumerate(kinds))
         query = f"SELECT {selected} FROM {texts} ORDER BY rowid"
         self.database.rows(f"CREATE OR REPLACE TABLE {self.relation} AS {query}")
@@ -407,7 +412,7 @@ class _Load:
     def _kind(self, texts: str, key: str) -> tuple[Kind, tuple[int, str] | None]:
         number = self._number(key)
         count, numbers, dates = self.database.rows(
-            f"SELECT count({key}), count({number}), count(try_cast({key} AS TIMESTAMP)) FROM {texts}"
+            f"SELECT count({key}), count({number}), count(try_cast({key} AS TIMESTAMPTZ)) FROM {texts}"
         )[0]
         if 2 * numbers < count:
             return ("date" if dates == count else "category"), None
@@ -416,11 +421,12 @@ class _Load:
         odd = f"SELECT rowid, {key} FROM {texts} WHERE {key} IS NOT NULL AND {number} IS NULL ORDER BY rowid LIMIT 1"
         return "number", self.database.rows(odd)[0]
 
+    def _text(self) -> str:
+        """SQL for a cell without blanks around it, NULL where it stands for a missing value."""
+        return f"CASE WHEN lower(trim({{0}})) NOT IN ({', '.join(map(quoted, self.marks))}) THEN trim({{0}}) END"
+
     def _place(self, total: int) -> tuple[Place, int]:
         """Lines are counted where each row has one; otherwise rows are, from 1."""
         before = self.form.skipped + self.form.has_names
         whole = not self.form.has_comments and self.survey.lines == total + before
         return ("line", before + 1) if whole else ("row", 1)
-
-
-_TEXT = f"CASE WHEN lower(trim({{0}})) NOT IN ({', '.join(map(repr, MISSING))}) THEN trim({{0}}) END"

@@ -1,0 +1,201 @@
+"""``muhat describe``: a profile of one table with kinds, missing values, extremes, unusual rows and dependent pairs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from muhat.cli.output import check_target, write_text
+from muhat.comparison.column_counts import ColumnCounts, count_column
+from muhat.comparison.explanations import Sample, UnusualRow, unusual_rows
+from muhat.comparison.formatting import first_of, percent, plural, shown
+from muhat.comparison.html_report import Raw, html_page, html_table, sparkline, text
+from muhat.comparison.pair_tests import strongest_pairs
+from muhat.comparison.sources import chosen_names, matching_names, open_sources, prepared
+from muhat.comparison.text_report import in_short, notes_text, paragraph, reasons_text, table
+from muhat.comparison.two_tables import kernel_and_points, row_hashes, sampled_rows
+from muhat.files.tables import Reading
+from muhat.progress import printable_json, progress, repeated
+from muhat.tables.frames import Table
+
+ROWS = 2000
+"""How many rows are sampled to find pairs that depend and unusual rows."""
+
+PAIRS = 10
+WEAK = 0.2
+"""Weaker rank correlations are not shown."""
+
+
+@dataclass(frozen=True, eq=False)
+class Profile:
+    """What a table holds: counts of each column, the strongest pairs, and the rows that are least like the others."""
+
+    name: str
+    rows: int
+    repeated_rows: int
+    columns: tuple[ColumnCounts, ...]
+    pairs: tuple[tuple[str, str, float], ...]
+    unusual: tuple[UnusualRow, ...]
+    notes: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Numbers and texts for JSON."""
+        return {
+            "name": self.name,
+            "rows": self.rows,
+            "repeated_rows": self.repeated_rows,
+            "columns": [_column_dict(column) for column in self.columns],
+            "pairs": [{"names": [a, b], "rank_correlation": r} for a, b, r in self.pairs],
+            "unusual_rows": [{**row._asdict(), "reasons": [r._asdict() for r in row.reasons]} for row in self.unusual],
+            "notes": list(self.notes),
+        }
+
+
+@repeated()
+def describe(options: Any) -> int:
+    """Describe a file; 0. See ``muhat describe --help``."""
+    check_target("html", options.html, [options.file])
+    found = profile(options)
+    if options.html is not None:
+        write_text("html", options.html, _page(found))
+    print(printable_json(found.to_dict(), indent=1) if options.json else _text(found))
+    return 0
+
+
+def profile(options: Any) -> Profile:
+    """Count all rows of each column, and look at pairs and at unusual rows in a sample of them."""
+    reading = Reading(options.header, options.delimiter, options.missing or ())
+    rng = np.random.default_rng(options.seed)
+    with open_sources((options.file,), None, reading) as (source,), progress() as say:
+        names = chosen_names([source], options.columns, options.exclude)
+        as_category = set(matching_names([source], options.categorical, "categorical"))
+        (picked,) = sampled_rows([source], options.rows or ROWS, rng)
+        counts, sampled, hashes = [], [], np.zeros(source.n_rows, dtype=np.uint64)
+        for j, name in enumerate(names):
+            say(f"column {j + 1:,} of {len(names):,}: {name}")
+            column = prepared(source.column(name), options.missing or (), name in as_category)
+            hashes = row_hashes(hashes, column)
+            counts.append(count_column([column]).compressed())
+            sampled.append(column._replace(values=column.values[picked]))
+        notes = [f"column {column.name!r} is left out: {column.reason}" for column in source.left_out]
+        notes += [f"column {name!r} is taken as text; {hint}" for name, hint in (source.hints or {}).items()]
+        varied = [j for j, column in enumerate(counts) if _varies(column)]
+        say("pairs and unusual rows")
+        columns = [sampled[j] for j in varied]
+        sample = Sample(Table(source.name, len(picked), tuple(columns)), picked + source.first, source.place)
+        if len(picked) < source.n_rows:
+            notes.append(
+                f"pairs and unusual rows are of {len(picked):,} of the {source.n_rows:,} rows, drawn at random"
+            )
+        unusual: tuple[UnusualRow, ...] = ()
+        if columns and len(picked) > 2:
+            kernel, (points,) = kernel_and_points([sample], None)
+            unusual = unusual_rows([sample], [-kernel(points).mean(axis=1)], [counts[j] for j in varied])
+        pairs = [
+            (
+                *(
+                    f"{columns[j].name} = {part}" if part else columns[j].name
+                    for j, part in zip(pair, parts, strict=True)
+                ),
+                r,
+            )
+            for pair, parts, r in strongest_pairs(columns, PAIRS)
+            if abs(r) >= WEAK
+        ]
+    repeated = source.n_rows - len(np.unique(hashes))
+    return Profile(source.name, source.n_rows, repeated, tuple(counts), tuple(pairs), unusual, tuple(notes))  # type: ignore[arg-type]
+
+
+def _varies(column: ColumnCounts) -> bool:
+    is_text = column.kind == "category" and column.distinct > max(100, 0.1 * column.present[0])
+    return column.distinct > 1 and not is_text
+
+
+def _column_dict(column: ColumnCounts) -> dict[str, Any]:
+    found = {
+        "name": column.name,
+        "kind": column.kind,
+        "missing": int(column.missing.sum()),
+        "distinct": column.distinct,
+    }
+    if column.moments:
+        return found | {key: None if np.isnan(value) else value for key, value in column.moments[0]._asdict().items()}
+    counts = column.counts[0, 0][:20].tolist()
+    return found | {"counts": [{"value": str(v), "rows": n} for v, n in zip(column.values, counts, strict=False)]}
+
+
+HEAD = ("column", "kind", "missing", "distinct", "mean ± sd, or commonest", "smallest", "largest")
+
+
+def _cells(column: ColumnCounts) -> list[str]:
+    ends = ["", ""]
+    if column.moments and column.present[0]:
+        ends = [shown(column.kind, end) for end in (column.moments[0].smallest, column.moments[0].largest)]
+    missing = percent(column.missing_shares[0]) if column.missing.any() else ""
+    return [column.name, column.kind, missing, f"{column.distinct:,}", in_short(column, 0), *ends]
+
+
+def _summary(found: Profile) -> list[str]:
+    verb = "repeats" if found.repeated_rows == 1 else "repeat"
+    repeats = f"; {plural(found.repeated_rows, 'row')} {verb} another" if found.repeated_rows else ""
+    sentences = [f"{found.name}: {plural(found.rows, 'row')} of {plural(len(found.columns), 'column')}{repeats}."]
+    lost = [column for column in found.columns if column.missing.any()]
+    if lost:
+        worst = max(lost, key=lambda column: column.missing_shares[0])
+        sentences.append(
+            f"{plural(len(lost), 'column')} {'has' if len(lost) == 1 else 'have'} missing values, most of them "
+            f"{worst.name} ({percent(worst.missing_shares[0])})."
+        )
+    single = [column.name for column in found.columns if column.distinct == 1]
+    if single:
+        sentences.append(
+            f"{plural(len(single), 'column')} hold{'s' if len(single) == 1 else ''} a single value: {first_of(single)}."
+        )
+    return sentences
+
+
+def _pair_cells(found: Profile) -> list[list[str]]:
+    return [[a, b, f"{r:.2f}".replace("-", "−")] for a, b, r in found.pairs]
+
+
+def _row_cells(found: Profile) -> list[list[str]]:
+    return [[f"{row.number:,}", reasons_text(row.reasons, "all rows")] for row in found.unusual]
+
+
+PAIRS_HEAD = ("column", "column", "rank correlation")
+
+
+def _text(found: Profile) -> str:
+    parts = [
+        paragraph(_summary(found)),
+        table("Columns", HEAD, [_cells(column) for column in found.columns], left=(0, 1, 4)),
+    ]
+    if found.pairs:
+        parts.append(table("Pairs that depend on each other", PAIRS_HEAD, _pair_cells(found), left=(0, 1)))
+    if found.unusual:
+        head = (found.unusual[0].place, "values that are rare")
+        parts.append(table("Rows least like the others", head, _row_cells(found), left=(0, 1)))
+    parts.append(notes_text(found.notes))
+    return "\n\n".join(part for part in parts if part)
+
+
+def _page(found: Profile) -> str:
+    answer, *rest = _summary(found)
+    parts = [
+        f'<p class="answer">{text(answer)}</p>',
+        *(f"<p>{text(sentence)}</p>" for sentence in rest),
+        "<h3>Columns</h3>",
+    ]
+    cells = [_cells(column) for column in found.columns]
+    drawn = [Raw(sparkline(column)) if len(column.values) else Raw("") for column in found.columns]
+    rows = [[row[0], spark, *row[1:]] for row, spark in zip(cells, drawn, strict=True)]
+    parts.append(html_table([HEAD[0], "distribution", *HEAD[1:]], rows))
+    if found.pairs:
+        parts += ["<h3>Pairs that depend on each other</h3>", html_table(PAIRS_HEAD, _pair_cells(found))]
+    if found.unusual:
+        head = (found.unusual[0].place, "values that are rare")
+        parts += ["<h3>Rows least like the others</h3>", html_table(head, _row_cells(found))]
+    parts += [f'<p class="muted">{text(note)}</p>' for note in found.notes]
+    return html_page(found.name, "describe", "\n".join(parts))

@@ -1,0 +1,240 @@
+"""``muhat watch``: a reference in a file, a stream in a file or a pipe, and one line at the alarm."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from io import TextIOWrapper
+from pathlib import Path
+from typing import Any, NamedTuple, TextIO
+
+import numpy as np
+
+from muhat.cli.output import check_target, write_text
+from muhat.cli.watch_page import watch_page
+from muhat.comparison.sources import Source, chosen_names, matching_names, open_sources, prepared
+from muhat.files.opening import STANDARD_INPUT, standard_input
+from muhat.files.streams import StreamReader
+from muhat.files.tables import Reading
+from muhat.monitor.drift_monitor import DriftMonitor
+from muhat.progress import printable, printable_json, progress, repeated
+from muhat.tables.encoder import TableEncoder, fit_encoder
+from muhat.tables.frames import KIND_IN_WORDS, Column, Kind, Table
+from muhat.tables.scales import standard_deviations
+
+QUIET, DRIFTED, INTERRUPTED = 0, 1, 130
+"""Exit codes."""
+
+MOST_TEXTS = 100
+_BATCH = 512  # rows of a file that are taken together
+
+Batches = Iterator[tuple[Table, list[int]]]
+
+
+class _Watched(NamedTuple):
+    """A calibrated monitor, the encoder of its rows, its columns with their kinds, and the reference."""
+
+    monitor: DriftMonitor
+    encoder: TableEncoder
+    kinds: dict[str, Kind]
+    reference: Table
+    left_out: list[str]
+
+
+@repeated()
+def watch(options: Any) -> int:
+    """Watch a stream until it drifts or ends; 1 at an alarm, 0 at the end without one. See ``muhat watch --help``."""
+    check_target("html", options.html, [options.reference, options.stream])
+    reading = Reading(options.header, options.delimiter, options.missing or ())
+    watched = _calibrated(options, reading)
+    name = "standard input" if options.stream == STANDARD_INPUT else options.stream
+    recent: list[Table] = []
+    with ExitStack() as stack:
+        pipe = _pipe(options.stream, stack)
+        batches = _from_file(options, reading, watched.kinds, stack) if pipe is None else None
+        rows = f"{watched.reference.n_rows:,} reference rows"
+        out = f"; left out: {_some(watched.left_out)}" if watched.left_out else ""
+        facts = {"run_length": watched.monitor.run_length, "columns": list(watched.kinds), "left_out": watched.left_out}
+        _say(
+            options,
+            "ready",
+            f"{name}: watched with {rows}; columns: {_some(list(watched.kinds))}{out}",
+            sys.stderr,
+            **facts,
+        )
+        if batches is None:
+            assert pipe is not None
+            size = 1 if options.every is None else min(_BATCH, options.every)
+            json_lines = None if options.format is None else options.format == "jsonl"
+            batches = StreamReader(pipe, name, watched.kinds, reading, json_lines).tables(size)
+        try:
+            code = _watch_rows(watched.monitor, watched.encoder, batches, name, options, recent)
+        except KeyboardInterrupt:
+            seen = watched.monitor.rows_seen_
+            _say(options, "stopped", f"{name}: stopped after {seen:,} rows without drift", sys.stderr, rows=seen)
+            code = INTERRUPTED
+    if options.html is not None:
+        names = Path(options.reference).name, "standard input" if pipe is not None else Path(options.stream).name
+        write_text("html", options.html, watch_page(watched.monitor, names, watched.reference, recent))
+    return code
+
+
+# --------------------------------------------------------------------------------------------------------- reference
+
+
+def _calibrated(options: Any, reading: Reading) -> _Watched:
+    """A monitor that is calibrated on the rows of the reference."""
+    with open_sources((options.reference,), None, reading) as (source,), progress() as say:
+        say(f"{source.name}: reading")
+        table, left_out = _reference(source, options)
+        say(f"{source.name}: calibrating on {table.n_rows:,} rows")
+        monitor = DriftMonitor(options.run_length, block_length=options.block_length, random_state=options.seed)
+        with warnings.catch_warnings(record=True) as notes:
+            warnings.simplefilter("always")
+            encoder = fit_encoder([table], scaling=standard_deviations)
+            monitor.fit(encoder.transform(table) / encoder.scales)
+            monitor.feature_names_in_ = np.array([feature.label for feature in encoder.features], dtype=object)
+    for note in notes:
+        _note(str(note.message))
+    return _Watched(monitor, encoder, {column.name: column.kind for column in table.columns}, table, left_out)
+
+
+def _reference(source: Source, options: Any) -> tuple[Table, list[str]]:
+    """The columns that can be watched, and the names of those that were left out."""
+    names = chosen_names([source], options.columns, options.exclude)
+    as_category = set(matching_names([source], options.categorical, "categorical"))
+    columns, left_out = [], [name for name in source.names if name not in names]
+    for name in names:
+        column = prepared(source.column(name), options.missing or (), name in as_category)
+        reason = None if options.columns is not None else _why_not(column)
+        if reason is None:
+            columns.append(column)
+        else:
+            left_out.append(name)
+            _note(f"{source.name}: column {name!r} is left out, because {reason}; --columns can name it")
+    left_out += [column.name for column in source.left_out]
+    if not columns:
+        raise ValueError(f"{source.name}: no columns are left to watch; exclude fewer")
+    return Table(source.name, source.n_rows, tuple(columns)), left_out
+
+
+def _why_not(column: Column) -> str | None:
+    """Why a column says nothing about drift: later rows of a stream differ in it by themselves."""
+    if column.kind == "missing":
+        return "all its values are missing"
+    known = column.values[~column.missing]
+    if column.kind in ("date", "number") and len(known) > 20 and (np.diff(known) > 0).all():
+        return "it increases from row to row"
+    if column.kind == "category" and len(column.levels) > max(MOST_TEXTS, 0.1 * len(known)):
+        return f"it holds {len(column.levels):,} different texts"
+    return None
+
+
+# ------------------------------------------------------------------------------------------------------------ stream
+
+
+def _pipe(stream: str, stack: ExitStack) -> TextIO | None:
+    """The stream as text that may be long in coming, None where it is a file."""
+    if stream == STANDARD_INPUT:
+        text = standard_input()
+        if isinstance(text, TextIOWrapper):
+            text.reconfigure(encoding="utf-8-sig")  # as files are opened, whatever the locale says
+        return text
+    path = Path(stream)
+    if not path.exists() or path.is_file() or path.is_dir():
+        return None
+    return stack.enter_context(path.open(encoding="utf-8-sig", newline=""))
+
+
+def _from_file(options: Any, reading: Reading, kinds: dict[str, Kind], stack: ExitStack) -> Batches:
+    """Rows of a file in batches, with the columns and kinds of the reference."""
+    (source,) = stack.enter_context(open_sources((options.stream,), None, reading))
+    if not source.named and len(source.names) == len(kinds):
+        own = dict(zip(kinds, source.names, strict=True))
+    else:
+        own = {name: name for name in kinds}
+    lost = next((name for name in own.values() if name not in source.names), None)
+    if lost is not None:
+        raise ValueError(f"{source.name} has no column {lost!r}, which the reference has; it has {_some(source.names)}")
+    columns = [
+        _of_kind(prepared(source.column(own[name]), options.missing or (), kind == "category"), name, kind, source)
+        for name, kind in kinds.items()
+    ]
+    table = Table(source.name, source.n_rows, tuple(columns))
+    size = min(_BATCH, options.every or _BATCH)
+    starts = range(0, table.n_rows, size)
+    return (
+        (table.take(np.arange(s, min(s + size, table.n_rows))), [source.first + i for i in range(s, s + size)])
+        for s in starts
+    )
+
+
+def _of_kind(column: Column, name: str, kind: Kind, source: Source) -> Column:
+    held = {"number" if each == "boolean" else each for each in (kind, column.kind)} - {"missing"}
+    if len(held) > 1:
+        raise ValueError(
+            f"{source.name}: column {name!r} holds {KIND_IN_WORDS[column.kind]}, and {KIND_IN_WORDS[kind]} in the "
+            "reference; correct it, declare texts as missing (--missing), or leave it out (--exclude)"
+        )
+    return column._replace(name=name)
+
+
+def _watch_rows(
+    monitor: DriftMonitor, encoder: TableEncoder, batches: Batches, name: str, options: Any, recent: list[Table]
+) -> int:
+    next_score = options.every
+    for table, lines in batches:
+        recent[:] = [*recent, table][-100:]
+        before = monitor.rows_seen_
+        if monitor.update(encoder.transform(table) / encoder.scales):
+            taken = monitor.rows_seen_ - before
+            recent[-1] = table.take(np.arange(taken))
+            _alarm(monitor, lines[taken - 1], name, options)
+            return DRIFTED
+        if next_score is not None and monitor.rows_seen_ >= next_score:
+            _score(monitor)
+            next_score = monitor.rows_seen_ + options.every
+    seen = monitor.rows_seen_
+    if not seen:
+        raise ValueError(f"{name} has no rows, so that nothing was watched; pass a table with rows")
+    _say(options, "end", f"{name}: no drift in {seen:,} rows", sys.stdout, rows=seen)
+    return QUIET
+
+
+def _score(monitor: DriftMonitor) -> None:
+    """A line of JSON with the current score, for programs that collect it."""
+    rows, scores, thresholds = monitor.recent_scores()
+    facts = {"rows": int(rows[-1]), "score": float(scores[-1]), "threshold": float(thresholds[-1])}
+    print(printable_json({"event": "score", **facts}), flush=True)
+
+
+def _alarm(monitor: DriftMonitor, line: int, name: str, options: Any) -> None:
+    found = monitor.result_
+    assert found is not None, "an alarm has a result"
+    columns = ", ".join(f"{column} ({size:.1f})" for column, size in found.columns[:5])
+    rows = f"row {found.row:,} differs" if found.window == 1 else f"rows {found.since:,} to {found.row:,} differ"
+    text = (
+        f"{name}: drift at row {found.row:,} (line {line:,}): {rows} from the reference (score {found.score:.1f}, "
+        f"threshold {found.threshold:.1f}); columns that changed most: {columns}"
+    )
+    facts: dict[str, Any] = {name: getattr(found, name) for name in ("row", "since", "window", "score", "threshold")}
+    changes = [{"name": column, "change": size} for column, size in found.columns]
+    _say(options, "drift", text, sys.stdout, line=line, **facts, columns=changes)
+
+
+def _some(names: Sequence[str], most: int = 20) -> str:
+    return ", ".join(names[:most]) + (f" and {len(names) - most:,} more" if len(names) > most else "")
+
+
+def _note(text: str) -> None:
+    print(printable(f"note: {text}"), file=sys.stderr, flush=True)
+
+
+def _say(options: Any, event: str, text: str, where: TextIO, **facts: Any) -> None:
+    """A line of text, or of JSON on standard output."""
+    if options.json:
+        print(printable_json({"event": event, **facts}), flush=True)
+    else:
+        print(printable(text), file=where, flush=True)

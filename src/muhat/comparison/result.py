@@ -1,0 +1,346 @@
+"""Results of a comparison: effects of columns, missing values and pairs, and the comparison as a whole."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import narwhals.stable.v2 as nw
+import numpy as np
+
+from muhat.comparison.column_counts import ColumnCounts
+from muhat.comparison.effects import Interval
+from muhat.comparison.explanations import UnusualRow
+from muhat.comparison.formatting import readable
+from muhat.inference.two_sample import MMDResult
+from muhat.tables.frames import LeftOut, Table
+
+
+class TableFacts(NamedTuple):
+    """A table by its name, with the number of its rows and of those that were compared as a whole."""
+
+    name: str
+    rows: int
+    rows_together: int
+
+
+@dataclass(frozen=True, eq=False)
+class Finding:
+    """An effect, its interval, and p-values.
+
+    Parameters
+    ----------
+    effect : float
+        How large the difference is; ``effect_name`` says what it is.
+    interval : Interval
+        Confidence interval of the effect. All intervals of a comparison hold together with one minus the level.
+    pvalue : float
+        Of any difference, by itself.
+    adjusted_pvalue : float
+        The same, corrected for everything that was looked at.
+    exceeds_pvalue : float
+        Of an effect beyond ``at_least``, corrected; with ``at_least=0`` that is ``adjusted_pvalue``.
+    """
+
+    effect: float
+    interval: Interval
+    pvalue: float
+    adjusted_pvalue: float
+    exceeds_pvalue: float
+
+    @property
+    def effect_name(self) -> str:
+        """What the effect is."""
+        return "difference of shares"
+
+    def _numbers(self, level: float) -> dict[str, Any]:
+        return {
+            "effect": self.effect,
+            "effect_name": self.effect_name,
+            "interval": list(self.interval),
+            "pvalue": self.pvalue,
+            "adjusted_pvalue": self.adjusted_pvalue,
+            "exceeds_pvalue": self.exceeds_pvalue,
+            "significant": self.adjusted_pvalue <= level,
+            "differs": self.exceeds_pvalue <= level,
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class MissingResult(Finding):
+    """Missing values of a column, with their shares in both tables."""
+
+    shares: tuple[float, ...] = (0.0, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnResult(Finding):
+    """A column of both tables by itself, of all rows.
+
+    ``counts`` has its values and how often they occur, ``missing`` the comparison of missing values, None where no
+    value is missing.
+    """
+
+    counts: ColumnCounts
+    missing: MissingResult | None = None
+
+    @property
+    def name(self) -> str:
+        """The column's name."""
+        return self.counts.name
+
+    @property
+    def kind(self) -> str:
+        """What the column holds: "number", "boolean", "date", "duration" or "category"."""
+        return self.counts.kind
+
+    @property
+    def effect_name(self) -> str:
+        """ "KS distance" of numbers, dates and durations, else "total variation"."""
+        return "KS distance" if self.counts.is_ordered else "total variation"
+
+    @property
+    def order(self) -> tuple[float, ...]:
+        """What columns are sorted by, the most different first."""
+        parts = [self] if self.missing is None else [self, self.missing]
+        return (
+            min(part.exceeds_pvalue for part in parts),
+            min(part.adjusted_pvalue for part in parts),
+            min(part.pvalue for part in parts),
+            -max(part.effect for part in parts),
+        )
+
+    def to_dict(self, level: float) -> dict[str, Any]:
+        """Numbers and texts for JSON."""
+        found: dict[str, Any] = {
+            "name": self.name,
+            "kind": self.kind,
+            **self._numbers(level),
+            "rows": self.counts.present,
+        }
+        for j, moment in enumerate(("mean", "standard_deviation", "smallest", "largest")):
+            if self.counts.moments:
+                found[moment] = [None if np.isnan(m[j]) else m[j] for m in self.counts.moments]
+        if not self.counts.is_ordered:
+            shares = self.counts.shares().T[:20].tolist()
+            found["shares"] = [{"value": str(v), "shares": s} for v, s in zip(self.counts.values, shares, strict=False)]
+        if self.missing is not None:
+            found["missing"] = {"shares": list(self.missing.shares), **self.missing._numbers(level)}
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class PairResult(Finding):
+    """Two columns whose dependence was compared, by the rank correlation of both in either table.
+
+    ``parts`` are the categories that a correlation is of, "" for a column of numbers.
+    """
+
+    columns: tuple[str, str]
+    parts: tuple[str, str]
+    correlations: tuple[float, float]
+
+    @property
+    def effect_name(self) -> str:
+        """What the effect is."""
+        return "difference of rank correlations"
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """The columns, with the category where the correlation is that of one."""
+        first, second = (f"{c} = {p}" if p else c for c, p in zip(self.columns, self.parts, strict=True))
+        return first, second
+
+    def to_dict(self, level: float) -> dict[str, Any]:
+        """Numbers and texts for JSON."""
+        return {"names": list(self.names), "rank_correlations": list(self.correlations), **self._numbers(level)}
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Comparison:
+    """Result of :func:`muhat.compare`. ``print`` it, or show it in a notebook.
+
+    Parameters
+    ----------
+    names : (str, str)
+        What the tables are called.
+    tables : two TableFacts
+        Name and numbers of rows of each table.
+    level, at_least : float
+        As given.
+    pvalue : float
+        Of the whole: of any difference, or with ``at_least`` of an effect beyond it.
+    significance : float
+        The p-value of any difference, whatever ``at_least`` is.
+    columns : tuple of ColumnResult
+        The most different first.
+    pairs : tuple of PairResult
+        The most changed first.
+    joint : MMDResult
+        The test of all columns together.
+    normalised_squared_mmd : float
+        The squared MMD (Gaussian kernel) divided by the mean squared distance of rows of different tables: 0 where the
+        distributions are equal, 1 where no rows are alike. Its scale is not that of the effects of columns.
+    rows : tuple of UnusualRow
+        Rows of each table that are most unlike the other one.
+    samples : two Tables
+        The sampled rows, of which pairs and the joint test are.
+    not_compared : tuple of LeftOut
+        Columns that could not be compared, and why.
+    notes : tuple of str
+    identical : bool
+        Whether both tables hold the same rows, in any order.
+    columns_can_be_told : bool
+        Whether there are enough rows that a single column can be significant.
+
+    See Also
+    --------
+    muhat.compare : The function that makes it.
+    """
+
+    names: tuple[str, str]
+    tables: tuple[TableFacts, ...]
+    level: float
+    at_least: float
+    pvalue: float
+    significance: float
+    columns: tuple[ColumnResult, ...]
+    pairs: tuple[PairResult, ...]
+    joint: MMDResult
+    normalised_squared_mmd: float
+    rows: tuple[UnusualRow, ...]
+    samples: tuple[Table, ...]
+    not_compared: tuple[LeftOut, ...] = ()
+    notes: tuple[str, ...] = ()
+    identical: bool = False
+    columns_can_be_told: bool = True
+
+    @property
+    def differs(self) -> bool:
+        """Whether a difference was found, or with ``at_least`` an effect that exceeds it."""
+        return self.pvalue <= self.level
+
+    @property
+    def is_significant(self) -> bool:
+        """Whether there is any difference, however small."""
+        return self.significance <= self.level
+
+    def named(self, findings: Any, exceeding: bool = False) -> list[Any]:
+        """Those of the columns, missing values or pairs that are significant, or whose effect exceeds ``at_least``."""
+        return [f for f in findings if (f.exceeds_pvalue if exceeding else f.adjusted_pvalue) <= self.level]
+
+    @cached_property
+    def significant_columns(self) -> list[ColumnResult]:
+        """Columns whose values differ significantly."""
+        return self.named(self.columns)
+
+    @cached_property
+    def missing(self) -> dict[str, MissingResult]:
+        """The comparison of missing values, by the name of the column."""
+        return {column.name: column.missing for column in self.columns if column.missing is not None}
+
+    @cached_property
+    def significant_pairs(self) -> list[PairResult]:
+        """Pairs of columns whose dependence changed significantly."""
+        return self.named(self.pairs)
+
+    def is_named(self, column: ColumnResult) -> bool:
+        """Whether the values of a column or their missing values differ, by more than ``at_least``."""
+        return bool(self.named([part for part in (column, column.missing) if part is not None], exceeding=True))
+
+    @property
+    def joint_explanation(self) -> str:
+        """What the joint test saw, in words, with the column in which it is clearest."""
+        a, b = self.names
+        components = [part for part in self.joint.components if part.column is not None]
+        found = max(components, key=lambda part: part.evidence, default=None)
+        if found is None or len(components) * found.pvalue > self.level:
+            return f"the rows of {a} and {b} differ"
+        words = found.explanation  # such as "column 'age' is higher in Y"
+        told = f"{words[:-1]}{a if words[-1] == 'X' else b}" if words.endswith((" X", " Y")) else found.column
+        return f"the rows of {a} and {b} differ; most clearly, {told}"
+
+    def __str__(self) -> str:
+        from muhat.comparison.text_report import text_report
+
+        return text_report(self)
+
+    def __repr__(self) -> str:
+        return (
+            f"Comparison({self.names[0]!r}, {self.names[1]!r}, differs={self.differs}, pvalue={readable(self.pvalue)})"
+        )
+
+    def _repr_html_(self) -> str:
+        from muhat.comparison.html_report import fragment
+
+        return fragment(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All numbers and texts, for JSON."""
+        return {
+            "differs": self.differs,
+            "identical": self.identical,
+            "level": self.level,
+            "at_least": self.at_least,
+            "pvalue": self.pvalue,
+            "significant": self.is_significant,
+            "significance": self.significance,
+            "tables": [table._asdict() for table in self.tables],
+            "columns": [column.to_dict(self.level) for column in self.columns],
+            "pairs": [pair.to_dict(self.level) for pair in self.pairs[: max(100, len(self.significant_pairs))]],
+            "joint": {
+                "pvalue": self.joint.pvalue,
+                "resamples": len(self.joint.null_distribution),
+                "statistic": self.joint.statistic,
+                "normalised_squared_mmd": self.normalised_squared_mmd,
+                "in_words": self.joint_explanation if self.joint.pvalue <= self.level else "no difference found",
+            },
+            "rows": [{**row._asdict(), "reasons": [r._asdict() for r in row.reasons]} for row in self.rows],
+            "not_compared": [column._asdict() for column in self.not_compared],
+            "notes": list(self.notes),
+        }
+
+    def to_frame(self, backend: Literal["pandas", "polars", "pyarrow"] | None = None) -> Any:
+        """The columns as a data frame.
+
+        Parameters
+        ----------
+        backend : "pandas", "polars" or "pyarrow", optional
+            The library of the frame; by default the first of these that is installed.
+        """
+        libraries: tuple[Literal["pandas", "polars", "pyarrow"], ...] = ("pandas", "polars", "pyarrow")
+        backend = backend or next((name for name in libraries if find_spec(name)), "pandas")
+        rows = [{**column._numbers(self.level), "column": column.name, "kind": column.kind} for column in self.columns]
+        for row, column in zip(rows, self.columns, strict=True):
+            row["low"], row["high"] = row.pop("interval")
+            lost = column.missing
+            row["missing_a"], row["missing_b"] = column.counts.missing_shares
+            row["missing_adjusted_pvalue"] = None if lost is None else lost.adjusted_pvalue
+        order = ["column", "kind", *(key for key in rows[0] if key not in ("column", "kind"))]
+        return nw.from_dict({key: [row[key] for row in rows] for key in order}, backend=backend).to_native()
+
+    def save_html(self, path: str | Path) -> None:
+        """Write the report as one HTML page that loads nothing from elsewhere."""
+        from muhat.comparison.html_report import page
+        from muhat.report.page import write_whole
+
+        write_whole(Path(path), page(self))
+
+    def plot(self, columns: int = 6) -> Any:
+        """Draw histograms of the most different columns in both tables with matplotlib.
+
+        Parameters
+        ----------
+        columns : int, default 6
+            How many columns are drawn.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
+        from muhat.comparison.pictures import draw_columns
+
+        return draw_columns(self, columns)

@@ -1,0 +1,231 @@
+"""The two tables of a comparison: data frames, arrays or files, whose columns are taken one at a time."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from muhat.files.database import open_database
+from muhat.files.opening import STANDARD_INPUT, read_table
+from muhat.files.tables import FileTable, Reading, number
+from muhat.progress import printable
+from muhat.tables.encoder import as_categories
+from muhat.tables.frames import Column, LeftOut, Table, as_table
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """A table from which one column at a time is taken.
+
+    ``place`` says what rows are counted by, lines of a file or rows, and ``first`` is the place of the first row.
+    ``hints`` say how texts that stand for numbers or dates are to be written.
+    """
+
+    name: str
+    n_rows: int
+    names: tuple[str, ...]
+    named: bool
+    column: Callable[[str], Column]
+    left_out: tuple[LeftOut, ...] = ()
+    place: str = "row"
+    first: int = 0
+    hints: dict[str, str] | None = None
+
+
+def is_path(table: Any) -> bool:
+    """Whether a table is given by the path of a file."""
+    return isinstance(table, str | os.PathLike)
+
+
+@contextmanager
+def open_sources(tables: Sequence[Any], names: Sequence[str] | None, reading: Reading) -> Iterator[list[Source]]:
+    """The tables, in an engine that is closed at the end where some of them are files."""
+    paths = [os.fspath(table) for table in tables if is_path(table)]
+    if paths.count(STANDARD_INPUT) > 1:
+        raise ValueError("- stands for the standard input, which can be read once; name a file for the other table")
+    chosen = _table_names(tables) if names is None else list(map(str, names))
+    if len(chosen) != len(tables) or len(set(chosen)) < len(chosen):
+        raise ValueError(f"names={names!r} must be {len(tables)} different names, one for each table")
+    with ExitStack() as stack:
+        database = stack.enter_context(open_database()) if paths else None
+        sources = []
+        for table, name in zip(tables, chosen, strict=True):
+            if database is not None and is_path(table):
+                sources.append(_file_source(read_table(os.fspath(table), database, reading), name))
+            else:
+                sources.append(_frame_source(as_table(table, name, infinite="missing")))
+        yield _matched_by_position(sources)
+
+
+def _table_names(tables: Sequence[Any]) -> list[str]:
+    """Names of files without their folders, unless two are the same, and "a" and "b" for anything else."""
+    paths = [os.fspath(table) if is_path(table) else letter for table, letter in zip(tables, "ab", strict=False)]
+    shown = ["standard input" if path == STANDARD_INPUT else printable(path) for path in paths]
+    short = [Path(path).name for path in shown]
+    return short if len(set(short)) == len(short) else shown if len(set(shown)) == len(shown) else ["first", "second"]
+
+
+def _frame_source(table: Table) -> Source:
+    def label(name: str) -> str:
+        return name if table.named else f"column {name}"
+
+    columns = {label(column.name): column._replace(name=label(column.name)) for column in table.columns}
+    return Source(table.name, table.n_rows, tuple(columns), table.named, columns.__getitem__, table.left_out)
+
+
+def _file_source(table: FileTable, name: str) -> Source:
+    return Source(
+        name,
+        table.n_rows,
+        table.names,
+        table.named,
+        table.column,
+        table.left_out,
+        table.place,
+        table.first,
+        table.hints,
+    )
+
+
+def _matched_by_position(sources: list[Source]) -> list[Source]:
+    """Tables without names have their columns called alike."""
+    named = [source for source in sources if source.named]
+    unnamed = [source for source in sources if not source.named]
+    if named and unnamed:
+        raise ValueError(
+            f"{named[0].name} names its columns and {unnamed[0].name} does not; give both names or neither (for a "
+            "file: header=, or --header and --no-header, where its first row was misread)"
+        )
+    if len(unnamed) < 2 or unnamed[0].names == unnamed[1].names:
+        return sources
+    first, second = unnamed
+    if len(first.names) != len(second.names):
+        raise ValueError(
+            f"{first.name} and {second.name} have {len(first.names)} and {len(second.names)} columns; without names "
+            "they cannot be matched: give the columns names"
+        )
+    own = dict(zip(first.names, second.names, strict=True))
+    return [first, replace(second, names=first.names, column=lambda name: second.column(own[name])._replace(name=name))]
+
+
+# ------------------------------------------------------------------------------------------------- choice of columns
+
+
+def matching_names(sources: Sequence[Source], patterns: Sequence[Any] | None, option: str) -> list[str]:
+    """The columns that names or patterns such as ``price_*`` choose, in the order of the patterns."""
+    if isinstance(patterns, str):
+        patterns = [patterns]
+    chosen: dict[str, None] = {}
+    for pattern in map(str, patterns or ()):
+        by_number = pattern.isdecimal() and not sources[0].named
+        wanted = f"column {pattern}" if by_number else pattern
+        for source in sources:
+            names = [*source.names, *(column.name for column in source.left_out)]
+            fitting = [wanted] if wanted in names else [name for name in names if fnmatchcase(name, wanted)]
+            if not fitting:
+                raise ValueError(f"{option}={pattern!r}: {source.name} has no such column; it has {listed(names)}")
+            chosen |= dict.fromkeys(fitting)
+    return list(chosen)
+
+
+def chosen_names(sources: Sequence[Source], columns: Sequence[Any] | None, exclude: Sequence[Any] | None) -> list[str]:
+    """The columns that all tables have, or those that were asked for, without the excluded ones."""
+    excluded = set(matching_names(sources, exclude, "exclude"))
+    if columns is not None:
+        wanted = [name for name in matching_names(sources, columns, "columns") if name not in excluded]
+        for source in sources:
+            for name in wanted:
+                if name not in source.names:
+                    reason = next((c.reason for c in source.left_out if c.name == name), "it has no such column")
+                    raise ValueError(f"columns={name!r} cannot be used in {source.name}: {reason}; name other columns")
+    else:
+        wanted = [name for name in sources[0].names if all(name in source.names for source in sources)]
+        if not wanted and len(sources) == 1:
+            apart = "; ".join(f"{column.name!r} ({column.reason})" for column in sources[0].left_out[:5])
+            raise ValueError(f"{sources[0].name} has no columns that can be used: {apart or 'none at all'}")
+        if not wanted:
+            held = " and ".join(f"{source.name} has {listed(source.names) or 'none'}" for source in sources)
+            raise ValueError(f"no column in common: {held}; give columns of one meaning one name")
+        wanted = [name for name in wanted if name not in excluded]
+    if not wanted:
+        raise ValueError(f"{' and '.join(source.name for source in sources)}: no columns are left to use")
+    return wanted
+
+
+def unmatched(sources: Sequence[Source], exclude: Sequence[Any] | None) -> list[LeftOut]:
+    """Columns that cannot be compared: of unusable values, or in one table only."""
+    excluded = set(matching_names(sources, exclude, "exclude"))
+    reasons: dict[str, str] = {}
+    for source in sources:
+        reasons |= {column.name: f"{column.reason} in {source.name}" for column in source.left_out}
+    everywhere = [{*source.names, *(column.name for column in source.left_out)} for source in sources]
+    for which, source in enumerate(sources):
+        for other, names in enumerate(everywhere):
+            alike = {_loosely(name): name for name in sorted(names - everywhere[which])}
+            for name in source.names:
+                if name not in names:
+                    twin = alike.get(_loosely(name)) if which < other else None
+                    maybe = f"; {twin!r} in {sources[other].name} may be the same: give them one name" if twin else ""
+                    reasons[name] = f"only {source.name} has it{maybe}"
+    return [LeftOut(name, reason) for name, reason in reasons.items() if name not in excluded]
+
+
+def _loosely(name: str) -> str:
+    """A name without capitals, blanks and signs that stand for blanks."""
+    return "".join(name.replace("_", " ").replace("-", " ").split()).casefold()
+
+
+def listed(names: Sequence[str], most: int = 8) -> str:
+    """Names in quotation marks, the first of many.
+
+    >>> listed(["a", "b"]), listed("abcd", most=2)
+    ("'a', 'b'", "'a', 'b' and 2 more")
+    """
+    quoted = [repr(name) for name in names[:most]]
+    return ", ".join(quoted) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+# ---------------------------------------------------------------------------------------------------- single columns
+
+
+def prepared(column: Column, missing: Sequence[Any], categorical: bool) -> Column:
+    """The column with further marks of missing values taken as such, and with numbers as categories where asked for.
+
+    >>> column = prepared(as_table({"x": ["1.5", "n.d."]}).columns[0], ["n.d."], False)
+    >>> column.kind, column.values
+    ('number', array([1.5, nan]))
+    """
+    if missing:
+        column = _without_marks(column, {str(mark).strip() for mark in missing})
+    if categorical:
+        table = Table(column.name, len(column.values), (column,))
+        column = as_categories(table, [column.name]).columns[0]
+    return column
+
+
+def _without_marks(column: Column, marks: set[str]) -> Column:
+    if column.kind != "category":
+        numbers = [found for mark in marks if (found := number(mark, False)) is not None]
+        if column.kind != "number" or not numbers:
+            return column
+        return column._replace(values=np.where(np.isin(column.values, numbers), np.nan, column.values))
+    marked = [level.strip() in marks for level in column.levels]
+    if not any(marked):
+        return column
+    kept = [level for level, is_mark in zip(column.levels, marked, strict=True) if not is_mark]
+    converted = [number(level, False) for level in kept]
+    if None not in converted:  # numbers that were text because of the marks among them
+        values = iter(converted)
+        cells = [None if is_mark else next(values) for is_mark in marked]
+        table = np.array([*cells, None], dtype=np.float64)
+        return Column(column.name, "number" if kept else "missing", table[column.values])
+    places = iter(range(len(kept)))
+    order = np.array([-1 if is_mark else next(places) for is_mark in marked] + [-1], dtype=np.intp)
+    return Column(column.name, "category", order[column.values], tuple(kept))

@@ -1,0 +1,263 @@
+"""Text of a comparison: the sentences of the answer, and tables for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from shutil import get_terminal_size
+from textwrap import wrap
+
+from muhat.comparison.column_counts import ColumnCounts
+from muhat.comparison.explanations import Reason, UnusualRow
+from muhat.comparison.formatting import first_of, percent, plural, pvalue_text, readable, shown
+from muhat.comparison.result import ColumnResult, Comparison, Finding, PairResult
+from muhat.progress import printable
+
+_ROWS = 12
+_WIDEST = 24
+_NAMED = 5
+
+
+def summary(result: Comparison) -> list[str]:
+    """The answer, what it rests on, and the rows that were used, one sentence each."""
+    a, b = result.names
+    if result.identical:
+        rows = plural(result.tables[0].rows, "row")
+        return [f"{a} and {b} hold the same {rows}: all values of the columns that were compared are equal."]
+    return [_answer(result), *_not_compared(result), *_findings(result), *_rows_used(result)]
+
+
+def _answer(result: Comparison) -> str:
+    a, b = result.names
+    how = f"{pvalue_text(result.pvalue, sign=True)}, level {result.level:g}"
+    if result.at_least == 0.0:
+        if result.differs:
+            return f"{a} and {b} differ ({how})."
+        where = " in the columns that could be compared" if result.not_compared else ""
+        return f"No difference found between {a} and {b}{where} ({how})."
+    if result.differs:
+        return f"{a} and {b} differ by more than {percent(result.at_least)} ({how})."
+    return f"No effect between {a} and {b} is shown to exceed {percent(result.at_least)} ({how})."
+
+
+def _findings(result: Comparison) -> list[str]:
+    if not result.is_significant:
+        return ["This does not prove that there is none: a small difference may go unseen."]
+    sentences = [_columns(result)]
+    missing = result.missing
+    lost = result.named(missing.values(), exceeding=result.at_least > 0)
+    sentences += [_missing_sentence(name, missing[name]) for name in missing if missing[name] in lost][:_NAMED]
+    pairs = result.named(result.pairs, exceeding=result.at_least > 0)
+    if pairs:
+        named = first_of([f"{pair.names[0]} and {pair.names[1]} ({correlations(pair)})" for pair in pairs])
+        beyond = f" by more than {percent(result.at_least)}" if result.at_least else ""
+        sentences.append(f"The rank correlation of {plural(len(pairs), 'pair')} of columns changed{beyond}: {named}.")
+    if result.joint.pvalue <= result.level:
+        sentences.append(
+            f"All columns together differ as well ({pvalue_text(result.joint.pvalue, sign=True)}): "
+            f"{result.joint_explanation}."
+        )
+    return sentences
+
+
+def _columns(result: Comparison) -> str:
+    found, total = result.significant_columns, len(result.columns)
+    if not found:
+        if not result.columns_can_be_told:
+            return "Which columns differ cannot be told with this few rows."
+        if result.named(result.missing.values()):
+            return "No column differs significantly in its values."
+        return "No single column can be named at this level."
+    count = f"{len(found):,} of {plural(total, 'column')}" if total > 1 else "The one column"
+    start = f"{count} differ{'s' if len(found) == 1 else ''} significantly"
+    if result.at_least == 0.0:
+        return f"{start}: {first_of([with_effect(column) for column in found])}."
+    beyond = result.named(found, exceeding=True)
+    if beyond:
+        them = "it" if len(found) == 1 else "all of them" if len(beyond) == len(found) else f"{len(beyond):,} of them"
+        named = first_of([with_effect(column) for column in beyond])
+        return f"{start}; for {them} the effect exceeds {percent(result.at_least)}: {named}."
+    largest = max(found, key=lambda column: column.effect)
+    none = f"for none of them the effect is shown to exceed {percent(result.at_least)}"
+    return f"{start}; {none}: {with_effect(largest)} is the largest."
+
+
+def with_effect(column: ColumnResult) -> str:
+    """A column with its effect and interval, such as "age (KS distance 0.21, 0.15 to 0.28)"."""
+    return f"{column.name} ({column.effect_name} {column.effect:.2g}, {interval_text(column)})"
+
+
+def interval_text(finding: Finding) -> str:
+    """The interval of an effect in words."""
+    return f"{finding.interval.low:.2g} to {finding.interval.high:.2g}"
+
+
+def _missing_sentence(name: str, lost: Finding) -> str:
+    shares = " and ".join(percent(share) for share in getattr(lost, "shares", ()))
+    return f"{name} is missing in {shares} of the rows ({pvalue_text(lost.adjusted_pvalue, sign=True)})."
+
+
+def _not_compared(result: Comparison) -> list[str]:
+    left = result.not_compared
+    found = [f"{column.name!r} could not be compared: {column.reason}." for column in left[:_NAMED]]
+    return found + ([f"{len(left) - _NAMED:,} more columns could not be compared."] if len(left) > _NAMED else [])
+
+
+def _rows_used(result: Comparison) -> list[str]:
+    totals = " and ".join(f"{table.rows:,}" for table in result.tables)
+    if all(table.rows == table.rows_together for table in result.tables):
+        return [f"All {totals} rows were used."]
+    together = " and ".join(f"{table.rows_together:,}" for table in result.tables)
+    return [f"All {totals} rows were used for single columns, and {together} of them for pairs and the joint test."]
+
+
+def correlations(pair: PairResult) -> str:
+    """The rank correlations before and after, such as "0.50 → −0.25"."""
+    return " → ".join(f"{value:.2f}".replace("-", "−") for value in pair.correlations)
+
+
+# --------------------------------------------------------------------------------------------------- tables
+
+
+def text_report(result: Comparison) -> str:
+    """The whole report for a terminal."""
+    parts = [paragraph(summary(result))]
+    if not result.identical:
+        head, rows = columns_table(result)
+        marked = [
+            [f"{'*' if result.is_named(c) else ' '} {r[0]}", *r[1:]] for c, r in zip(result.columns, rows, strict=True)
+        ]
+        parts.append(
+            table("Columns: effect with its interval, and mean ± standard deviation or commonest values", head, marked)
+        )
+    if result.is_significant:
+        if result.significant_pairs:
+            parts.append(
+                table("Pairs of columns whose dependence changed", PAIRS_HEAD, pairs_rows(result), left=(0, 1))
+            )
+        if result.joint.pvalue <= result.level:
+            parts += [rows_table(result.rows, which, result.names) for which in (0, 1)]
+    parts.append(notes_text(result.notes))
+    return "\n\n".join(part for part in parts if part)
+
+
+PAIRS_HEAD = ("column", "column", "rank correlation", "change", "p (adjusted)")
+
+
+def pairs_rows(result: Comparison) -> list[list[str]]:
+    """Cells of the pairs whose dependence changed."""
+    return [
+        [
+            *pair.names,
+            correlations(pair),
+            f"{pair.effect:.2f} ({interval_text(pair)})",
+            pvalue_text(pair.adjusted_pvalue),
+        ]
+        for pair in result.significant_pairs
+    ]
+
+
+def columns_table(result: Comparison) -> tuple[list[str], list[list[str]]]:
+    """Heads and cells of the table of columns: KS is the KS distance, TV total variation; p-values are adjusted."""
+    any_missing = bool(result.missing)
+    head = ["column", "effect", "interval", "p", *(["missing", "p of missing"] if any_missing else []), *result.names]
+    rows = [
+        [
+            column.name,
+            f"{'KS' if column.counts.is_ordered else 'TV'} {column.effect:.2g}",
+            interval_text(column),
+            pvalue_text(column.adjusted_pvalue),
+            *(_missing_cells(column) if any_missing else []),
+            *(in_short(column.counts, which) for which in (0, 1)),
+        ]
+        for column in result.columns
+    ]
+    return head, rows
+
+
+def _missing_cells(column: ColumnResult) -> tuple[str, str]:
+    if column.missing is None:
+        return "", ""
+    return " → ".join(map(percent, column.missing.shares)), pvalue_text(column.missing.adjusted_pvalue)
+
+
+def in_short(column: ColumnCounts, which: int) -> str:
+    """A column of one table in a few words: mean ± standard deviation, range of dates, or the commonest values."""
+    if not column.present[which]:
+        return "no values"
+    if not column.is_ordered:
+        shares = column.shares()[which]
+        return ", ".join(
+            f"{shown(column.kind, column.values[k])} {percent(float(shares[k]))}" for k in range(min(2, len(shares)))
+        )
+    moments = column.moments[which]
+    if column.kind == "date":
+        return f"{shown('date', moments.smallest)} to {shown('date', moments.largest)}"
+    if column.kind == "duration":
+        return f"{shown('duration', moments.mean)} ± {shown('duration', moments.standard_deviation)}"
+    return f"{readable(moments.mean)} ± {readable(moments.standard_deviation)}"
+
+
+def rows_table(rows: Sequence[UnusualRow], which: int, names: Sequence[str]) -> str:
+    """The rows of one table that are most unlike the other."""
+    own = [row for row in rows if row.table == names[which]]
+    cells = [(f"{row.number:,}", reasons_text(row.reasons, names[1 - which])) for row in own]
+    title = f"Rows of {names[which]} most unlike {names[1 - which]}"
+    return (
+        table(title, (own[0].place, f"values that are rare in {names[1 - which]}"), cells, left=(0, 1)) if own else ""
+    )
+
+
+def reasons_text(reasons: Sequence[Reason], where: str) -> str:
+    """Why a row is unlike the rows of the table ``where``."""
+    return "; ".join(reason_text(reason, where) for reason in reasons) or "no single value: their combination"
+
+
+def reason_text(reason: Reason, where: str) -> str:
+    """A value and how rare it is.
+
+    >>> reason_text(Reason("age", "number", 93.0, 0.01, "high"), "b.csv")
+    'age = 93 (1 % of b.csv as high)'
+    """
+    value = shown(reason.kind, reason.value)
+    share = "none" if reason.share == 0 else percent(reason.share)
+    words = {"low": "as low", "high": "as high", "same": "the same", "missing": "missing"}
+    return f"{reason.column} = {value} ({share} of {where} {words[reason.side]})"
+
+
+def table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], left: Sequence[int] = (0,)) -> str:
+    """Columns of equal width, those not ``left`` at the right; long names and long tables are cut.
+
+    >>> print(table("Fruit", ("name", "grams"), [("apple", "180"), ("fig", "40")]))
+    Fruit
+      name   grams
+      apple    180
+      fig       40
+    """
+    cut = [[_cut(cell) for cell in cells[:-1]] + [printable(cells[-1])] for cells in [head, *rows[:_ROWS]]]
+    widths = [max(len(row[j]) for row in cut) for j in range(len(head))]
+    lines = [
+        "  ".join(f"{cell:{'<' if j in left else '>'}{widths[j]}}" for j, cell in enumerate(row)).rstrip()
+        for row in cut
+    ]
+    more = [f"… and {len(rows) - _ROWS:,} more (JSON has all)"] if len(rows) > _ROWS else []
+    return "\n".join([printable(title), *(f"  {line}" for line in [*lines, *more])])
+
+
+def _cut(cell: str) -> str:
+    cell = printable(cell)
+    return cell if len(cell) <= _WIDEST else f"{cell[: _WIDEST - 1]}…"
+
+
+def paragraph(sentences: Sequence[str]) -> str:
+    """Sentences, a line or more each, as wide as the terminal but no wider than is easy to read."""
+    return "\n".join(line for sentence in sentences for line in wrap(printable(sentence), _width()))
+
+
+def _width() -> int:
+    return max(40, min(100, get_terminal_size().columns))
+
+
+def notes_text(notes: Sequence[str]) -> str:
+    """Notes as a list."""
+    lines = [line for note in notes for line in wrap(f"- {printable(note)}", _width() - 2, subsequent_indent="  ")]
+    return "\n".join(["Notes", *(f"  {line}" for line in lines)]) if lines else ""
