@@ -387,7 +387,7 @@ class PairRivals:
     @staticmethod
     def _matrices(D: np.ndarray) -> np.ndarray:
         """Five Gaussian kernels by the median distance, and the negative distance, centred."""
-        h = np.median(D[np.triu_indices(len(D), 1)])
+        h = np.median(D[D > 0])  # most pairs of a class have the same label
         kernels = [np.exp(-((D / (f * h)) ** 2) / 2) for f in (0.125, 0.25, 0.5, 1, 2)]
         return np.array([PairRivals._centred(K) for K in (*kernels, -D)])
 

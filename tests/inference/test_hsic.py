@@ -6,7 +6,7 @@ import numpy as np
 import oracles
 import pytest
 from numpy.testing import assert_allclose
-from scipy import stats
+from permutation_tests import all_of_scipy, assert_same_test
 from tables import KERNELS, sample
 
 import muhat as mh
@@ -39,19 +39,6 @@ def slow_centred(K, mean):
 
 def permuted(L, order):
     return L[np.ix_(order, order)]
-
-
-def all_of_scipy(statistic, *indices, kind="independent"):
-    settings = {"vectorized": False, "alternative": "greater", "n_resamples": np.inf, "permutation_type": kind}
-    return stats.permutation_test(indices, statistic, **settings)
-
-
-def assert_same_test(result, oracle):
-    """Both list every permutation; scipy has the observed one among them."""
-    assert_allclose(result.statistic, oracle.statistic, rtol=1e-10)
-    everything = np.sort([result.statistic, *result.null_distribution])
-    assert_allclose(everything, np.sort(oracle.null_distribution), rtol=0, atol=1e-10 * abs(oracle.statistic))
-    assert_allclose(result.pvalue, oracle.pvalue, rtol=1e-12)
 
 
 @either_bias

@@ -2,22 +2,11 @@
 
 import numpy as np
 import pytest
+from permutation_tests import gaussian, heavy, tied
 from scipy import stats
 
 import muhat as mh
 from muhat.inference.independence import hsic_test
-
-
-def gaussian(rng, n):
-    return rng.normal(size=(n, 2))
-
-
-def tied(rng, n):
-    return rng.integers(0, 3, size=(n, 2))
-
-
-def heavy(rng, n):
-    return rng.standard_cauchy(size=(n, 2))
 
 
 @pytest.mark.slow

@@ -8,24 +8,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from permutation_tests import gaussian, heavy, tied
 from scipy import stats
 from tables import sample
 
 import muhat as mh
 from muhat.inference import difference_statistics, kernel_sums, two_sample
 from muhat.inference.two_sample import mmd_test
-
-
-def gaussian(rng, n):
-    return rng.normal(size=(n, 2))
-
-
-def tied(rng, n):
-    return rng.integers(0, 3, size=(n, 2))
-
-
-def heavy(rng, n):
-    return rng.standard_cauchy(size=(n, 2))
 
 
 def half_constant(rng, n):
