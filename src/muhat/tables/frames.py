@@ -127,8 +127,7 @@ class Table:
         """The rows with these numbers, or those that are True. The kinds and levels of the columns stay."""
         matrix = None if self.matrix is None else self.matrix[rows]
         columns = tuple(column._replace(values=column.values[rows]) for column in self.columns)
-        n_rows = len(matrix) if matrix is not None else len(np.arange(self.n_rows)[rows])
-        return replace(self, n_rows=n_rows, columns=columns, matrix=matrix)
+        return replace(self, n_rows=len(np.arange(self.n_rows)[rows]), columns=columns, matrix=matrix)
 
 
 def as_table(X: Any, name: str = "X", *, infinite: Literal["refuse", "missing"] = "refuse") -> Table:
