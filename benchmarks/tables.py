@@ -1,8 +1,10 @@
-"""``muhat compare`` on twenty awkward pairs of tables, beside the tests that people use.
+"""``mh.compare`` on twenty awkward pairs of tables, beside the tests that people use.
 
-    python benchmarks/tables.py            the twenty pairs: what each test says
-    python benchmarks/tables.py level      small pairs that do not differ, drawn again and again: false alarms
-    python benchmarks/tables.py timings    200,000 x 12 rows, digits, and a CSV file of 1 GB
+    python benchmarks/tables.py            the twenty pairs: what each test says, through files and data frames
+    python benchmarks/tables.py level      mixed tables with missing values that do not differ: false alarms
+    python benchmarks/tables.py edge       effects at and beyond the bound of at_least: error and power
+    python benchmarks/tables.py timings    3,000 x 20, 200,000 x 12 and 300,000 x 12 rows, and a CSV file of 1 GB
+    python benchmarks/tables.py rivals     evidently and deepchecks on the same frames, where they are installed
 
 The tables are made from scikit-learn's data. Ten pairs differ and ten do not. Each line has the p-value of ``compare``,
 of a Kolmogorov-Smirnov test a column with Holm's correction, of chi-squared tests of the categories with Holm's
@@ -12,9 +14,6 @@ correction, and of a random forest that tells the tables apart on held-out rows.
 from __future__ import annotations
 
 import argparse
-import contextlib
-import io
-import json
 import resource
 import tempfile
 import time
@@ -26,7 +25,7 @@ from scipy import stats
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris, load_wine
 from sklearn.ensemble import RandomForestClassifier
 
-from muhat.cli.command_line import main
+import muhat as mh
 from muhat.comparison.effects import holm
 
 LEVEL = 0.05
@@ -96,7 +95,7 @@ def with_dates(rng, days=0):
     a, b = halves(load_wine(as_frame=True).data.iloc[:, :4], rng)
     for table, later in ((a, 0), (b, days)):
         offsets = pd.to_timedelta(rng.integers(60, size=len(table)) + later, unit="D")
-        table["when"] = (pd.Timestamp("2024-01-01") + offsets).strftime("%Y-%m-%d")
+        table["when"] = pd.Timestamp("2024-01-01") + offsets
     return a, b
 
 
@@ -148,14 +147,31 @@ def renamed(rng):
 
 
 def by_compare(a, b, folder):
-    """The answer of the command, as JSON."""
-    paths = [str(Path(folder) / name) for name in ("a.csv", "b.csv")]
+    """The comparison of the tables in files."""
+    paths = [Path(folder) / name for name in ("a.csv", "b.csv")]
     for table, path in zip((a, b), paths, strict=True):
         table.to_csv(path, index=False)
-    said = io.StringIO()
-    with contextlib.redirect_stdout(said):
-        main(["compare", *paths, "--json"])
-    return json.loads(said.getvalue())
+    return mh.compare(*paths, random_state=0)
+
+
+def forms(a, b):
+    """The same tables as frames of other libraries."""
+    import duckdb
+    import polars as pl
+    import pyarrow as pa
+
+    arrow = [pa.Table.from_pandas(table, preserve_index=False) for table in (a, b)]
+    return {
+        "pandas": (a, b),
+        "polars": tuple(map(pl.from_pandas, (a, b))),
+        "pyarrow": tuple(arrow),
+        "duckdb": tuple(map(duckdb.from_arrow, arrow)),
+    }
+
+
+def answer(result):
+    """What must be the same for all forms."""
+    return (result.pvalue, result.joint.pvalue, [(c.name, c.pvalue, c.effect) for c in result.columns])
 
 
 def by_smirnov(a, b):
@@ -202,8 +218,12 @@ def pairs():
         a, b = make(rng)
         with tempfile.TemporaryDirectory() as folder:
             said = by_compare(a, b, folder)
+        frames = {form: mh.compare(*tables, random_state=0) for form, tables in forms(a, b).items()}
+        different = [form for form, result in frames.items() if answer(result) != answer(said)]
+        if different:
+            print(f"  other answers than files: {different}")
         others = (by_smirnov(a, b), by_chi_squared(a, b), by_forest(a, b, rng))
-        found.append((differs, [said["pvalue"], *others]))
+        found.append((differs, [said.pvalue, *others]))
         pvalues = " ".join(f"{p:9.2g}" for p in found[-1][1])
         print(f"{name:32} {pvalues}   {'; '.join(findings(said)) or '-'}", flush=True)
     for k, test in enumerate(("compare", "KS with Holm", "chi-squared with Holm", "random forest")):
@@ -211,47 +231,144 @@ def pairs():
         print(f"{test}: {hits} of 10 changes found, {alarms} of 10 false alarms")
 
 
-SMALL = (
-    "nothing: colour",
-    "nothing: 10 % missing in both",
-    "nothing: an index column",
-    "nothing: dates",
-    "nothing: species",
-)
+def mixed(rng, n):
+    """Numbers, categories, dates and truth values, some missing."""
+    x = rng.normal(size=n)
+    table = pd.DataFrame(
+        {
+            "x": x,
+            "y": x + rng.normal(size=n),
+            "size": rng.lognormal(size=n).round(1),
+            "kind": rng.choice(["a", "b", "c", "d"], n, p=[0.5, 0.3, 0.15, 0.05]),
+            "day": pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(90, size=n), unit="D"),
+            "flag": rng.random(n) < 0.3,
+        }
+    )
+    for name in ("y", "kind", "day"):
+        table[name] = table[name].mask(rng.random(n) < 0.1)
+    return table
 
 
 def level(repetitions):
-    """Print how often ``compare`` finds a difference where there is none."""
-    for name in SMALL:
-        alarms = 0
+    """Print how often a difference is found where there is none."""
+    for sizes in ((60, 60), (400, 250), (2000, 2000)):
+        found = np.zeros(2)
         for seed in range(repetitions):
-            with tempfile.TemporaryDirectory() as folder:
-                alarms += by_compare(*PAIRS[name][1](np.random.default_rng([8, seed])), folder)["differs"]
-        print(f"{name}: {alarms} false alarms in {repetitions} draws at level {LEVEL:g}", flush=True)
+            rng = np.random.default_rng([8, seed, *sizes])
+            a, b = (mixed(rng, n) for n in sizes)
+            for k, at_least in enumerate((0.0, 0.02)):
+                found[k] += mh.compare(a, b, at_least, random_state=seed, n_resamples=199, rows=300).differs
+        print(
+            f"{sizes}: at_least=0 {found[0]:g}, at_least=0.02 {found[1]:g} of {repetitions} at level {LEVEL:g}",
+            flush=True,
+        )
 
 
-def findings(said):
-    """What the command names."""
-    columns = [column["name"] for column in said["columns"] if column["differs"]]
-    gaps = [f"{c['name']} (missing)" for c in said["columns"] if c.get("missing", {}).get("differs")]
-    named = [" ~ ".join(pair["names"]) for pair in said["pairs"] if pair["differs"]]
+def edge(repetitions):
+    """Print how often an effect of .05 and one of .10 are said to exceed .05: one column of each kind among twelve."""
+    for n in (200, 2000, 20_000, 200_000):
+        count = repetitions if n < 20_000 else max(repetitions // 4, 20)
+        named = {effect: np.zeros(4) for effect in (0.05, 0.10)}
+        for effect in named:
+            for seed in range(count):
+                rng = np.random.default_rng([9, seed, n, round(100 * effect)])
+                a, b = (edge_table(rng, n, moved) for moved in (0.0, effect))
+                result = mh.compare(a, b, 0.05, random_state=seed, n_resamples=19, rows=200)
+                found = {column.name for column in result.named(result.columns, exceeding=True)}
+                lost = {name for name, part in result.missing.items() if part in result.named([part], exceeding=True)}
+                named[effect] += ["number" in found, "few" in found, "kind" in found, "gappy" in lost]
+        shown = [" ".join(f"{share:.3f}" for share in named[effect] / count) for effect in named]
+        print(f"n = {n:,}: effect .05 named {shown[0]}; effect .10 named {shown[1]} (of {count})", flush=True)
+
+
+def edge_table(rng, n, effect):
+    """A table in which four columns differ by the effect from the table without one, and eight do not differ."""
+    few, kind = np.full(5, 0.2), np.array([0.4, 0.3, 0.2, 0.1])
+    few[[0, 4]] += [-effect, effect]
+    kind[[0, 3]] += [-effect, effect]
+    table = pd.DataFrame(rng.normal(size=(n, 8))).add_prefix("same ")
+    table["number"] = rng.normal(2 * stats.norm.ppf((1 + effect) / 2), 1, n)
+    table["few"] = rng.choice(5, n, p=few).astype(float)
+    table["kind"] = rng.choice(list("abcd"), n, p=kind)
+    table["gappy"] = np.where(rng.random(n) < 0.1 + effect, np.nan, rng.normal(size=n))
+    return table
+
+
+def findings(result):
+    """What the comparison names."""
+    columns = [column.name for column in result.significant_columns]
+    gaps = [f"{name} (missing)" for name, part in result.missing.items() if part in result.named([part])]
+    named = [" ~ ".join(pair.names) for pair in result.significant_pairs]
     return [*columns[:4], *gaps[:4], *named[:2], *(["…"] if len(columns) > 4 or len(named) > 2 else [])]
 
 
+def cpu(call):
+    """CPU seconds of a call, and its result."""
+    start = time.process_time()
+    result = call()
+    return time.process_time() - start, result
+
+
 def timings(gigabyte):
-    """Seconds and memory of three comparisons."""
+    """CPU seconds of comparisons of frames and of files."""
     rng = np.random.default_rng(0)
-    cases = {"digits, 1,797 x 64": halves(pd.DataFrame(load_digits().data).add_prefix("pixel "), rng)}
-    cases["200,000 x 12, twice"] = many_rows(rng, 0.05)
-    for name, (a, b) in cases.items():
+    small = [pd.DataFrame(rng.normal(size=(3000, 20))).add_prefix("x") for _ in "ab"]
+    many = [pd.DataFrame(rng.normal(size=(300_000, 12))).add_prefix("x") for _ in "ab"]
+    cases = {"3,000 x 20": (small, 0.0), "200,000 x 12": (many_rows(rng, 0.05), 0.0)}
+    cases["300,000 x 12, moved by .02 sd, at_least 5 %"] = ([many[0], many[1] + 0.02], 0.05)
+    for name, ((a, b), at_least) in cases.items():
+        frames, result = cpu(lambda a=a, b=b, at_least=at_least: mh.compare(a, b, at_least, random_state=0))
         with tempfile.TemporaryDirectory() as folder:
-            start, used = time.perf_counter(), time.process_time()
-            by_compare(a, b, folder)
-            print(
-                f"{name}: {time.perf_counter() - start:.1f} s, CPU {time.process_time() - used:.1f} s (writing CSV too)"
-            )
+            paths = [Path(folder) / f"{name}.csv" for name in "ab"]
+            for table, path in zip((a, b), paths, strict=True):
+                table.to_csv(path, index=False)
+            files, _ = cpu(lambda paths=paths, at_least=at_least: mh.compare(*paths, at_least, random_state=0))
+        print(f"{name}: frames {frames:.1f} s, CSV files {files:.1f} s of CPU; differs: {result.differs}", flush=True)
+    print("\n".join(str(result).splitlines()[:4]))
     if gigabyte:
         large_file()
+
+
+def rivals(repetitions):
+    """False alarms and CPU seconds of other libraries on mixed tables, 3,000 rows each."""
+    tools = {"muhat": lambda a, b: mh.compare(a, b, random_state=0).differs}
+    try:
+        from evidently import Report
+        from evidently.presets import DataDriftPreset
+
+        def by_evidently(a, b):
+            found = Report([DataDriftPreset()]).run(b, a).dict()
+            values = [metric["value"] for metric in found["metrics"]]
+            return any(value["count"] > 0 for value in values if isinstance(value, dict) and "count" in value)
+
+        tools["evidently"] = by_evidently
+    except ImportError:
+        print("evidently is not installed")
+    try:
+        from deepchecks.tabular import Dataset
+        from deepchecks.tabular.checks import FeatureDrift
+
+        def by_deepchecks(a, b):
+            check = FeatureDrift().add_condition_drift_score_less_than()
+            found = check.run(Dataset(a, cat_features=["kind", "flag"]), Dataset(b, cat_features=["kind", "flag"]))
+            return not found.passed_conditions()
+
+        tools["deepchecks"] = by_deepchecks
+    except ImportError:
+        print("deepchecks is not installed")
+    for name, tool in tools.items():
+        alarms, found, seconds = 0, 0, 0.0
+        for seed in range(repetitions):
+            rng = np.random.default_rng([10, seed])
+            a, b, c = (mixed(rng, 3000) for _ in "abc")
+            c["y"] = rng.permutation(c["y"].to_numpy())
+            used, alarm = cpu(lambda a=a, b=b, tool=tool: tool(a, b))
+            alarms, seconds, found = alarms + alarm, seconds + used, found + tool(a, c)
+        print(
+            f"{name}: {alarms} false alarms and {found} shuffled columns found of {repetitions}, "
+            f"{seconds / repetitions:.2f} s of CPU each",
+            flush=True,
+        )
 
 
 def large_file():
@@ -267,21 +384,20 @@ def large_file():
             duckdb.sql(f"COPY ({query}) TO '{folder}/{name}.csv'")
         size = (Path(folder) / "a.csv").stat().st_size
         start = time.perf_counter()
-        with contextlib.redirect_stdout(io.StringIO()):
-            main(["compare", f"{folder}/a.csv", f"{folder}/b.csv"])
+        mh.compare(f"{folder}/a.csv", f"{folder}/b.csv", random_state=0)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
         print(f"{size / 1e9:.2f} GB of CSV: {time.perf_counter() - start:.1f} s, peak memory {peak / 1e9:.2f} GB")
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", nargs="?", choices=("pairs", "level", "timings"), default="pairs")
-    parser.add_argument("--repetitions", type=int, default=40, help="draws of each pair for the level; default 40")
+    parser.add_argument("what", nargs="?", choices=("pairs", "level", "edge", "timings", "rivals"), default="pairs")
+    parser.add_argument("--repetitions", type=int, default=40, help="draws of level, edge and rivals; default 40")
     parser.add_argument("--no-large", action="store_true", help="leave out the file of 1 GB")
     options = parser.parse_args()
     if options.what == "pairs":
         pairs()
-    elif options.what == "level":
-        level(options.repetitions)
+    elif options.what in ("level", "edge", "rivals"):
+        {"level": level, "edge": edge, "rivals": rivals}[options.what](options.repetitions)
     else:
         timings(not options.no_large)

@@ -54,7 +54,7 @@ class PairChange(NamedTuple):
         return float(min(1.0, max(self.pvalue, self.parts_tried * tails)))
 
 
-class _Features(NamedTuple):
+class _PairFeatures(NamedTuple):
     """Ranks and indicators of a table, NaN where a value is missing, with the column and category of each."""
 
     sources: NDArray[np.intp]
@@ -130,7 +130,7 @@ def _best(
     ]
 
 
-def _features(first: Sequence[Column], second: Sequence[Column]) -> tuple[_Features, _Features]:
+def _features(first: Sequence[Column], second: Sequence[Column]) -> tuple[_PairFeatures, _PairFeatures]:
     sources: list[int] = []
     parts: list[str] = []
     sides: tuple[list[Array], list[Array]] = ([], [])
@@ -147,7 +147,7 @@ def _features(first: Sequence[Column], second: Sequence[Column]) -> tuple[_Featu
             side += features
     values = [np.column_stack(side) if side else np.empty((0, 0)) for side in sides]
     place = np.array(sources, dtype=np.intp)
-    return _Features(place, parts, values[0]), _Features(place, parts, values[1])
+    return _PairFeatures(place, parts, values[0]), _PairFeatures(place, parts, values[1])
 
 
 def _indicator(column: Column, level: str) -> Array:

@@ -1,0 +1,81 @@
+"""The result of a comparison: dictionary, frame, page, picture, notebook, and the assertion for tests."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+import muhat as mh
+
+
+@pytest.fixture(scope="module")
+def result():
+    rng = np.random.default_rng(0)
+    tables = []
+    for mean, sign, lost in ((0, 1, 0.05), (2, -1, 0.5)):
+        x = rng.normal(mean, 1, size=120)
+        table = {"x": x, "y": sign * x + rng.normal(size=120), "<b>&": rng.choice(list("uvw"), 120)}
+        tables.append({**table, "z": np.where(rng.random(120) < lost, np.nan, x)})
+    a, b = tables
+    return mh.compare(a, b, names=("old & <tag>", "new"), random_state=0, n_resamples=99)
+
+
+def test_the_dictionary_is_json(result):
+    found = json.loads(json.dumps(result.to_dict(), allow_nan=False))
+    assert found["differs"] is True
+    assert found["columns"][0]["effect_name"] in ("KS distance", "total variation")
+    assert {pair["significant"] for pair in found["pairs"]} <= {True, False}
+    assert found["joint"]["in_words"].startswith("the rows of old & <tag> and new differ")
+    assert " Y" not in found["joint"]["in_words"]
+
+
+@pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow"])
+def test_the_frame_of_each_library(result, backend):
+    pytest.importorskip(backend)
+    frame = result.to_frame(backend)
+    assert type(frame).__module__.startswith(backend)
+    assert len(frame["effect"]) == 4
+
+
+def test_html_is_escaped_and_draws_the_changed_pair(result, tmp_path):
+    result.save_html(tmp_path / "r.html")
+    for html in (result._repr_html_(), (tmp_path / "r.html").read_text(encoding="utf-8")):
+        assert "old &amp; &lt;tag&gt;" in html
+        assert "<tag>" not in html
+        assert html.count('class="pair"') >= 1
+        assert html.count("<circle") > 100
+        assert "http" not in re.sub(r"http-equiv", "", html)
+
+
+def test_the_picture_has_a_histogram_per_column(result):
+    plt = pytest.importorskip("matplotlib.pyplot")
+    figure = result.plot(3)
+    assert sum(bool(ax.patches) for ax in figure.axes) == 3
+    plt.close(figure)
+
+
+def test_the_assertion_says_what_differs():
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(2, 150, 2))
+    mh.testing.assert_same_distribution(a, b)
+    with pytest.raises(AssertionError, match=r"(?s)before and after differ by more than 5 %.*column 1 \(KS distance"):
+        mh.testing.assert_same_distribution(a, b + np.array([0, 2]), at_least=0.05, names=("before", "after"))
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_a_notebook_shows_the_result():
+    nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
+    pytest.importorskip("ipykernel")
+    code = [
+        "import numpy as np, muhat as mh",
+        "rng = np.random.default_rng(0)",
+        'mh.compare(rng.normal(size=(80, 2)), rng.normal(1, 1, size=(80, 2)), names=("old", "new"), random_state=0)',
+    ]
+    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("\n".join(code))])
+    done = nbclient.NotebookClient(book, timeout=120, kernel_name="python3").execute()
+    (output,) = done.cells[0].outputs
+    assert "old and new differ" in output["data"]["text/html"]
+    assert "<svg" in output["data"]["text/html"]
+    assert output["data"]["text/plain"].startswith("Comparison('old', 'new', differs=True")
