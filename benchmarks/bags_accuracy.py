@@ -26,11 +26,13 @@ from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
 import muhat as mh
+from muhat.bags.bag_whitening import RIDGE, BagWhitening
+from muhat.bags.data import Bags
 from muhat.bags.distribution_kernel import DistributionKernel
+from muhat.bags.moments import BagMoments, bag_moments, fit_features
 from muhat.bags.prior import pooled_means
-from muhat.bags.whitening import RIDGE, BagMoments, Whitening, bag_moments, fit_features
 
-Bags = list[np.ndarray]
+BagList = list[np.ndarray]
 Gram = tuple[str, list[np.ndarray]]  # of all bags for each pair of index sets, with the name of what made it
 Methods = dict[str, tuple[str, ...]]  # the Gram matrices that cross-validation may choose from
 
@@ -61,7 +63,7 @@ def load(name: str) -> Any:
 class Split(NamedTuple):
     """Bags with their classes, and pairs of index sets, learnt from and predicted: the folds, then train and test."""
 
-    bags: Bags
+    bags: BagList
     y: np.ndarray
     pairs: list[tuple[np.ndarray, np.ndarray]]
 
@@ -79,11 +81,11 @@ def split(scenes: Any, size: int, seed: int, folds: int) -> Split:
     return Split(bags, y, [*((train[a], train[b]) for a, b in cut), (train, test)])
 
 
-def moments_of(features: Any, bags: Bags, *, within: bool) -> BagMoments:
+def moments_of(features: Any, bags: BagList, *, within: bool) -> BagMoments:
     """Plain means of bags in features, and the covariance within them."""
     sizes = np.array([len(bag) for bag in bags])
     weights = np.repeat(1.0 / sizes, sizes)
-    return bag_moments(features, np.concatenate(bags), np.cumsum([0, *sizes]), weights, within=within)
+    return bag_moments(features, Bags(np.concatenate(bags), np.cumsum([0, *sizes])), weights, within=within)
 
 
 def feature_grams(data: Split, kernel: Any, strengths: tuple[str, ...], landmarks: int | None) -> Iterator[Gram]:
@@ -102,7 +104,7 @@ def feature_grams(data: Split, kernel: Any, strengths: tuple[str, ...], landmark
         degrees = sum(part.degrees for part in known)
         within.append(BagMoments(means[a], sum(p.degrees * p.within for p in known) / degrees, degrees))
     for strength in strengths:
-        whitened = [Whitening.of(moments, float(strength))(means) for moments in within]
+        whitened = [BagWhitening.of(moments, float(strength))(means) for moments in within]
         yield strength, [U @ U.T for U in whitened]
 
 
@@ -187,7 +189,7 @@ def print_accuracies(scenes: Any, methods: Methods, sizes: list[int], seeds: ran
         print_gains(methods, size, np.array(Parallel(n_jobs=jobs)(tasks)))
 
 
-def risks(bags: Bags, size: int, seed: int, replace: bool) -> dict[str, float]:
+def risks(bags: BagList, size: int, seed: int, replace: bool) -> dict[str, float]:
     """Mean squared distance from the means of the whole bags."""
     rng = np.random.default_rng([seed, size])
     drawn = [rng.choice(bag, size, replace=replace) for bag in bags]

@@ -47,7 +47,7 @@ def freedoms(n: int, rng: np.random.Generator) -> tuple[Bags, np.ndarray]:
 def regression(population: Callable[..., tuple[Bags, np.ndarray]], n: int, rng: np.random.Generator) -> float:
     """RMSE with the prior over that of plain means."""
     (bags, y), (new, truth) = population(n, rng), population(NEW, rng)
-    machines = mh.DistributionRidge(), mh.DistributionRidge(pool=False, weight_by_size=False)
+    machines = mh.DistributionRidge(), mh.DistributionRidge(pool=False, stack=False)
     errors = [np.sqrt(np.mean((machine.fit(bags, y).predict(new) - truth) ** 2)) for machine in machines]
     return float(errors[0] / errors[1])
 

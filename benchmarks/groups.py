@@ -99,7 +99,7 @@ def regression(draws: int, quick: bool, names: list[str]) -> None:
     tasks = [(proportions, name) for name in tables]
     tasks += [(windows, name) for name in tables if not name.startswith("hep")]
     n = 30 if quick else 200
-    methods = {"pooled": {"weight_by_size": False}, "pooled, weighted": {}}
+    methods = {"pooled": {"stack": False}, "pooled, stacked": {}}
     for kind, sizes in {"uneven sizes, 3 to 300": uneven, "bags of 20": even}.items():
         print(f"regression, {kind}: RMSE over that of plain means, {n} training bags, {draws} draws")
         ratios: dict[str, dict[str, list[float]]] = {method: {} for method in methods}
@@ -109,7 +109,7 @@ def regression(draws: int, quick: bool, names: list[str]) -> None:
                 (train, y), (test, truth) = function(name, np.random.default_rng([seed, 2]), n, sizes)
                 errors = {
                     method: np.sqrt(np.mean((mh.DistributionRidge(**options).fit(train, y).predict(test) - truth) ** 2))
-                    for method, options in {"plain": {"pool": False, "weight_by_size": False}, **methods}.items()
+                    for method, options in {"plain": {"pool": False, "stack": False}, **methods}.items()
                 }
                 for method in methods:
                     ratios[method].setdefault(task, []).append(errors[method] / errors["plain"])
@@ -117,7 +117,7 @@ def regression(draws: int, quick: bool, names: list[str]) -> None:
         for method, found in ratios.items():
             means = np.array([np.mean(values) for values in found.values()])
             print(f"  {method}: {with_error(means)}, better on {np.sum(means < 1)} of {len(means)}")
-        found = ratios["pooled, weighted"]
+        found = ratios["pooled, stacked"]
         means = np.array([np.mean(values) for values in found.values()])
         errors = np.array([np.std(values, ddof=1) / np.sqrt(draws) for values in found.values()]) if draws > 1 else 0.0
         if sizes is uneven:
@@ -237,7 +237,6 @@ def classification(draws: int, quick: bool, names: list[str]) -> None:
         "plain": [{"C": costs}],
         "pooled": [{"C": costs, "pool": [True]}],
         "pooled, whitened": [{"C": costs, "pool": [True], "whiten": [True]}],
-        "pooled, weighted": [{"C": costs, "pool": [True], "weight_by_size": [True]}],
         "whitened": [{"C": costs, "whiten": [True]}],
     }
     methods["chosen in the grid"] = methods["plain"] + methods["pooled"] + methods["pooled, whitened"]

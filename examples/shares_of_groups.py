@@ -42,7 +42,7 @@ sizes = np.array([len(bag) for bag in test])
 # The first machine takes plain means and gives every shipment the same weight. The second pools means, weights
 # shipments by what they tell, and states its error.
 
-plain = mh.DistributionRidge(pool=False, weight_by_size=False).fit(train, y)
+plain = mh.DistributionRidge(pool=False, stack=False).fit(train, y)
 machine = mh.DistributionRidge().fit(train, y)
 mean, std = machine.predict(test, return_std=True)
 few = sizes < 10

@@ -16,6 +16,7 @@ SMALLEST = {
     "few_groups.py": "--draws 2",
     "groups.py": "--quick --names wine wdbc --part toy regression anomalies likeness error_bars --draws 1",
     "growth.py": "--quick --only ShrunkKernelMean KernelPCA(20) mmd_test DistributionRidge MeanSketch.update",
+    "natural_groups.py": "--quick --only wdbc wine digits --part regression anomalies",
     "guide/adaptive.py": "--samples 2 --part points",
     "guide/error_bars.py": "--draws 3 --resamples 20",
     "guide/operators.py": "--rows 200 --landmarks 20 --draws 2",

@@ -17,7 +17,7 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from sklearn.svm import SVC
 
 import muhat as mh
-from muhat.bags.machines import OneClassSupportMeasureMachine, SupportMeasureClassifier
+from muhat.bags.support_measure import OneClassSupportMeasureMachine, SupportMeasureClassifier
 from muhat.datasets import draw_bags
 
 Bags = list[np.ndarray]

@@ -7,10 +7,20 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.metrics import roc_auc_score
 
 import muhat as mh
-from muhat.bags.anomaly import SIZE_LEVEL, Form, Surprise, calibrating, cut_means, size_dependence, size_grid
+from muhat.bags.anomaly import (
+    SIZE_LEVEL,
+    Form,
+    Surprise,
+    calibrating,
+    cut_means,
+    landmark_rows,
+    shuffled_rows,
+    size_dependence,
+    size_grid,
+)
 from muhat.bags.data import Bags, check_bags
-from muhat.bags.pooling import fit_pool
-from muhat.bags.whitening import plain_moments
+from muhat.bags.moments import bag_moments
+from muhat.bags.pooling import Pool, fit_pool
 
 
 def normal_bags(n, seed, low=3, high=300):
@@ -37,16 +47,17 @@ def test_surprise_has_mean_zero_and_variance_one(weighted):
     B, W, root = A @ A.T, C @ C.T, rng.normal(size=(5, 5)) if weighted else None
     for n in (1, 10, 1000):
         X = rng.multivariate_normal(np.zeros(5), B + W / n, size=20_000)
-        z = Form.of(B, W, root).surprise(X, np.full(len(X), n))
+        pool = Pool(1.0, np.zeros(5), W, B, np.ones(5), 1.0, np.eye(5), np.eye(5))
+        z = Form.of(pool, root).surprise(X, np.full(len(X), n))
         assert abs(z.mean()) < 4 / np.sqrt(len(X))
         assert_allclose(z.var(), 1, atol=4 * np.sqrt(np.var(z**2) / len(X)))
 
 
 def test_the_score_is_the_sum_of_both_forms_written_out():
     data = check_bags(normal_bags(30, 0, high=30), mh.BagPrior(), reset=True)
-    moments = plain_moments(mh.Nystroem(mh.Gaussian(1.0), 15, random_state=0).fit(data.rows), data)
+    moments = bag_moments(mh.Nystroem(mh.Gaussian(1.0), 15, random_state=0).fit(data.rows), data)
     pool = fit_pool(moments, data.sizes, 0.1)
-    got = Surprise(pool, np.array([4, 9]), 0.1)(moments.means[:3], np.array([8, 9, 12]), 1)
+    got = Surprise.of(pool, np.array([4, 9]), 0.1)(moments.means[:3], np.array([8, 9, 12]), 1)
     regular = pool.within + 0.1 * np.trace(pool.within) / len(pool.within) * np.eye(len(pool.within))
     g, V = np.linalg.eigh(pool.between + regular / 9)
     for mean, n, score in zip(moments.means, (8, 9, 12), got, strict=False):
@@ -60,8 +71,8 @@ def test_cuts_are_means_of_rows_without_replacement():
     data = check_bags(random_bags((5, 1, 12)), mh.BagPrior(), reset=True)
     features = mh.Nystroem(mh.Linear(), landmarks=np.eye(3)).fit(data.rows)
     sizes = size_grid(12)
-    cuts = cut_means(features, data, sizes, np.random.default_rng(0))
-    whole = plain_moments(features, data, within=False).means
+    cuts = cut_means(features, shuffled_rows(data, np.random.default_rng(0)), sizes)
+    whole = bag_moments(features, data, within=False).means
     assert_allclose(cuts[-1], whole, atol=1e-12)
     assert_allclose(cuts[:, 1], np.tile(whole[1], (len(sizes), 1)), atol=1e-12)
     rows = features.transform(data.parts(data.rows)[2])
@@ -133,9 +144,9 @@ def test_the_odd_groups_at_hand_are_found():
 @pytest.mark.parametrize("size", [1, 5, 20, 50])
 def test_bags_of_the_calibration_do_not_depend_on_their_order(size):
     sizes = np.random.default_rng(0).permutation(np.repeat([3, 20, 100], [50, 190, 10]))
-    chosen = np.sort(sizes[calibrating(sizes, size)])
-    assert_array_equal(chosen, np.sort(np.sort(sizes)[calibrating(np.sort(sizes), size)]))
-    assert (sizes[calibrating(sizes, size)] >= min(size, 20)).sum() == (sizes >= min(size, 20)).sum()
+    chosen = np.sort(sizes[calibrating(sizes, size, 80)])
+    assert_array_equal(chosen, np.sort(np.sort(sizes)[calibrating(np.sort(sizes), size, 80)]))
+    assert (sizes[calibrating(sizes, size, 80)] >= min(size, 20)).sum() == (sizes >= min(size, 20)).sum()
 
 
 def growing_bags(n, seed, slope=0.5):
@@ -176,3 +187,29 @@ def test_bags_of_every_size_can_raise_an_alarm(alpha):
     detector = mh.GroupAnomalyDetector(alpha=alpha).fit(bags)
     assert_array_equal(detector.predict([np.full((n, 2), 30.0) for n in (3, 10, 50, 80)]), -1)
     assert detector.fit_predict([*bags, np.full((50, 2), 30.0)])[-1] == -1
+
+
+def test_landmarks_leave_the_bags():
+    data = check_bags(random_bags((40, 3, 25, 1, 60) * 3), mh.BagPrior(), reset=True)
+    landmarks, kept = landmark_rows(data, np.random.default_rng(0))
+    assert len(landmarks) + len(kept.rows) == len(data.rows)
+    assert (kept.sizes >= np.ceil(0.75 * data.sizes)).all()
+    assert not {row.tobytes() for row in landmarks} & {row.tobytes() for row in kept.rows}
+    few = check_bags(random_bags((3,) * 12), mh.BagPrior(), reset=True)
+    landmarks, kept = landmark_rows(few, np.random.default_rng(0))
+    assert (len(landmarks), kept) == (36, few)  # bags that can spare no row keep theirs
+
+
+def test_relations_of_correlated_columns_are_seen():
+    """Anomalous bags have a column from other rows: each column by itself, and its mean, are as before."""
+    rng = np.random.default_rng(0)
+
+    def drawn(n, broken):
+        common = rng.normal(size=(30, 1))
+        bag = common + 0.2 * rng.normal(size=(30, 3))
+        if broken:
+            bag[:, 2] = rng.permutation(bag[:, 2])
+        return bag
+
+    detector = mh.GroupAnomalyDetector(random_state=0).fit([drawn(30, False) for _ in range(80)])
+    assert np.mean(detector.predict([drawn(30, True) for _ in range(20)]) == -1) > 0.9

@@ -140,8 +140,6 @@ TABLE = [
     ("one class", fit(CLASSIFIER, BAGS, np.zeros(24)), r"one class only, .*GroupAnomalyDetector"),
     ("classes that are numbers", fit(CLASSIFIER, BAGS, Y + np.linspace(0, 0.5, 24)), r"[Uu]nknown label type"),
     ("weights", fit(CLASSIFIER, BAGS, Y, [1, 2, 3]), r"sample_weight has shape \(3,\) and must have one entry per bag"),
-    ("by size without pool", fit(CLASSIFIER, BAGS, Y, weight_by_size=True), "weight_by_size=True needs pool=True"),
-    ("by size", fit(CLASSIFIER, BAGS, Y, weight_by_size="yes"), "weight_by_size='yes' must be True or False"),
     ("weights < 0", fit(CLASSIFIER, BAGS, Y, -np.ones(24)), "sample_weight must not be negative"),
     # tables that are not data frames
     ("query of polars as bags", fit(PRIOR, LAZY), r"bags is a LazyFrame, .* pass bags\.collect\(\)"),

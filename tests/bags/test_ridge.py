@@ -5,14 +5,10 @@ import pytest
 from bag_samples import labelled_bags, random_bags
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import norm
-from sklearn.linear_model import Ridge
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 import muhat as mh
-from muhat.bags import whitening
-from muhat.bags.data import check_bags
-from muhat.bags.weighted_ridge import SizeNoise, WeightedRidge, fit_by_size
-from muhat.bags.whitening import light_moments, plain_moments, thin
+from muhat.bags.weighted_ridge import fit_by_size
 
 
 def spread_bags(n=60, seed=0, low=3, high=60):
@@ -22,71 +18,13 @@ def spread_bags(n=60, seed=0, low=3, high=60):
     return [rng.normal(scale=scale, size=(rng.integers(low, high), 2)) for scale in y], y
 
 
-def small_problem(p=4, n=12):
-    rng = np.random.default_rng(0)
-    Z = rng.normal(size=(n, p))
-    return Z, Z @ rng.normal(size=p) + rng.normal(size=n), rng.integers(1, 50, size=n), rng.uniform(0.5, 2.0, size=n)
-
-
-@pytest.mark.parametrize("noise", [SizeNoise(), SizeNoise(10.0, 5.0)])
-@pytest.mark.parametrize("p", [4, 20])
-def test_it_is_a_weighted_ridge_and_leaves_bags_out(noise, p):
-    Z, y, sizes, weights = small_problem(p)
-    fitted = WeightedRidge.fit(Z, y, sizes, weights, noise)
-    precision = weights / noise(sizes)
-    slow = Ridge(fitted.lam, solver="cholesky").fit(Z, y, sample_weight=precision)
-    assert_allclose(fitted.predict(Z), slow.predict(Z), rtol=1e-8)
-    residuals, variances = [], []
-    for i in range(len(y)):
-        kept = np.arange(len(y)) != i
-        without = Ridge(fitted.lam, solver="cholesky").fit(Z[kept], y[kept], sample_weight=precision[kept])
-        residuals.append(y[i] - without.predict(Z[[i]])[0])
-        X = Z[kept] - precision[kept] @ Z[kept] / precision[kept].sum()
-        z = Z[i] - precision[kept] @ Z[kept] / precision[kept].sum()
-        inverse = np.linalg.inv((X.T * precision[kept]) @ X + fitted.lam * np.eye(p))
-        variances.append(1 / precision[i] + 1 / precision[kept].sum() + z @ inverse @ z)
-    rtol = 1e-7 if p < len(y) else 1e-5  # λ is 1e-9 there, and the refits are badly conditioned
-    assert_allclose(fitted.residuals, residuals, rtol=rtol)
-    shares = weights / weights.sum()
-    scale = shares @ (np.square(residuals) / variances)
-    assert_allclose(fitted.scale, scale, rtol=rtol)
-    score = 0.5 * shares @ (np.log(2 * np.pi * scale * np.array(variances)) + np.square(residuals) / variances / scale)
-    assert_allclose(fitted.score, score, rtol=rtol)
-
-
-@pytest.mark.parametrize("p", [4, 20])
-def test_the_variance_of_a_prediction(p):
-    Z, y, sizes, weights = small_problem(p)
-    noise = SizeNoise(10.0, 5.0)
-    fitted = WeightedRidge.fit(Z, y, sizes, weights, noise)
-    precision = weights / noise(sizes)
-    centre = precision @ Z / precision.sum()
-    inverse = np.linalg.inv(((Z - centre).T * precision) @ (Z - centre) + fitted.lam * np.eye(p))
-    new = np.random.default_rng(1).normal(size=(3, p))
-    want = [noise(np.array([7]))[0] + 1 / precision.sum() + (z - centre) @ inverse @ (z - centre) for z in new]
-    got = fitted.variances(new, np.full(3, 7), np.zeros(3))
-    assert_allclose(got, fitted.scale * np.array(want), rtol=1e-6)
-
-
-def test_the_noise_by_size_is_found():
-    rng = np.random.default_rng(0)
-    sizes = rng.integers(1, 300, size=4000)
-    truth = SizeNoise(30.0, 10.0)
-    residuals = np.sqrt(truth(sizes)) * rng.normal(size=4000)
-    found = SizeNoise.of(residuals, sizes, np.ones(4000))
-    assert_allclose(np.log(found(sizes) / truth(sizes)), 0, atol=0.5)
-    assert SizeNoise.of(rng.normal(size=4000), sizes, np.ones(4000)).excess <= 0.3
-
-
 @pytest.mark.slow
 def test_it_beats_plain_moments_on_uneven_sizes():
     rng = np.random.default_rng(0)
     y = rng.uniform(4, 8, size=600)
     bags = [rng.chisquare(v, size=(n, 5)) / v for v, n in zip(y, rng.choice([5, 20, 100], size=600), strict=True)]
     train, test, y, truth = bags[:200], bags[200:], y[:200], y[200:]
-    pooled, plain = (
-        mh.DistributionRidge(pool=on, weight_by_size=on).fit(train, y).predict(test) for on in (True, False)
-    )
+    pooled, plain = (mh.DistributionRidge(pool=on, stack=False).fit(train, y).predict(test) for on in (True, False))
     assert np.mean((pooled - truth) ** 2) < 0.9 * np.mean((plain - truth) ** 2)
 
 
@@ -117,20 +55,6 @@ def test_several_outputs_and_weights():
     assert np.corrcoef(weighted, y[10:])[0, 1] > 0.9
     again = mh.DistributionRidge().fit(bags, y, sample_weight=7 * weights).predict(bags[10:])
     assert_allclose(again, weighted, rtol=1e-6)
-
-
-@pytest.mark.parametrize(
-    "features", [mh.Nystroem(n_components=9, random_state=0), mh.Fourier(n_components=20, random_state=0)]
-)
-def test_light_moments_are_the_plain_ones(features, monkeypatch):
-    data = check_bags(random_bags((1, 700, 3, 2000, 1), d=2), mh.BagPrior(), reset=True)
-    fitted = features.fit(data.rows)
-    light, plain = light_moments(fitted, data), plain_moments(fitted, data)
-    assert_allclose(light.means, plain.means, rtol=1e-9, atol=1e-12)
-    assert_allclose(light.within, plain.within, rtol=1e-9, atol=1e-12)
-    monkeypatch.setattr(whitening, "LIGHT_ROWS_WITHIN", 500)
-    assert thin(data, 100).sizes.tolist() == [1, 100, 3, 100, 1]
-    assert_allclose(light_moments(fitted, data).within, plain.within, atol=0.1 * np.trace(plain.within))
 
 
 @pytest.mark.parametrize("scale", [1e-300, 1e-200, 1e-3, 1e6, 1e200, 1e300])
@@ -182,33 +106,30 @@ def test_in_a_search():
     assert np.isfinite(search.best_score_)
 
 
-def test_noise_that_depends_on_sizes_can_be_left_out():
-    """Targets of small bags are far noisier here, and only the ridge that looks at sizes says so."""
+def test_noise_that_depends_on_sizes_is_found():
+    """Targets of small bags are far noisier here."""
     rng = np.random.default_rng(0)
     sizes = np.repeat([1, 2, 50, 60], 15)
     Z, weights = rng.normal(size=(60, 2)), np.ones(60)
     y = Z[:, 0] + rng.normal(size=60) * np.sqrt(0.01 + 4.0 / sizes)
-    by_size, level = (fit_by_size(Z, y, sizes, weights, by_size=flag) for flag in (True, False))
-    small, large = by_size.noise(np.array([1, 60]))
+    small, large = fit_by_size(Z, y, sizes, weights).noise(np.array([1, 60]))
     assert small > 2 * large
-    small, large = level.noise(np.array([1, 60]))
-    assert small == large
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_classes_are_regressions_on_their_signs(n_classes):
     bags, numbers = labelled_bags(60, n_classes, low=2)
     names = np.array(["ash", "birch", "cedar"])[numbers]
-    machine = mh.DistributionRidgeClassifier(weight_by_size=False).fit(bags, names)
+    machine = mh.DistributionRidgeClassifier(stack=False).fit(bags, names)
     signs = np.where(names[:, None] == machine.classes_, 1.0, -1.0)[:, 1 if n_classes == 2 else 0 :]
-    regression = mh.DistributionRidge(weight_by_size=False).fit(bags, signs)
-    means, std = regression.predict(bags, return_std=True)
-    assert_allclose(machine.decision_function(bags).reshape(means.shape), means, rtol=1e-9)
+    means, std = mh.DistributionRidge(stack=False).fit(bags, signs).predict(bags, return_std=True)
     assert machine.score(bags, names) > 0.8
     shares = norm.cdf(means / std)
     shares = np.column_stack([1 - shares, shares]) if n_classes == 2 else shares / shares.sum(axis=1, keepdims=True)
     assert_allclose(machine.predict_proba(bags), shares, rtol=1e-6, atol=1e-12)
-    assert_array_equal(machine.classes_[shares.argmax(axis=1)][:5], machine.predict(bags)[:5])
+    assert_array_equal(machine.classes_[shares.argmax(axis=1)], machine.predict(bags))
+    values = machine.decision_function(bags)
+    assert_array_equal((values > 0).astype(int) if n_classes == 2 else values.argmax(axis=1), shares.argmax(axis=1))
 
 
 def test_small_bags_are_left_in_doubt():
@@ -254,13 +175,3 @@ def test_the_order_of_bags_does_not_matter(kinds, order):
     (loss, wrong), (mixed_loss, mixed_wrong) = losses(places), losses(mixed)
     assert loss <= 1.1 * mixed_loss
     assert wrong <= mixed_wrong + 0.02
-
-
-def test_a_period_in_the_rows_of_a_bag_does_not_hide_the_covariance_within(monkeypatch):
-    """Every tenth row is alike, as readings at one hour of the day are."""
-    hours = np.tile(np.arange(10.0), 200)[:, None]
-    data = check_bags([hours + shift for shift in range(3)], mh.BagPrior(), reset=True)
-    fitted = mh.Nystroem(mh.Gaussian(2.0), 30, random_state=0).fit(data.rows)
-    monkeypatch.setattr(whitening, "LIGHT_ROWS_WITHIN", 600)
-    light, plain = light_moments(fitted, data).within, plain_moments(fitted, data).within
-    assert_allclose(light, plain, atol=0.1 * np.trace(plain))

@@ -5,7 +5,6 @@ import pytest
 from bag_samples import Counting, labelled_bags, random_bags
 from joblib import Memory, parallel_config
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -15,7 +14,7 @@ from sklearn.svm import SVC, SVR, OneClassSVM
 
 import muhat as mh
 from muhat.bags.distribution_kernel import DistributionKernel
-from muhat.bags.machines import OneClassSupportMeasureMachine, SupportMeasureClassifier, SupportMeasureRegressor
+from muhat.bags.support_measure import OneClassSupportMeasureMachine, SupportMeasureClassifier, SupportMeasureRegressor
 from muhat.datasets import draw_bags
 
 pytestmark = pytest.mark.filterwarnings("ignore:bags have .* rows, and small bags")
@@ -265,31 +264,6 @@ def test_weights_of_classes_and_bags():
     assert_array_equal(machine.decision_function(test), svc.decision_function(L))
     svr = SVR(kernel="precomputed").fit(K, y, sample_weight=weights)
     assert_array_equal(SupportMeasureRegressor().fit(train, y, sample_weight=weights).predict(test), svr.predict(L))
-
-
-@pytest.mark.parametrize("given", [None, np.linspace(0.5, 1.5, 40)], ids=["no weights", "weights"])
-def test_weights_by_size(given):
-    """Those that the traces of B and W give by hand; they multiply the weights of the user."""
-    (train, y), (test, _) = labelled_bags(40, low=2), labelled_bags(40, seed=1, low=2)
-    features = mh.Nystroem(n_components=20, random_state=0)
-    prior = mh.BagPrior(features=features, ridge=0.05).fit(train)._pool
-    noise = np.trace(prior.within) * (1 + 0.05) / np.array([len(bag) for bag in train])
-    weights = np.trace(prior.between) / (np.trace(prior.between) + noise)
-    weights = weights / weights.mean() * (1.0 if given is None else given)
-    settings = {"features": features, "pool": True}
-    for machine in (SupportMeasureClassifier(**settings, probability=True), SupportMeasureRegressor(**settings)):
-        by_hand = clone(machine).fit(train, y, sample_weight=weights)
-        machine.set_params(weight_by_size=True).fit(train, y, sample_weight=given)
-        assert_allclose(machine.predict(test), by_hand.predict(test), rtol=1e-6)
-        if isinstance(machine, SupportMeasureClassifier):
-            assert_allclose(machine.predict_proba(test), by_hand.predict_proba(test), atol=1e-3)  # libsvm stops there
-
-
-def test_bags_of_one_size_have_one_weight():
-    (train, y), (test, _) = labelled_bags(30, low=19), labelled_bags(10, seed=1)
-    plain = SupportMeasureClassifier(pool=True).fit(train, y)
-    by_size = SupportMeasureClassifier(pool=True, weight_by_size=True).fit(train, y)
-    assert_allclose(by_size.decision_function(test), plain.decision_function(test), rtol=1e-9)
 
 
 @pytest.mark.parametrize("scale", [1e-300, 1e-200, 1e200, 1e307])

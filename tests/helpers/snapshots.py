@@ -138,7 +138,7 @@ def of_bags():
     means = [mean(AT[:, :2]) for mean in prior.means(BAGS[:3])]
     yield "BagPrior", [prior.transform(BAGS), prior.log_odds(BAGS), prior.log_odds(BAGS[:4], BAGS[4:8]), *means]
     for weighted in (True, False):
-        ridge = mh.DistributionRidge(random_state=0, weight_by_size=weighted).fit(BAGS, TARGETS)
+        ridge = mh.DistributionRidge(random_state=0, pool=weighted).fit(BAGS, TARGETS)
         yield f"DistributionRidge {weighted}", list(ridge.predict(BAGS[:5], return_std=True))
     detector = mh.GroupAnomalyDetector(random_state=0).fit(BAGS)
     yield "GroupAnomalyDetector", [detector.score_samples(BAGS), detector.p_values([3 * bag for bag in BAGS])]

@@ -1,5 +1,6 @@
 """A sample blended with a Gaussian: the share against its definition, and a measure that is one."""
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -11,7 +12,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import muhat as mh
 from muhat.gaussian import FittedGaussian
-from muhat.means.blended import blending_share
+from muhat.means.blended import allowed_share, blending_share
 
 
 def far(limit, R):
@@ -85,9 +86,8 @@ def test_quantiles_at_both_ends_of_the_share():
     X = rows()
     blended = mh.BlendedSample().fit(X)
     levels = [0.01, 0.05, 0.5, 0.93, 0.99]
-    blended.share_ = 0.0
-    assert_allclose(blended.quantile(levels), np.quantile(X, levels, axis=0), rtol=1e-12)
-    blended.share_ = 0.4
+    own = replace(blended._blend, share=0.0).quantiles(np.array(levels))
+    assert_allclose(own, np.quantile(X, levels, axis=0), rtol=1e-12)
     quantiles = blended.quantile(np.linspace(0.01, 0.99, 50))
     assert np.isfinite(quantiles).all()
     assert (np.diff(quantiles, axis=0) >= 0).all()
@@ -158,7 +158,7 @@ def test_a_salary_beside_an_age():
     assert (np.abs(blended.quantile([0.05, 0.95])[:, 1] - [26.8, 53.2]) < 8).all()
     assert blended.probability(lambda R: R[:, 1] < 0) < 0.01
     as_they_are = mh.BlendedSample(scale=False).fit(X)
-    assert as_they_are.quantile(0.05)[1] < -1000  # one common variance
+    assert 15 < as_they_are.quantile(0.05)[1] < 40  # of one common variance the Gaussian is wrong, and has no share
 
 
 def test_a_constant_column_keeps_its_unit():
@@ -232,3 +232,24 @@ def test_a_function_without_a_value_is_refused(bad):
     blended = mh.BlendedSample(random_state=0).fit(rows(30))
     with pytest.raises(ValueError, match=r"f gave NaN or an infinite value for .* rows"):
         blended.expect(lambda R: np.where(R[:, 0] > 0, bad, 1.0))
+
+
+def test_discrete_columns_keep_the_values_of_the_sample():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.integers(0, 2, size=30), rng.normal(size=30)])
+    blended = mh.BlendedSample(random_state=0).fit(X)
+    assert blended.share_ > 0
+    assert set(blended.sample(500, random_state=0)[:, 0]) == {0.0, 1.0}
+    assert blended.quantile(0.7)[0] == np.quantile(X[:, 0], 0.7)
+    assert_allclose(blended.probability(lambda R: R[:, 0] == 1.0), X[:, 0].mean(), atol=0.02)
+
+
+def test_where_the_gaussian_is_wrong_the_sample_answers():
+    """Two clusters with nothing between them: the Gaussian has most of its mass there."""
+    rng = np.random.default_rng(0)
+    X = rng.choice([-3.0, 3.0], size=(40, 1)) + 0.3 * rng.normal(size=(40, 1))
+    assert mh.BlendedSample(mh.Gaussian(5.0), random_state=0).fit(X).probability(lambda R: abs(R[:, 0]) < 1) < 0.02
+
+
+def test_the_share_of_an_answer():
+    assert_allclose(allowed_share(0.6, np.array([0.0, 0.1, 0.2]), 0.02), [0.6, 0.6, 0.15])

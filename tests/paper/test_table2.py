@@ -10,7 +10,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold
 from sklearn.svm import SVC, OneClassSVM
 
-from muhat.bags.machines import OneClassSupportMeasureMachine
+from muhat.bags.support_measure import OneClassSupportMeasureMachine
 from muhat.kernels.radial import Gaussian
 from muhat.paper import table2
 from muhat.paper.experiment import Plan

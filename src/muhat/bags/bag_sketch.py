@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from muhat.bags.data import Bags, check_bags
+from muhat.bags.moments import BagMoments, bag_moments
 from muhat.bags.outside_span import OutsideSums
-from muhat.bags.whitening import BagMoments, plain_moments
 from muhat.features.archive import (
     Arrays,
     Header,
@@ -109,7 +109,7 @@ class BagSketch(LockedMixin):
     def add(self, bags: Bags) -> Self:
         """Add bags that have been checked."""
         outside = OutsideSums.of(self.features, bags) if isinstance(self.features, Nystroem) else None
-        return self._take(BagState(bags.sizes, plain_moments(self.features, bags), outside))
+        return self._take(BagState(bags.sizes, bag_moments(self.features, bags), outside))
 
     def merge(self, other: BagSketch) -> Self:
         """Add another sketch to this one, in place."""

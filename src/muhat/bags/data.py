@@ -21,8 +21,8 @@ from muhat.tables.frames import as_table, without_column
 from muhat.types import Array
 from muhat.validation import check_not_path, check_not_query, check_rows, check_weights, first_missing
 
-BLOCK = 512
-"""Rows and columns of a tile: 2 MB of float64, so that it is still in the cache when it is summed."""
+BLOCK = 1024
+"""Rows and columns of a tile: 8 MB of float64. Products of 512 took a fifth longer, and those of 2,048 no less."""
 
 
 class TakesBagsMixin(BaseEstimator):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -11,25 +13,19 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 from sklearn.utils.validation import check_memory as check_memory_object
 
-from muhat.bags.bag_sums import bag_weights, checked_sums, squared_norms, training_sums
-from muhat.bags.data import Bags, TakesBagsMixin, check_bags
+from muhat.bags.bag_whitening import RIDGE, BagWhitening
+from muhat.bags.data import Bags, BagTile, TakesBagsMixin, check_bags
+from muhat.bags.moments import BagMoments, bag_moments, check_features, fit_features
 from muhat.bags.pooling import PooledMap
-from muhat.bags.whitening import (
-    RIDGE,
-    BagMoments,
-    Whitening,
-    bag_moments,
-    check_features,
-    checked_moments,
-    fit_features,
-)
 from muhat.features.base import BaseFeatures
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.between_elements import compares_elements, evaluate_between_elements, resolve_between_elements
 from muhat.kernels.radial import Gaussian
+from muhat.linalg import gram
+from muhat.linalg.gram import evaluate_fast
 from muhat.linalg.resources import check_memory, one_blas_thread
 from muhat.means.base import BaseKernelMean
-from muhat.means.nested import check_mean
+from muhat.means.nested import check_mean, mean_weights
 from muhat.parameters import ValueParametersMixin
 from muhat.types import Array
 from muhat.validation import check_flag, check_number, unchanged_on_error
@@ -38,22 +34,105 @@ GRAM_ARRAYS = 4
 """How many arrays of bags x bags a fit takes: inner products, distances, the level-2 kernel, and one to work on."""
 
 
-def feature_moments(
-    kernel: Kernel, mean: BaseKernelMean | None, features: BaseFeatures | None, bags: Bags, *, within: bool
-) -> tuple[BaseFeatures, BagMoments]:
-    """Features fitted to the rows of bags, with the moments of the bags in them.
+Level2 = Kernel | Literal["linear"]
 
-    The covariance within bags takes O(rows · m²), and is left out (0) where it is not asked for.
+
+def bag_sums(kernel: Kernel, A: Bags, a: Array, B: Bags, b: Array) -> Array:
+    """Inner products of mean elements, aᵢᵀ k(Aᵢ, Bⱼ) bⱼ for all pairs of bags: shape (len(A), len(B)).
+
+    The kernel is evaluated on tiles; where A is B, each pair of rows is computed once.
     """
-    fitted = fit_features(features, kernel, bags.rows)
+    same = A is B
+    G = np.zeros((len(A), len(B)))
+    row_tiles = list(A.tiles(a))
+    column_tiles = row_tiles if same else list(B.tiles(b))
+    entries = len(A.rows) * len(B.rows)
+    compiled = gram.compiled_product(kernel, entries, columns=1)
+
+    def tile_sums(row: BagTile, column: BagTile) -> Array:
+        X, Y = A.rows[row.rows], B.rows[column.rows]
+        values = None if compiled is None else compiled(X, Y, column.weights.T.toarray())
+        return (
+            (column.weights @ (row.weights @ evaluate_fast(kernel, X, Y)).T).T
+            if values is None
+            else row.weights @ values
+        )
+
+    def strip(i: int) -> Array:
+        row = row_tiles[i]
+        sums = np.zeros((row.bags.stop - row.bags.start, len(B)))
+        for column in column_tiles[i if same else 0 :]:
+            part = tile_sums(row, column)
+            sums[:, column.bags] += 0.5 * part if same and row is column else part
+        return sums
+
+    # Matrix products so small run on one thread: more cost more than they give, and much more on a busy machine.
+    with one_blas_thread(), gram.mapping(entries) as mapped:
+        for row, sums in zip(row_tiles, mapped(strip, range(len(row_tiles))), strict=True):
+            G[row.bags] += sums
+    return G + G.T if same else G
+
+
+def checked_sums(kernel: Kernel, A: Bags, a: Array, B: Bags, b: Array) -> Array:
+    with np.errstate(over="ignore", invalid="ignore"):
+        G = bag_sums(kernel, A, a, B, b)
+        if not np.isfinite(4.0 * np.abs(G).max()):  # squared distances add four of them
+            raise ValueError(f"{kernel!r} overflows on these bags; rescale them first")
+    return G
+
+
+def bag_weights(kernel: Kernel, mean: BaseKernelMean | None, bags: Bags) -> Array:
+    """Weights β that the mean estimator gives the rows of each bag."""
+    if mean is None:
+        sizes = np.diff(bags.offsets)
+        return np.repeat(1.0 / sizes, sizes)
+    return np.concatenate([mean_weights(mean, gram.dense(kernel, rows)) for rows in bags.parts(bags.rows)])
+
+
+def training_sums(kernel: Kernel, mean: BaseKernelMean | None, bags: Bags) -> tuple[Array, Array]:
     weights = bag_weights(kernel, mean, bags)
-    return fitted, checked_moments(kernel, bag_moments(fitted, bags.rows, bags.offsets, weights, within=within))
+    return weights, checked_sums(kernel, bags, weights, bags, weights)
 
 
-def feature_means(fitted: BaseFeatures, mean: BaseKernelMean | None, bags: Bags) -> Array:
-    """Means of bags in features that are fitted."""
-    weights = bag_weights(fitted.kernel_, mean, bags)
-    return bag_moments(fitted, bags.rows, bags.offsets, weights, within=False).means
+def squared_norms(kernel: Kernel, bags: Bags, weights: Array) -> Array:
+    pairs = zip(bags.parts(bags.rows), bags.parts(weights), strict=True)
+    return np.array([gram.quadratic_form(kernel, rows, beta) for rows, beta in pairs])
+
+
+@dataclass(frozen=True, eq=False)
+class ExactEmbedding:
+    """Mean elements of training bags as weighted rows, to which those of other bags are compared."""
+
+    kernel: Kernel
+    mean: BaseKernelMean | None
+    bags: Bags
+    weights: Array
+    approximation_error: float = 0.0
+
+    def inner(self, bags: Bags, recalled: Callable[[Any], Any]) -> tuple[Array, Array]:
+        """Squared norms of the mean elements of bags, and their inner products with those of the training bags."""
+        return recalled(cross_sums)(self.kernel, self.mean, bags, self.bags, self.weights)
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureEmbedding:
+    """Mean elements of training bags as vectors of features, perhaps whitened or pooled."""
+
+    features: BaseFeatures
+    mean: BaseKernelMean | None
+    metric: BagWhitening | PooledMap | None
+    vectors: Array
+
+    @property
+    def approximation_error(self) -> float:
+        """That of the features, on the rows of the training bags."""
+        return self.features.approximation_error_
+
+    def inner(self, bags: Bags, recalled: Callable[[Any], Any]) -> tuple[Array, Array]:
+        """Squared norms of the vectors of bags, and their inner products with those of the training bags."""
+        means = recalled(feature_means)(self.features, self.mean, bags)
+        vectors = means if self.metric is None else self.metric(means, bags.sizes)
+        return np.square(vectors).sum(axis=1), vectors @ self.vectors.T
 
 
 def cross_sums(
@@ -65,83 +144,30 @@ def cross_sums(
     return squared_norms(kernel, bags, weights), inner
 
 
+def feature_moments(
+    kernel: Kernel, mean: BaseKernelMean | None, features: BaseFeatures | None, bags: Bags, *, within: bool
+) -> tuple[BaseFeatures, BagMoments]:
+    """Features fitted to the rows of bags, with the moments of the bags in them."""
+    fitted = fit_features(features, kernel, bags.rows)
+    return fitted, bag_moments(fitted, bags, bag_weights(kernel, mean, bags), within=within)
+
+
+def feature_means(fitted: BaseFeatures, mean: BaseKernelMean | None, bags: Bags) -> Array:
+    """Means of bags in features that are fitted."""
+    return bag_moments(fitted, bags, bag_weights(fitted.kernel_, mean, bags), within=False).means
+
+
 def fit_metric(
     moments: BagMoments, sizes: NDArray[Any], ridge: float, *, whiten: bool, pool: bool
-) -> Whitening | PooledMap | None:
+) -> BagWhitening | PooledMap | None:
     """The map that ``whiten`` and ``pool`` ask for, from means and sizes of bags to vectors."""
     if pool and len(sizes) > 1 and np.trace(moments.within) > 0:
         return PooledMap.of(moments, sizes, ridge, whiten)
-    return Whitening.of(moments, ridge) if whiten or pool else None  # one bag, or no noise: centred, with a word
+    return BagWhitening.of(moments, ridge) if whiten or pool else None  # one bag, or no noise: centred, with a warning
 
 
-class DistributionKernel(
-    ValueParametersMixin, TakesBagsMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
-):
-    r"""Gram matrix of bags: each bag of rows is a distribution, and stands for its mean element.
-
-    The linear level-2 kernel is the inner product of two mean elements,
-    :math:`\langle\hat\mu_i, \hat\mu_j\rangle = \beta_i^\top K(X_i, X_j) \beta_j`, and others are functions of it or
-    of the distance, as the Gaussian :math:`\exp(-\|\hat\mu_i - \hat\mu_j\|^2 / 2\tau^2)`. For a pipeline into any
-    estimator with a precomputed kernel.
-
-    Differs from the paper, where the exponent has no minus sign.
-
-    Parameters
-    ----------
-    kernel : Kernel, default Gaussian()
-        The embedding kernel, between rows. A bandwidth "median" is resolved once, on the pooled rows of fit.
-    mean : mean estimator, optional
-        How the mean element of each bag is estimated, for example ``ShrunkKernelMean()``; its kernel is replaced
-        by this one's. Default the plain average. A bag of one row is its own mean.
-    level2 : "linear" or Kernel, default "linear"
-        Gaussian, Laplace or Matern of the distance of mean elements, Linear or Polynomial of the inner product, or sums
-        and products of these.
-        A bandwidth "median" is that of the distances between the bags of fit, over the pairs i < j.
-    whiten : bool, default False
-        Compare :math:`(\hat\mu_i - \bar\mu)(W + \rho \operatorname{tr}(W)/m\, I)^{-1/2}` in place of the mean elements,
-        W the covariance of rows within bags, pooled over the bags of fit, in m features.
-    features : Nystroem or Fourier, optional
-        Mean elements in features of the embedding kernel, which replaces their own: the Gram matrix takes O(rows · m),
-        up to ``approximation_error_``. Default none, and with ``whiten`` or ``pool`` 500 to 1,000 Nyström features
-        (5√N for N rows) with a fixed seed.
-    ridge : float > 0, default 0.05
-        The ridge ρ of ``whiten`` and ``pool``, which can be searched: the larger, the nearer a whitened kernel is to
-        that of the plain mean elements, centred.
-    pool : bool, default False
-        Shrink each mean toward that of all bags by what a bag of its size can tell, by a :class:`BagPrior` learned
-        from the bags of fit; new bags are mapped by it too. With ``whiten``, both at once. For bags of uneven sizes;
-        whether it pays is for a search to decide (see the guide).
-    memory : path or joblib.Memory, optional
-        Where to keep the costly sums over rows, as in scikit-learn's pipelines, so that a search over C, ``level2`` or
-        ``ridge`` computes each of them once. A path, or a ``joblib.Memory``. Default: nothing is kept.
-
-    Attributes
-    ----------
-    kernel_ : Kernel
-        The embedding kernel with its bandwidth as a number.
-    level2_ : "linear" or Kernel
-        The level-2 kernel with its bandwidth as a number.
-    approximation_error_ : float
-        That of the features, on the rows of fit (see their class); 0 where there are none.
-    n_features_in_ : int
-        Columns of the bags.
-
-    References
-    ----------
-    K. Muandet, K. Fukumizu, F. Dinuzzo, B. Schölkopf. Learning from distributions via support measure machines.
-    NIPS 2012.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import muhat as mh
-    >>> rng = np.random.default_rng(0)
-    >>> bags = [rng.normal(size=(n, 2)) for n in (5, 8, 1)]
-    >>> mh.DistributionKernel(mh.Gaussian(bandwidth=1.0), level2=mh.Gaussian()).fit_transform(bags).round(3)
-    array([[1.   , 0.899, 0.597],
-           [0.899, 1.   , 0.607],
-           [0.597, 0.607, 1.   ]])
-    """
+class EmbedsBags(ValueParametersMixin, TakesBagsMixin, BaseEstimator):
+    """Base of estimators that embed bags by a kernel between them: the parameters, and the two Gram matrices."""
 
     def __init__(
         self,
@@ -164,6 +190,121 @@ class DistributionKernel(
         self.pool = pool
         self.memory = memory
 
+    @one_blas_thread()
+    def _fit_gram(self, bags: Any) -> Array:
+        """Fit the embedding, and return the Gram matrix of the bags."""
+        check_kernel("kernel", self.kernel)
+        check_mean("mean", self.mean)
+        check_level2(self.level2)
+        check_features(self.features)
+        whiten, pool = check_flag("whiten", self.whiten), check_flag("pool", self.pool)
+        ridge = check_number("ridge", self.ridge, low=0, open_low=True)
+        if pool and self.mean is not None:
+            raise ValueError(f"mean={self.mean!r} must be None with pool=True, which estimates all means together")
+        data = check_bags(bags, self, reset=True)
+        check_memory(GRAM_ARRAYS * 8 * len(data) ** 2, None, f"a Gram matrix of {len(data):,} bags", "use fewer bags")
+        kernel = self.kernel.resolve(data.rows)
+        self._embedding: ExactEmbedding | FeatureEmbedding
+        if whiten or pool or self.features is not None:
+            moments_of = self._recalled(feature_moments)
+            fitted, moments = moments_of(kernel, self.mean, self.features, data, within=whiten or pool)
+            metric = fit_metric(moments, data.sizes, ridge, whiten=whiten, pool=pool)
+            vectors = moments.means if metric is None else metric(moments.means, data.sizes)
+            self._embedding, inner = FeatureEmbedding(fitted, self.mean, metric, vectors), vectors @ vectors.T
+        else:
+            weights, inner = self._recalled(training_sums)(kernel, self.mean, data)
+            self._embedding = ExactEmbedding(kernel, self.mean, data, weights)
+        self.kernel_, self.level2_ = kernel, resolve_level2(self.level2, inner)
+        self._squared_norms = np.diag(inner)
+        return evaluate_level2(self.level2_, inner, self._squared_norms, self._squared_norms)
+
+    @one_blas_thread()
+    def _gram(self, bags: Any) -> Array:
+        """Kernel values of bags with the bags of fit."""
+        check_is_fitted(self, "kernel_")
+        norms, inner = self._embedding.inner(check_bags(bags, self, reset=False), self._recalled)
+        return evaluate_level2(self.level2_, inner, norms, self._squared_norms)
+
+    def _recalled(self, function: Any) -> Any:
+        """The function, whose results ``memory`` keeps."""
+        folder = os.fspath(self.memory) if isinstance(self.memory, os.PathLike) else self.memory
+        return check_memory_object(folder).cache(function)
+
+
+class DistributionKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EmbedsBags):
+    r"""Gram matrix of bags: each bag of rows is a distribution, and stands for its mean element.
+
+    The linear level-2 kernel is the inner product of two mean elements,
+    :math:`\langle\hat\mu_i, \hat\mu_j\rangle = \beta_i^\top K(X_i, X_j) \beta_j`, and others are functions of it or
+    of the distance, as the Gaussian :math:`\exp(-\|\hat\mu_i - \hat\mu_j\|^2 / 2\tau^2)`. For a pipeline into any
+    estimator with a precomputed kernel.
+
+    Differs from the paper, where the exponent has no minus sign.
+
+    Parameters
+    ----------
+    kernel : Kernel, default Gaussian()
+        The embedding kernel, between rows. A bandwidth "median" is resolved once, on the pooled rows of fit.
+    mean : mean estimator, optional
+        How the mean element of each bag is estimated, for example ``ShrunkKernelMean()``; its kernel is replaced
+        by this one's. Default the plain average. A bag of one row is its own mean.
+    level2 : "linear" or Kernel, default "linear"
+        Gaussian, Laplace or Matern of the distance of mean elements, Linear or Polynomial of the inner product, or sums
+        and products of these.
+        A bandwidth "median" is that of the distances between the bags of fit, over the pairs i < j.
+    whiten : bool, default False
+        Whether to compare :math:`(\hat\mu_i - \bar\mu)(W + \rho \operatorname{tr}(W)/m\, I)^{-1/2}` in place of the
+        mean elements, W the covariance of rows within bags, pooled over the bags of fit, in m features.
+    features : Nystroem or Fourier, optional
+        Mean elements in features of the embedding kernel, which replaces their own: the Gram matrix takes O(rows · m),
+        up to ``approximation_error_``. Default none, and with ``whiten`` or ``pool`` 500 to 1,000 Nyström features
+        (5√N for N rows) with a fixed seed.
+    ridge : float > 0, default 0.05
+        The ridge ρ of ``whiten`` and ``pool``, which can be searched: the larger, the nearer a whitened kernel is to
+        that of the plain mean elements, centred.
+    pool : bool, default False
+        Whether to shrink each mean toward that of all bags by what a bag of its size can tell, by a :class:`BagPrior`
+        learned from the bags of fit; new bags are mapped by it too. With ``whiten``, both at once. For bags of uneven
+        sizes;
+        whether it pays is for a search to decide (see the guide).
+    memory : path or joblib.Memory, optional
+        Where to keep the costly sums over rows, as in scikit-learn's pipelines, so that a search over C, ``level2`` or
+        ``ridge`` computes each of them once. A path, or a ``joblib.Memory``. Default: nothing is kept.
+
+    Attributes
+    ----------
+    kernel_ : Kernel
+        The embedding kernel with its bandwidth as a number.
+    level2_ : "linear" or Kernel
+        The level-2 kernel with its bandwidth as a number.
+    approximation_error_ : float
+        That of the features, on the rows of fit (see their class); 0 where there are none.
+    n_features_in_ : int
+        Columns of the bags.
+
+    See Also
+    --------
+    SupportMeasureClassifier : A support vector classifier on this kernel.
+    BagPrior : The prior that ``pool`` learns.
+    BagScaler : Columns in units of their standard deviations, first.
+
+    References
+    ----------
+    K. Muandet, K. Fukumizu, F. Dinuzzo, B. Schölkopf. Learning from distributions via support measure machines.
+    NIPS 2012.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import muhat as mh
+    >>> rng = np.random.default_rng(0)
+    >>> bags = [rng.normal(size=(n, 2)) for n in (5, 8, 1)]
+    >>> mh.DistributionKernel(mh.Gaussian(bandwidth=1.0), level2=mh.Gaussian()).fit_transform(bags).round(3)
+    array([[1.   , 0.899, 0.597],
+           [0.899, 1.   , 0.607],
+           [0.597, 0.607, 1.   ]])
+    """
+
     @unchanged_on_error
     def fit(self, bags: Any, y: Any = None) -> Self:
         """Resolve both kernels on the bags, and keep the bags for ``transform``.
@@ -178,7 +319,7 @@ class DistributionKernel(
         -------
         self
         """
-        self._fit(bags)
+        self.fit_transform(bags)
         return self
 
     @unchanged_on_error
@@ -195,7 +336,9 @@ class DistributionKernel(
         -------
         array of shape (n, n)
         """
-        return self._fit(bags)
+        K = self._fit_gram(bags)
+        self.approximation_error_, self._n_features_out = self._embedding.approximation_error, len(K)
+        return K
 
     def transform(self, bags: Any) -> Array:
         """Kernel values of bags with the bags of ``fit``.
@@ -209,70 +352,7 @@ class DistributionKernel(
         -------
         array of shape (m, n)
         """
-        check_is_fitted(self, "kernel_")
-        return self._transform(bags)
-
-    @one_blas_thread()
-    def _fit(self, bags: Any) -> Array:
-        check_kernel("kernel", self.kernel)
-        check_mean("mean", self.mean)
-        check_level2(self.level2)
-        check_features(self.features)
-        whiten, pool = check_flag("whiten", self.whiten), check_flag("pool", self.pool)
-        ridge = check_number("ridge", self.ridge, low=0, open_low=True)
-        if pool and self.mean is not None:
-            raise ValueError(f"mean={self.mean!r} must be None with pool=True, which estimates all means together")
-        data = check_bags(bags, self, reset=True)
-        check_memory(GRAM_ARRAYS * 8 * len(data) ** 2, None, f"a Gram matrix of {len(data):,} bags", "use fewer bags")
-        self.kernel_ = self.kernel.resolve(data.rows)
-        exact = not whiten and not pool and self.features is None
-        inner = self._fit_exact(data) if exact else self._fit_features(data, ridge, whiten=whiten, pool=pool)
-        self.level2_ = resolve_level2(self.level2, inner)
-        self._squared_norms = np.diag(inner)
-        self._n_features_out = len(data)
-        return evaluate_level2(self.level2_, inner, self._squared_norms, self._squared_norms)
-
-    _features: BaseFeatures | None
-
-    def _recalled(self, function: Any) -> Any:
-        """The function, whose results ``memory`` keeps."""
-        folder = os.fspath(self.memory) if isinstance(self.memory, os.PathLike) else self.memory
-        return check_memory_object(folder).cache(function)
-
-    def _fit_exact(self, data: Bags) -> Array:
-        weights, inner = self._recalled(training_sums)(self.kernel_, self.mean, data)
-        self._bags, self._weights, self._features, self.approximation_error_ = data, weights, None, 0.0
-        return inner
-
-    def _fit_features(self, data: Bags, ridge: float, *, whiten: bool, pool: bool) -> Array:
-        moments_of = self._recalled(feature_moments)
-        fitted, moments = moments_of(self.kernel_, self.mean, self.features, data, within=whiten or pool)
-        self._features, self.approximation_error_ = fitted, fitted.approximation_error_
-        self._metric = fit_metric(moments, data.sizes, ridge, whiten=whiten, pool=pool)
-        self._vectors = self._mapped(moments.means, data)
-        return self._vectors @ self._vectors.T
-
-    def _mapped(self, means: Array, data: Bags) -> Array:
-        return means if self._metric is None else self._metric(means, data.sizes)
-
-    def _reliabilities(self, bags: Any) -> Array:
-        """How much each bag can tell by its size, 1 on average; 1 for all where no prior was learned."""
-        sizes, metric = np.array([len(bag) for bag in bags]), self._metric
-        return metric.pool.reliabilities(sizes) if isinstance(metric, PooledMap) else np.ones(len(sizes))
-
-    @one_blas_thread()
-    def _transform(self, bags: Any) -> Array:
-        data = check_bags(bags, self, reset=False)
-        if self._features is None:
-            sums = self._recalled(cross_sums)
-            norms, inner = sums(self.kernel_, self.mean, data, self._bags, self._weights)
-        else:
-            vectors = self._mapped(self._recalled(feature_means)(self._features, self.mean, data), data)
-            norms, inner = np.square(vectors).sum(axis=1), vectors @ self._vectors.T
-        return evaluate_level2(self.level2_, inner, norms, self._squared_norms)
-
-
-Level2 = Kernel | Literal["linear"]
+        return self._gram(bags)
 
 
 def check_level2(level2: Any) -> None:

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 
-from muhat.bags.whitening import BagMoments, regularised_eigenpairs
+from muhat.bags.bag_whitening import regularised_eigenpairs
+from muhat.bags.moments import BagMoments
 from muhat.linalg.blocks import random_folds
 from muhat.types import Array
 
@@ -42,8 +43,13 @@ def estimate_between(means: Array, sizes: NDArray[np.number], within: Array) -> 
     centre = w @ means
     X = np.sqrt(w)[:, None] * (means - centre)
     noise = (w * (1.0 - w) / sizes).sum()
-    g, V = eigh((X.T @ X - noise * within) / (1.0 - w @ w), driver="evd", check_finite=False)
-    return BetweenMoments(centre, (V * g.clip(0.0)) @ V.T)
+    return BetweenMoments(centre, positive_part((X.T @ X - noise * within) / (1.0 - w @ w)))
+
+
+def positive_part(M: Array) -> Array:
+    """The symmetric matrix with negative eigenvalues replaced by 0."""
+    g, V = eigh(M, driver="evd", check_finite=False)
+    return np.asarray((V * g.clip(0.0)) @ V.T)
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,9 +76,17 @@ class Pool:
         cls, means: Array, sizes: NDArray[np.number], within: Array, noise: tuple[Array, Array], unit: float = 1.0
     ) -> Pool:
         """The prior of means with tr W = 1; ``noise`` are the eigenpairs of W_ρ."""
+        centre, between = estimate_between(means, sizes, within)
+        return cls.with_moments(centre, between, within, noise, unit)
+
+    @classmethod
+    def with_moments(
+        cls, centre: Array, between: Array, within: Array, noise: tuple[Array, Array], unit: float = 1.0
+    ) -> Pool:
+        """The prior with given centre and covariances."""
+        # W_ρ = V diag(g) Vᵀ is the identity in the coordinates g^(−½)Vᵀx, in which B = E diag(r) Eᵀ.
         g, V = noise
         root = np.sqrt(g)
-        centre, between = estimate_between(means, sizes, within)
         ratios, E = eigh((V.T @ between @ V) / np.outer(root, root), driver="evd", check_finite=False)
         ratios, E = ratios[::-1].clip(0.0), E[:, ::-1].copy()  # what differs most comes first
         into, back = (V / root) @ E, E.T @ (V * root).T
@@ -86,11 +100,6 @@ class Pool:
         """What is kept of each coordinate, r/(r + 1/n): shape (bags, m)."""
         ratios = (1.0 - blend) * self.ratios + blend * self.common
         return ratios / (ratios + 1.0 / sizes[:, None])
-
-    def reliabilities(self, sizes: NDArray[np.number]) -> Array:
-        """How much a bag of each size can tell, over all directions: tr B/(tr B + tr W_ρ/n), in units of their mean."""
-        shares = self.common / (self.common + 1.0 / sizes)
-        return shares / shares.mean() if shares.any() else np.ones(len(sizes))
 
     def shrunk(self, X: Array, sizes: NDArray[np.number], blend: float) -> Array:
         """B_θ(B_θ + W_ρ/n)⁻¹x for the rows of X: centred means in the unit of this prior."""
@@ -119,6 +128,11 @@ def fit_pool(moments: BagMoments, sizes: NDArray[np.number], ridge: float) -> Po
     return Pool.of(moments.means / unit, sizes, within, regularised_eigenpairs(within, ridge), unit)
 
 
+def mean_keys(means: Array) -> Array:
+    """Keys that order bags whatever the basis of the features is: the distance of each mean from their average."""
+    return np.square(means - means.mean(axis=0)).sum(axis=1, keepdims=True)
+
+
 def fold_pools(
     moments: BagMoments, sizes: NDArray[np.number], ridge: float
 ) -> Iterator[tuple[NDArray[np.bool_], Pool]]:
@@ -126,8 +140,7 @@ def fold_pools(
     unit = float(np.sqrt(np.trace(moments.within)))
     means, within = moments.means / unit, moments.within / unit**2
     noise = regularised_eigenpairs(within, ridge)
-    # The distance of a mean from their average orders bags whatever the basis of the features is.
-    folds = random_folds(np.square(means - means.mean(axis=0)).sum(axis=1, keepdims=True), FOLDS)
+    folds = random_folds(mean_keys(means), FOLDS)
     for fold in range(min(FOLDS, len(means))):
         out = folds == fold
         yield out, Pool.of(means[~out], sizes[~out], within, noise, unit)

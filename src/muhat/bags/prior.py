@@ -11,9 +11,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from muhat.bags.bag_sketch import BagSketch
 from muhat.bags.data import Bags, TakesBagsMixin, check_bags
+from muhat.bags.mixture_prior import fit_mixture
+from muhat.bags.moments import bag_moments, check_features, check_noise, fit_features
 from muhat.bags.outside_span import OutsidePart
-from muhat.bags.pooling import Pool, choose_blend, fit_pool
-from muhat.bags.whitening import BagMoments, check_features, fit_features, plain_moments
+from muhat.bags.pooling import Pool, fit_pool
 from muhat.elements import Element
 from muhat.features.base import BaseFeatures
 from muhat.features.nystroem import Nystroem
@@ -23,7 +24,7 @@ from muhat.linalg.resources import check_memory, one_blas_thread
 from muhat.measures import Atoms
 from muhat.parameters import ValueParametersMixin
 from muhat.types import Array, RandomState
-from muhat.validation import check_number, unchanged_on_error
+from muhat.validation import check_count, check_number, unchanged_on_error
 
 POOLING_RIDGE = 0.3
 """Default ridge of W where means are pooled; results depend on it little."""
@@ -43,7 +44,8 @@ class BagPrior(ValueParametersMixin, TakesBagsMixin, ClassNamePrefixFeaturesOutM
 
     .. math:: \mu_i = \bar\mu + B (B + W / n_i)^{-1} (\hat\mu_i - \bar\mu),
 
-    the rule of Efron and Morris: a small bag stays near the centre in directions in which it is mostly noise.
+    the rule of Efron and Morris: a small bag stays near the centre in directions in which it is mostly noise. Where
+    bags come in kinds, ``means`` shrinks each toward the centre of its kind (a mixture prior).
 
     Parameters
     ----------
@@ -59,6 +61,10 @@ class BagPrior(ValueParametersMixin, TakesBagsMixin, ClassNamePrefixFeaturesOutM
         noise, :math:`B_\theta = (1 - \theta) B + \theta \operatorname{tr}(B)/\operatorname{tr}(W_\rho)\, W_\rho`; at
         θ = 1 all directions are shrunk by one factor, as James and Stein do. "cv" takes, of six values, the one with
         the smallest risk on bags left out.
+    kinds : int or "cv", default "cv"
+        For ``means`` alone. The number K of kinds that bags come in: the mean of a bag is shrunk toward the centre of
+        its kind, as far as that can be told. "cv" combines one to seven kinds by weights that minimise the risk on
+        bags left out; more than one kind needs five bags for each.
     random_state : None, int, Generator, SeedSequence or RandomState
         Seed of the default landmarks. None is a fixed seed, so that two fits agree.
 
@@ -69,12 +75,19 @@ class BagPrior(ValueParametersMixin, TakesBagsMixin, ClassNamePrefixFeaturesOutM
     ratios_ : array
         Eigenvalues r of :math:`W_\rho^{-1} B`, largest first: how much bags differ along a direction, in units of the
         noise of one row. A bag of n rows keeps the share :math:`r/(r + 1/n)` of its coordinate.
-    blend_ : float
-        The blend θ of ``means``.
+    kinds_ : dict of int to float
+        The numbers of kinds that ``means`` combines, with their weights.
     approximation_error_ : float
         That of the features, on the rows of fit.
     n_features_in_ : int
         Columns of the bags.
+
+    See Also
+    --------
+    pooled_means : Pooled means of the bags of one call.
+    DistributionRidge : Regression on bags with this prior.
+    GroupAnomalyDetector : Bags that are unlikely under this prior.
+    BagSketch : What ``fit`` needs of bags that lie in many places.
 
     Notes
     -----
@@ -83,6 +96,9 @@ class BagPrior(ValueParametersMixin, TakesBagsMixin, ClassNamePrefixFeaturesOutM
     References
     ----------
     B. Efron, C. Morris. Empirical Bayes on vector observations: an extension of Stein's method. Biometrika 1972.
+
+    H. Marienwald, J.-B. Fermanian, G. Blanchard. High-dimensional multi-task averaging and application to kernel mean
+    embedding. AISTATS 2021.
 
     S. Ioffe. Probabilistic linear discriminant analysis. ECCV 2006.
 
@@ -111,12 +127,14 @@ class BagPrior(ValueParametersMixin, TakesBagsMixin, ClassNamePrefixFeaturesOutM
         *,
         ridge: float = POOLING_RIDGE,
         blend: float | Literal["cv"] = "cv",
+        kinds: int | Literal["cv"] = "cv",
         random_state: RandomState = None,
     ) -> None:
         self.kernel = kernel
         self.features = features
         self.ridge = ridge
         self.blend = blend
+        self.kinds = kinds
         self.random_state = random_state
 
     @one_blas_thread()
@@ -137,7 +155,7 @@ class BagPrior(ValueParametersMixin, TakesBagsMixin, ClassNamePrefixFeaturesOutM
         -------
         self
         """
-        ridge, blend = self._checked_parameters()
+        ridge, blend, kinds = self._checked_parameters()
         sketch = self._checked_sketch(bags) if isinstance(bags, BagSketch) else self._sketched(bags)
         sizes, moments, outside = sketch.state_
         noise_sizes, features = check_population(population, sizes), sketch.features
@@ -146,7 +164,8 @@ class BagPrior(ValueParametersMixin, TakesBagsMixin, ClassNamePrefixFeaturesOutM
         self.approximation_error_ = features.approximation_error_
         self._pool = fit_pool(moments, noise_sizes, ridge)
         self._pool_for_odds = fit_pool(moments, noise_sizes, LOG_ODDS_RIDGE * ridge)
-        self.blend_ = choose_blend(moments, noise_sizes, ridge, blend)
+        self._mixture = fit_mixture(self._pool, self._pool_for_odds, moments, noise_sizes, ridge, blend, kinds)
+        self.kinds_ = self._mixture.weights
         self.ratios_ = self._pool.ratios
         self._n_features_out = max(int((self.ratios_ > _NO_DIFFERENCE * self.ratios_[0]).sum()), 1)
         self._outside = None if outside is None else OutsidePart.of(outside)
@@ -175,13 +194,15 @@ class BagPrior(ValueParametersMixin, TakesBagsMixin, ClassNamePrefixFeaturesOutM
             del self.feature_names_in_  # of an earlier fit
         return sketch
 
-    def _checked_parameters(self) -> tuple[float, float | Literal["cv"]]:
+    def _checked_parameters(self) -> tuple[float, float | Literal["cv"], int | Literal["cv"]]:
         check_kernel("kernel", self.kernel)
         check_features(self.features)
-        blend = self.blend
+        ridge, blend, kinds = check_number("ridge", self.ridge, low=0, open_low=True), self.blend, self.kinds
         if blend != "cv":
             blend = check_number("blend", blend, low=0, high=1, or_else='"cv"')
-        return check_number("ridge", self.ridge, low=0, open_low=True), blend
+        if kinds != "cv":
+            kinds = check_count("kinds", kinds)
+        return ridge, blend, kinds
 
     @one_blas_thread()
     def means(self, bags: Any, *, population: ArrayLike = np.inf) -> list[Element]:
@@ -208,8 +229,8 @@ class BagPrior(ValueParametersMixin, TakesBagsMixin, ClassNamePrefixFeaturesOutM
                 f"features={self.features!r} are not elements of the space of the kernel; use Nystroem(), or transform"
             )
         noise_sizes = check_population(population, data.sizes)
-        pooled = self._pool.means(plain_moments(features, data, within=False).means, noise_sizes, self.blend_)
-        gains = self._pool.unit**2 * self._pool.gains(noise_sizes, self.blend_)
+        pooled = self._mixture.means(bag_moments(features, data, within=False).means, noise_sizes)
+        gains = self._pool.unit**2 * self._mixture.gains(noise_sizes)
         plain = self._outside.better_plain(features, data, noise_sizes, gains)
         return [
             Element(self.kernel_, average if keep else Atoms.trusted(features.landmarks_, row))
@@ -275,7 +296,7 @@ class BagPrior(ValueParametersMixin, TakesBagsMixin, ClassNamePrefixFeaturesOutM
         return check_bags(bags, self, reset=False)
 
     def _coordinates(self, data: Bags, pool: Pool) -> Array:
-        return pool.coordinates(plain_moments(self._features, data, within=False).means)
+        return pool.coordinates(bag_moments(self._features, data, within=False).means)
 
 
 _NO_DIFFERENCE = 1e-12
@@ -326,18 +347,6 @@ def check_several(n: int) -> None:
         raise ValueError(f"bags holds {held}, and a prior needs two or more; use KernelMean for one sample")
 
 
-def check_noise(moments: BagMoments) -> BagMoments:
-    """The moments, or a ValueError where they say nothing of the noise within bags."""
-    if not moments.degrees:
-        raise ValueError("all bags have one row, which says nothing of the noise; pass a bag of two rows or more")
-    if not np.trace(moments.within) > 0:
-        raise ValueError(
-            "no bag has two rows that differ, so there is no noise within bags to compare with; pass bags of several "
-            "rows, or compare their rows directly"
-        )
-    return moments
-
-
 def averages(data: Bags) -> list[Atoms]:
     """The plain mean of each bag."""
     return [Atoms.trusted(rows, np.full(len(rows), 1.0 / len(rows))) for rows in data.parts(data.rows)]
@@ -350,6 +359,7 @@ def pooled_means(
     features: Nystroem | None = None,
     ridge: float = POOLING_RIDGE,
     blend: float | Literal["cv"] = "cv",
+    kinds: int | Literal["cv"] = "cv",
     population: ArrayLike = np.inf,
 ) -> list[Element]:
     r"""Mean elements of bags, each shrunk toward the mean of all bags along the directions in which it is noise.
@@ -363,7 +373,7 @@ def pooled_means(
         The bags: one matrix of rows each, all with d columns.
     kernel : Kernel, default Gaussian()
         "median" is resolved once, on the pooled rows.
-    features, ridge, blend
+    features, ridge, blend, kinds
         See :class:`BagPrior`.
     population : float or array of shape (n_bags,), default infinity
         See :meth:`BagPrior.means`.
@@ -376,6 +386,11 @@ def pooled_means(
     References
     ----------
     B. Efron, C. Morris. Empirical Bayes on vector observations: an extension of Stein's method. Biometrika 1972.
+
+    See Also
+    --------
+    BagPrior : The prior, to be applied to new bags.
+    AdaptiveKernelMean : The mean of one bag alone.
 
     Examples
     --------
@@ -392,7 +407,7 @@ def pooled_means(
     >>> round(losses[0] / losses[1], 2)
     0.14
     """
-    prior = BagPrior(kernel, features, ridge=ridge, blend=blend)
+    prior = BagPrior(kernel, features, ridge=ridge, blend=blend, kinds=kinds)
     prior._checked_parameters()
     if features is not None and not isinstance(features, Nystroem):
         raise ValueError(f"features={features!r} are not elements of the space of the kernel; use Nystroem()")

@@ -7,25 +7,48 @@ from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_ndtr, softmax
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_array, check_is_fitted
 
+from muhat.bags.bag_whitening import RIDGE
 from muhat.bags.data import Bags, TakesBagsMixin, asking_for_numbers, check_bag_weights, check_bags, check_labels
 from muhat.bags.distribution_kernel import Level2, check_level2
+from muhat.bags.moments import (
+    check_features,
+    check_noise,
+    light_features,
+    light_means,
+    light_moments,
+    light_sample,
+    with_widths,
+)
 from muhat.bags.pooling import Pool, fit_pool, left_out_means
-from muhat.bags.prior import check_noise
-from muhat.bags.weighted_ridge import SizeNoise, WeightedRidge, fit_by_size
-from muhat.bags.whitening import RIDGE, check_features, light_features, light_moments, light_sample, with_widths
+from muhat.bags.stacking import (
+    COMPONENTS,
+    FEWEST_TO_STACK,
+    FOLDS,
+    LEARNERS,
+    BagVectors,
+    RidgeLearner,
+    Stack,
+    bag_summaries,
+    class_probabilities,
+    fit_ridges,
+    fit_stack,
+)
+from muhat.bags.weighted_ridge import SizeNoise
 from muhat.features.base import BaseFeatures
 from muhat.features.nystroem import Nystroem
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.radial import Gaussian
+from muhat.linalg.blocks import random_folds
 from muhat.linalg.resources import one_blas_thread
+from muhat.linalg.spectrum import thin_svd
 from muhat.parameters import ValueParametersMixin
 from muhat.tables.scales import ColumnScales
 from muhat.types import Array, RandomState
-from muhat.validation import check_flag, check_number, check_rng, unchanged_on_error
+from muhat.validation import check_flag, check_number, check_rng, first_missing, unchanged_on_error
 
 LEVEL2_LANDMARKS = 300
 """Bags that are landmarks of a level-2 kernel; up to as many bags it is exact."""
@@ -38,27 +61,54 @@ WIDTHS = (0.5, 1.0, 2.0)
 LEVEL2_WIDTHS = (1.0, 2.0)
 
 
-class Vectors(NamedTuple):
-    """Bags as vectors: features of rows, averaged, pooled, and features of level 2 of those."""
+class RidgeVectors(NamedTuple):
+    """From bags to vectors: features of rows, averaged, pooled by a prior, and features of level 2 of those."""
 
     features: BaseFeatures
     pool: Pool
     pooled: bool
     level2: Level2
     level2_features: Nystroem | None
+    axes: Array  # principal axes of the pooled means
 
-    def of(self, means: Array, sizes: NDArray[np.intp]) -> tuple[Array, Array]:
-        """Vectors of new bags, and the squared part of each that the features of level 2 miss."""
-        X = means / self.pool.unit - self.pool.centre
-        return self.of_centred(self.pool.shrunk(X, sizes, 0.0) if self.pooled else X)
+    def of(self, bags: Bags, summaries: bool) -> BagVectors:
+        """Vectors of new bags, with summaries only where they are asked for."""
+        X = light_means(self.features, bags) / self.pool.unit - self.pool.centre
+        X = self.pool.shrunk(X, bags.sizes, 0.0) if self.pooled else X
+        return self.of_means(X, bags, summaries)
 
-    def of_centred(self, Z: Array) -> tuple[Array, Array]:
-        """The same of means about the centre of the prior, shrunk where they should be."""
+    def of_means(self, Z: Array, bags: Bags, summaries: bool) -> BagVectors:
+        """The same from means about the centre of the prior, shrunk where they should be."""
+        found = bag_summaries(bags) if summaries else np.empty((len(Z), 0))
         if self.level2_features is None:
-            return Z, np.zeros(len(Z))
-        mapped = self.level2_features.transform(Z)
+            return BagVectors(Z, np.zeros(len(Z)), Z @ self.axes, found, bags.sizes)
+        mapped = self.level2_features.evaluate(Z)
         outside = self.level2_features.kernel_.diagonal(Z) - np.square(mapped).sum(axis=1)
-        return mapped, outside.clip(0.0)
+        return BagVectors(mapped, outside.clip(0.0), Z @ self.axes, found, bags.sizes)
+
+
+class RidgeModel(NamedTuple):
+    """A fitted regression on bags: the vectors that were chosen, a ridge in them and, perhaps, learners beside it."""
+
+    vectors: RidgeVectors
+    ridge: RidgeLearner
+    stack: Stack | None
+
+    def predict(self, bags: Bags) -> tuple[Array, Array]:
+        """Means and variances of standardised targets, of shape (n, outputs)."""
+        seen = self.vectors.of(bags, self.stack is not None)
+        variances = self.ridge.variances(seen.means, seen.sizes, seen.outside)
+        if self.stack is None:
+            return self.ridge.predict(seen.means), variances
+        return self.stack.combined(self.ridge, seen), variances * self.stack.inflation
+
+    def probabilities(self, bags: Bags) -> Array:
+        """Probabilities of classes, of shape (n, classes)."""
+        seen = self.vectors.of(bags, self.stack is not None)
+        if self.stack is not None:
+            return self.stack.combined(self.ridge, seen)
+        variances = self.ridge.variances(seen.means, seen.sizes, seen.outside)
+        return class_probabilities(self.ridge.predict(seen.means), variances)
 
 
 class _RidgeOnBags(ValueParametersMixin, TakesBagsMixin, BaseEstimator):
@@ -72,7 +122,7 @@ class _RidgeOnBags(ValueParametersMixin, TakesBagsMixin, BaseEstimator):
         *,
         ridge: float = RIDGE,
         pool: bool = True,
-        weight_by_size: bool = True,
+        stack: bool = True,
         random_state: RandomState = None,
     ) -> None:
         self.kernel = kernel
@@ -80,63 +130,60 @@ class _RidgeOnBags(ValueParametersMixin, TakesBagsMixin, BaseEstimator):
         self.features = features
         self.ridge = ridge
         self.pool = pool
-        self.weight_by_size = weight_by_size
+        self.stack = stack
         self.random_state = random_state
 
-    def _fit_targets(self, data: Bags, targets: Array, sample_weight: Any) -> None:
-        """Choose the kernels, and fit a ridge regression to each column."""
+    def _fit_targets(self, data: Bags, targets: Array, labels: Any, sample_weight: Any, groups: Any) -> None:
+        """Choose the kernels, fit a ridge regression to each column of standardised targets, and stack it."""
         weights = check_bag_weights(sample_weight, len(data))
+        related = None if groups is None else check_groups(groups, len(data))
         present = np.flatnonzero(weights)
-        if len(present) < _FEWEST_BAGS:
-            raise ValueError(f"{len(present)} bags are too few to regress on; pass {_FEWEST_BAGS} or more")
-        units = ColumnScales.of(targets[present])
-        check_varies(targets[present], units)
-        standard = units.divide(targets[present])
-        weights = weights[present] / weights[present].mean()
-        best: tuple[float, Vectors, list[WeightedRidge]] | None = None
-        for vectors, means in self._candidates(data):
-            Z, _ = vectors.of_centred(means[present])
-            by_size = bool(self.weight_by_size)
-            fits = [fit_by_size(Z, t, data.sizes[present], weights, by_size=by_size) for t in standard.T]
-            score = sum(each.score for each in fits)
-            if best is None or score < best[0] - _TIE:
-                best = score, vectors, fits
+        check_enough_bags(len(present))
+        weights, targets = weights[present] / weights[present].mean(), targets[present]
+        rng = check_rng(0 if self.random_state is None else self.random_state)
+        best: tuple[RidgeVectors, BagVectors, RidgeLearner] | None = None
+        for vectors, means in self._candidates(data, rng):
+            seen = vectors.of_means(means, data, False).part(present)
+            fitted = fit_ridges(seen.means, targets, seen.sizes, weights)
+            if best is None or fitted.score < best[2].score - _TIE:
+                best = vectors, seen, fitted
         assert best is not None
-        self.loo_score_, self._vectors, self._ridges = -best[0], best[1], best[2]
-        self._units = units
-        self.kernel_, self.level2_ = self._vectors.features.kernel_, self._vectors.level2
-        self.lam_ = np.array([each.lam for each in self._ridges])
-        self.noise_: list[SizeNoise] = [each.noise for each in self._ridges]
+        chosen, seen, fitted = best
+        stack = None
+        if self.stack and len(present) >= FEWEST_TO_STACK:
+            kept = None if related is None else related[present]
+            seen = seen._replace(summaries=bag_summaries(data)[present])
+            folds = stacking_folds(seen.summaries, kept)
+            seed = int(rng.integers(2**31))
+            stack = fit_stack(fitted, seen, targets, None if labels is None else labels[present], weights, folds, seed)
+        self._model = RidgeModel(chosen, fitted, stack)
+        self.loo_score_ = -fitted.score
+        self.kernel_, self.level2_ = chosen.features.kernel_, chosen.level2
+        self.lam_ = np.array([each.lam for each in fitted.ridges])
+        self.noise_: list[SizeNoise] = [each.noise for each in fitted.ridges]
+        shares = (1.0, 0.0, 0.0) if stack is None else stack.weights.tolist()
+        self.stack_weights_: dict[str, float] = dict(zip(LEARNERS, shares, strict=True))
 
-    @one_blas_thread()
-    def _predict_targets(self, bags: Any, *, with_stds: bool = True) -> tuple[Array, Array | None]:
-        """Mean and standard deviation of each target of new bags."""
+    def _check_new(self, bags: Any) -> Bags:
         check_is_fitted(self, "kernel_")
-        data = check_bags(bags, self, reset=False)
-        moments = light_moments(self._vectors.features, data, within=False)
-        Z, outside = self._vectors.of(moments.means, data.sizes)
-        means = self._units.restore(np.column_stack([ridge.predict(Z) for ridge in self._ridges]))
-        if not with_stds:
-            return means, None
-        variances = np.column_stack([ridge.variances(Z, data.sizes, outside) for ridge in self._ridges])
-        return means, np.sqrt(variances) * self._units.scale
+        return check_bags(bags, self, reset=False)
 
     def _check_parameters(self) -> None:
         check_kernel("kernel", self.kernel)
         check_features(self.features)
         check_number("ridge", self.ridge, low=0, open_low=True)
         check_flag("pool", self.pool)
-        check_flag("weight_by_size", self.weight_by_size)
-        if not (isinstance(self.level2, str) and self.level2 == "loo"):
+        check_flag("stack", self.stack)
+        if self.level2 != "loo":
             check_level2(self.level2)
 
-    def _candidates(self, data: Bags) -> Iterator[tuple[Vectors, Array]]:
+    def _candidates(self, data: Bags, rng: np.random.Generator) -> Iterator[tuple[RidgeVectors, Array]]:
         """Every choice of the two kernels, with the centred means of the bags in its features.
 
         Bags are shrunk by a prior of others, as new ones will be: shrunk by a prior that they are part of, they would
         look better known than they are.
         """
-        rows = light_sample(data, check_rng(0 if self.random_state is None else self.random_state))
+        rows = light_sample(data, rng)
         for kernel in with_widths(self.kernel, rows, WIDTHS):
             features = light_features(self.features, kernel, rows)
             moments = check_noise(light_moments(features, data))
@@ -144,24 +191,46 @@ class _RidgeOnBags(ValueParametersMixin, TakesBagsMixin, BaseEstimator):
             Z = moments.means / pool.unit - pool.centre
             if self.pool:
                 Z = left_out_means(pool, moments, data.sizes, self.ridge)
+            axes = thin_svd(Z - Z.mean(axis=0))[2][:COMPONENTS].T
             for level2 in self._level2_candidates(Z):
                 second = None
                 if isinstance(level2, Kernel):
                     second = Nystroem(level2, min(len(Z), LEVEL2_LANDMARKS), random_state=0).fit(Z)
                     level2 = second.kernel_
-                yield Vectors(features, pool, self.pool, level2, second), Z
+                yield RidgeVectors(features, pool, self.pool, level2, second, axes), Z
 
     def _level2_candidates(self, Z: Array) -> list[Level2]:
-        if not (isinstance(self.level2, str) and self.level2 == "loo"):
+        if self.level2 != "loo":
             return [self.level2]
-        if not np.ptp(Z, axis=0).any():
+        if np.ptp(Z, axis=0).max() <= _ROUNDING:  # where a row has the variance 1
             return ["linear"]  # bags that do not differ have no median distance
         median = Gaussian().resolve(Z).bandwidth
         return ["linear", *(Gaussian(factor * float(median)) for factor in LEVEL2_WIDTHS)]
 
 
+def stacking_folds(keys: Array, groups: NDArray[Any] | None) -> NDArray[np.intp]:
+    """Random folds of bags, the same in whatever order they come; bags of one group are in one fold."""
+    if groups is None:
+        return random_folds(keys, FOLDS)
+    labels, owners = np.unique(groups, return_inverse=True)
+    if len(labels) < FOLDS:
+        raise ValueError(f"groups has {len(labels)} different labels, and needs {FOLDS} or more; leave groups out")
+    return np.random.default_rng(0).permutation(np.arange(len(labels)) % FOLDS)[owners]
+
+
+def check_groups(groups: Any, n: int) -> NDArray[Any]:
+    """One label per bag, or a ValueError."""
+    labels = column_or_1d(groups)
+    if len(labels) != n:
+        raise ValueError(f"groups has {len(labels)} labels for {n} bags; pass one label per bag")
+    missing = first_missing(labels)
+    if missing is not None:
+        raise ValueError(f"groups[{missing}] is missing; give every bag a label")
+    return labels
+
+
 class DistributionRidge(RegressorMixin, _RidgeOnBags):
-    r"""A number for each group of rows, from ridge regression that knows how much each group can tell.
+    r"""Regression on bags (distribution regression): a number per group of rows, with size-dependent error bars.
 
     The mean of a bag of n rows is known with an error. A prior learned from all bags (see :class:`BagPrior`) gives its
     best guess :math:`m_i` and the covariance :math:`V_i` of what is left unknown, and
@@ -174,6 +243,11 @@ class DistributionRidge(RegressorMixin, _RidgeOnBags):
     by the likelihood of each bag when it is left out, which has a closed form. In the fit each bag is shrunk by a prior
     that other bags gave, as new bags are.
 
+    Where the target depends on a threshold or an extreme within a bag, summary statistics tell more than a smooth mean.
+    So, with 40 bags or more, the ridge is stacked with a ridge and with extremely randomised trees on summaries of the
+    bags (mean, standard deviation and quantiles of each column, and log n); weights that minimise the squared error of
+    left-out predictions combine the three, and the variance is rescaled to the left-out errors of the combination.
+
     Parameters
     ----------
     kernel : Kernel, default Gaussian()
@@ -183,13 +257,13 @@ class DistributionRidge(RegressorMixin, _RidgeOnBags):
     features : Nystroem or Fourier, optional
         Features of the embedding kernel. Default 200 Nyström landmarks.
     ridge : float > 0, default 0.05
-        The ridge of the covariance within bags, in units of its mean eigenvalue.
+        The ridge of the covariance within bags, relative to its mean eigenvalue.
     pool : bool, default True
         Whether to shrink the mean of each bag by the prior; False takes plain averages.
-    weight_by_size : bool, default True
-        Whether the variance may depend on the size; False gives all bags one.
+    stack : bool, default True
+        Whether to combine the ridge with the two learners on summaries; False is the ridge alone.
     random_state : None, int, Generator, SeedSequence or RandomState
-        Seed of the landmarks. None is a fixed seed, so that two fits agree.
+        Seed of the landmarks and trees. None is a fixed seed, so that two fits agree.
 
     Attributes
     ----------
@@ -200,11 +274,21 @@ class DistributionRidge(RegressorMixin, _RidgeOnBags):
     lam_ : array of shape (n_outputs,)
         The λ of each output.
     noise_ : list of SizeNoise
-        c and :math:`n_0` of each output; ``noise_[0](sizes)`` is the variance by size, in units of its smallest.
+        c and :math:`n_0` of each output; ``noise_[0](sizes)`` is the variance by size, relative to its smallest.
     loo_score_ : float
-        The mean log-likelihood of a target when its bag is left out, summed over standardised outputs.
+        The mean log-likelihood of a target when its bag is left out, summed over standardised outputs, of the ridge.
+    stack_weights_ : dict of str to float
+        The weights of the ridge on "kernel means", of the ridge on "summaries" and of the "trees".
     n_features_in_ : int
         Columns of the bags.
+    feature_names_in_ : array of str
+        Names of the columns, where bags are data frames.
+
+    See Also
+    --------
+    DistributionRidgeClassifier : The same for classes.
+    SupportMeasureRegressor : Support vector regression on bags.
+    BagPrior : The prior over bags that the means are shrunk by.
 
     Notes
     -----
@@ -216,6 +300,8 @@ class DistributionRidge(RegressorMixin, _RidgeOnBags):
     ----------
     H. C. L. Law, D. J. Sutherland, D. Sejdinovic, S. Flaxman. Bayesian approaches to distribution regression.
     AISTATS 2018.
+
+    D. H. Wolpert. Stacked generalization. Neural Networks 1992.
 
     Examples
     --------
@@ -233,7 +319,7 @@ class DistributionRidge(RegressorMixin, _RidgeOnBags):
 
     @one_blas_thread()
     @unchanged_on_error
-    def fit(self, bags: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, bags: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Choose the kernels, and fit a ridge regression for each output.
 
         Parameters
@@ -243,6 +329,9 @@ class DistributionRidge(RegressorMixin, _RidgeOnBags):
             The targets of each bag.
         sample_weight : array of shape (n,), optional
             Factors of the precision of each target; a bag of weight 0 takes no part.
+        groups : array of shape (n,), optional
+            Labels of bags that are related, such as bags of one day: left-out predictions for the weights of the
+            learners then leave out whole groups.
 
         Returns
         -------
@@ -251,9 +340,14 @@ class DistributionRidge(RegressorMixin, _RidgeOnBags):
         self._check_parameters()
         data = check_bags(bags, self, reset=True)
         targets, self._one_output = check_targets(y, len(data))
-        self._fit_targets(data, targets, sample_weight)
+        present = check_bag_weights(sample_weight, len(data)) > 0
+        check_enough_bags(int(present.sum()))
+        self._units = ColumnScales.of(targets[present])
+        check_varies(targets[present], self._units)
+        self._fit_targets(data, self._units.divide(targets), None, sample_weight, groups)
         return self
 
+    @one_blas_thread()
     def predict(self, bags: Any, return_std: bool = False) -> Any:
         """The target of each bag.
 
@@ -269,10 +363,11 @@ class DistributionRidge(RegressorMixin, _RidgeOnBags):
         std : array of the same shape
             With ``return_std``.
         """
-        means, std = self._predict_targets(bags, with_stds=return_std)
-        if std is None:
-            return means[:, 0] if self._one_output else means
-        return (means[:, 0], std[:, 0]) if self._one_output else (means, std)
+        data = self._check_new(bags)
+        means, variances = self._model.predict(data)
+        chosen = (slice(None), 0) if self._one_output else slice(None)
+        mean = self._units.restore(means)[chosen]
+        return (mean, (np.sqrt(variances) * self._units.scale)[chosen]) if return_std else mean
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -281,23 +376,29 @@ class DistributionRidge(RegressorMixin, _RidgeOnBags):
 
 
 class DistributionRidgeClassifier(ClassifierMixin, _RidgeOnBags):
-    r"""A class for each group of rows, from the ridge regression of :class:`DistributionRidge`.
+    r"""Classification of bags (groups of rows), with probabilities that depend on the size of a bag.
 
-    Each class has a target, 1 for its bags and −1 for the others (two classes share one), and the largest prediction
-    wins. As for numbers, small bags are shrunk more and count less in the fit, and nothing has to be searched: the
-    bandwidth, the level-2 kernel, λ and the noise by size are chosen by closed-form leave-one-out.
+    Each class has a target, 1 for its bags and −1 for the others (two classes share one), which the ridge regression of
+    :class:`DistributionRidge` predicts; it is stacked with the same two learners on summaries, by weights that maximise
+    the likelihood of left-out probabilities. As for numbers, small bags are shrunk more and count less in the fit, and
+    nothing has to be searched.
 
     Parameters
     ----------
-    kernel, level2, features, ridge, pool, weight_by_size, random_state
+    kernel, level2, features, ridge, pool, stack, random_state
         See :class:`DistributionRidge`.
 
     Attributes
     ----------
     classes_ : array of shape (n_classes,)
         The classes.
-    kernel_, level2_, lam_, noise_, loo_score_, n_features_in_
+    kernel_, level2_, lam_, noise_, loo_score_, stack_weights_, n_features_in_, feature_names_in_
         See :class:`DistributionRidge`; an output is a class, and with two classes the second.
+
+    See Also
+    --------
+    DistributionRidge : The same for numbers.
+    SupportMeasureClassifier : A support vector classifier of bags.
 
     Examples
     --------
@@ -315,7 +416,7 @@ class DistributionRidgeClassifier(ClassifierMixin, _RidgeOnBags):
 
     @one_blas_thread()
     @unchanged_on_error
-    def fit(self, bags: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, bags: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
         """Choose the kernels, and fit a ridge regression for each class.
 
         Parameters
@@ -325,6 +426,9 @@ class DistributionRidgeClassifier(ClassifierMixin, _RidgeOnBags):
             The class of each bag.
         sample_weight : array of shape (n,), optional
             Factors of the precision of each target; a bag of weight 0 takes no part.
+        groups : array of shape (n,), optional
+            Labels of bags that are related, such as bags of one day: left-out predictions for the weights of the
+            learners then leave out whole groups.
 
         Returns
         -------
@@ -340,12 +444,13 @@ class DistributionRidgeClassifier(ClassifierMixin, _RidgeOnBags):
             raise ValueError(
                 f"all bags of class {absent[0]!r} have sample_weight 0; leave them out, or give them weight"
             )
-        of_class = labels[:, None] == self.classes_[1 if len(self.classes_) == 2 else 0 :]
-        self._fit_targets(data, np.where(of_class, 1.0, -1.0), weights)
+        numbers = np.searchsorted(self.classes_, labels)
+        of_class = np.eye(len(self.classes_))[numbers][:, 1 if len(self.classes_) == 2 else 0 :]
+        self._fit_targets(data, 2.0 * of_class - 1.0, numbers, weights, groups)
         return self
 
     def decision_function(self, bags: Any) -> Array:
-        """The prediction of each class: near 1 for the bags of a class, and near −1 for others.
+        """Logarithm of the probability of each class, or the log-odds of the second of two.
 
         Parameters
         ----------
@@ -355,11 +460,11 @@ class DistributionRidgeClassifier(ClassifierMixin, _RidgeOnBags):
         -------
         array of shape (n, n_classes), or (n,) for two classes: positive for the second
         """
-        means, _ = self._predict_targets(bags, with_stds=False)
-        return means[:, 0] if len(self.classes_) == 2 else means
+        logs = np.log(np.maximum(self.predict_proba(bags), np.finfo(float).tiny))
+        return logs[:, 1] - logs[:, 0] if len(self.classes_) == 2 else logs
 
     def predict(self, bags: Any) -> NDArray[Any]:
-        """The class of each bag.
+        """The class of each bag: that of the largest probability.
 
         Parameters
         ----------
@@ -369,14 +474,16 @@ class DistributionRidgeClassifier(ClassifierMixin, _RidgeOnBags):
         -------
         array of shape (n,)
         """
-        values = self.decision_function(bags)
-        return self.classes_[(values > 0).astype(int) if values.ndim == 1 else values.argmax(axis=1)]
+        probabilities = self.predict_proba(bags)
+        return self.classes_[probabilities.argmax(axis=1)]
 
+    @one_blas_thread()
     def predict_proba(self, bags: Any) -> Array:
         r"""The probability of each class; small bags are left in more doubt.
 
-        With mean m and standard deviation s of the target of a class it is :math:`\Phi(m/s)`, the probability of a
-        positive target, and several classes share the probability in proportion to it.
+        In a ridge with mean m and standard deviation s of the target of a class it is :math:`\Phi(m/s)`, the
+        probability of a positive target, and several classes share the probability in proportion to it. The
+        probabilities of the learners are averaged with their weights.
 
         Parameters
         ----------
@@ -386,10 +493,8 @@ class DistributionRidgeClassifier(ClassifierMixin, _RidgeOnBags):
         -------
         array of shape (n, n_classes)
         """
-        means, std = self._predict_targets(bags)
-        assert std is not None
-        scores = means / std
-        return softmax(log_ndtr(np.hstack([-scores, scores]) if scores.shape[1] == 1 else scores), axis=1)
+        data = self._check_new(bags)
+        return self._model.probabilities(data)
 
 
 _FEWEST_BAGS = 3
@@ -397,6 +502,12 @@ _FEWEST_BAGS = 3
 
 _TIE = 1e-9
 """Scores this close are ties, and a tie goes to the kernel that was tried first."""
+
+
+def check_enough_bags(n: int) -> None:
+    """Raise a ValueError where bags are too few for a regression."""
+    if n < _FEWEST_BAGS:
+        raise ValueError(f"{n} bags are too few to regress on; pass {_FEWEST_BAGS} or more")
 
 
 def check_targets(y: Any, n: int) -> tuple[Array, bool]:

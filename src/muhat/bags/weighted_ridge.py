@@ -73,6 +73,8 @@ class WeightedRidge:
     @classmethod
     def fit(cls, Z: Array, y: Array, sizes: NDArray[np.number], weights: Array, noise: SizeNoise) -> WeightedRidge:
         """The fit with the λ of the largest leave-one-out likelihood."""
+        # With root precisions p_i^½ = (w_i/s_i)^½, the centred problem is an ordinary ridge regression of p^½(y − ȳ) on
+        # p^½(Z − z̄) = U diag(σ) Vᵀ, and H = p^½(p^½)ᵀ/Σp + U diag(σ²/(σ² + λ)) Uᵀ: its diagonal for all λ at once.
         precision = weights / noise(sizes)
         total = float(precision.sum())
         centre, intercept = precision @ Z / total, float(precision @ y / total)
@@ -125,12 +127,10 @@ _SMALLEST_SHARE = 1e-10
 _TINY = 1e-300
 
 
-def fit_by_size(
-    Z: Array, y: Array, sizes: NDArray[np.number], weights: Array, *, by_size: bool = True
-) -> WeightedRidge:
+def fit_by_size(Z: Array, y: Array, sizes: NDArray[np.number], weights: Array) -> WeightedRidge:
     """Noise and coefficients in turn, from equal noise."""
     fitted = WeightedRidge.fit(Z, y, sizes, weights, SizeNoise())
-    for _ in range(ROUNDS if by_size else 0):
+    for _ in range(ROUNDS):
         noise = SizeNoise.of(fitted.residuals, sizes, weights)
         if noise == fitted.noise:
             break

@@ -19,9 +19,15 @@ from typing import Any
 import numpy as np
 from joblib import parallel_config
 
-from muhat.bags.bag_sums import bag_sums
 from muhat.bags.data import Bags, check_bags
-from muhat.bags.distribution_kernel import DistributionKernel, Level2, check_level2, evaluate_level2, resolve_level2
+from muhat.bags.distribution_kernel import (
+    DistributionKernel,
+    Level2,
+    bag_sums,
+    check_level2,
+    evaluate_level2,
+    resolve_level2,
+)
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.radial import Gaussian
 from muhat.linalg import gram

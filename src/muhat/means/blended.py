@@ -1,11 +1,13 @@
-"""FitSample blended with a fitted Gaussian, for expectations, probabilities and quantiles from few rows."""
+"""Sample blended with a fitted Gaussian, for expectations, probabilities and quantiles from few rows."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
@@ -44,6 +46,92 @@ FARTHEST = 40.0
 """No point of the Gaussian lies farther from its centre, in standard deviations of a column of the rows."""
 
 
+DISCRETE = 0.7
+"""A column with fewer different values than this share of the rows is discrete."""
+
+
+CAUTION = 0.5
+"""Variance of the sample's answer over the squared distance of the two answers, times this, bounds the share."""
+
+
+LEVELS = np.linspace(0.1, 0.9, 9)
+"""Levels at which the distribution functions of a column are compared."""
+
+
+@dataclass(frozen=True, eq=False)
+class Blend:
+    """A sample, the Gaussian fitted to it, and the share of the Gaussian."""
+
+    rows: Array
+    scales: ColumnScales
+    gaussian: FittedGaussian  # of the scaled rows
+    share: float
+    discrete: NDArray[np.bool_]  # columns that keep the values of the sample
+    seed: int  # of the points of the Gaussian
+
+    def smooth(self, Z: Array) -> Array:
+        """Points of the Gaussian, of standard normal ones; discrete columns take values of the sample by their rank."""
+        scaled = self.gaussian.at(Z)
+        points = self.scales.restore(scaled)
+        deviations, n = self.gaussian.deviations(), len(self.rows)
+        for j in np.flatnonzero(self.discrete & (deviations > 0)):
+            ranks = ndtr((scaled[:, j] - self.gaussian.centre[j]) / deviations[j])
+            points[:, j] = np.sort(self.rows[:, j])[np.minimum((ranks * n).astype(int), n - 1)]
+        return points
+
+    def points(self) -> Iterator[Array]:
+        """Points of the Gaussian, the same for all functions, with their mirror images; a block at a time."""
+        rng, d = np.random.default_rng(self.seed), self.rows.shape[1]
+        block = int(np.clip(BLOCK_VALUES // d, 1, POINTS) // 2) or 1
+        for part in blocks(POINTS // 2, block):
+            half = rng.normal(size=(part.stop - part.start, d))
+            yield self.smooth(np.concatenate([half, -half]))
+
+    def expectation(self, values_of: Callable[[Array], Array]) -> Any:
+        """The expectation of a function, with a share of the Gaussian that its two answers allow."""
+        own = values_of(self.rows)
+        answer = own.mean(axis=0)
+        if self.share > 0:
+            smooth = np.concatenate([values_of(points) for points in self.points()])
+            other = smooth.mean(axis=0)
+            variance = ((1.0 - self.share) * own.var(axis=0) + self.share * smooth.var(axis=0)) / len(own)
+            share = allowed_share(self.share, answer - other, variance)
+            answer = (1.0 - share) * answer + share * other
+        return float(answer) if np.ndim(answer) == 0 else answer
+
+    def quantiles(self, levels: Array) -> Array:
+        """Quantiles of the columns, of shape (levels, d)."""
+        deviations = self.scales.scale * self.gaussian.deviations()
+        centres = self.scales.restore(self.gaussian.centre)
+        shares = np.where(self.discrete, 0.0, self.share)
+        columns = zip(np.sort(self.rows, axis=0).T, centres, deviations, shares, strict=True)
+        return np.array([_blended_quantiles(*column, levels) for column in columns]).T
+
+
+def fit_blend(rows: Array, scales: ColumnScales, kernel: Kernel, discrete: NDArray[np.bool_], seed: int) -> Blend:
+    """Fit the Gaussian to rows, and choose its share in a kernel for scaled rows."""
+    scaled = scales.divide(rows)
+    varies = varying_columns(scaled)
+    gaussian = FittedGaussian.of(scaled, max(int(varies.sum()), 1), varies)
+    return Blend(rows, scales, gaussian, blending_share(kernel, scaled), discrete, seed)
+
+
+def allowed_share(share: float, difference: Any, variance: Any) -> Any:
+    r"""The share of the Gaussian for one answer: at most :math:`v/(2 (p - g)^2)` for the answers p and g of the parts.
+
+    Where the sample's answer p, with variance v, and the Gaussian's answer g differ by more than chance explains, the
+    Gaussian is wrong about this function, whatever it is right about on average.
+    """
+    squares = np.square(difference)
+    bound = np.divide(CAUTION * variance, squares, out=np.ones_like(squares), where=squares > 0)
+    return share * np.minimum(bound, 1.0)
+
+
+def discrete_columns(rows: Array) -> NDArray[np.bool_]:
+    """Columns with many ties."""
+    return np.array([len(np.unique(column)) < DISCRETE * len(column) for column in rows.T])
+
+
 class BlendedSample(ValueParametersMixin, BaseEstimator):
     r"""Expectations, probabilities and quantiles from ten to a hundred rows, with less error than the sample's own.
 
@@ -57,8 +145,14 @@ class BlendedSample(ValueParametersMixin, BaseEstimator):
     with Q and T the squared norms of the mean of the sample and of the Gaussian, X their inner product, and p and t the
     mean values of both at a row that was left out of them.
 
+    That share holds for the distribution as a whole, and for ``sample``. An answer about one event, function or
+    quantile takes at most the share :math:`v/(2(p - g)^2)`, with p and g the answers of the sample and of the Gaussian
+    and v the variance of p: where the two differ by more than chance explains, the Gaussian is wrong about this event,
+    and the answer is that of the sample. Discrete columns, those with many ties, keep the values of the sample:
+    points of the Gaussian take the value of the same rank, and quantiles are those of the sample.
+
     It pays for events that depend on many columns together, such as half-spaces and tails, and for up to about a
-    hundred rows. It loses for joint events of columns that take few values, which no Gaussian resembles.
+    hundred rows.
 
     Parameters
     ----------
@@ -76,7 +170,7 @@ class BlendedSample(ValueParametersMixin, BaseEstimator):
     Attributes
     ----------
     share_ : float
-        b: 0 is the sample, 1 the Gaussian.
+        b: 0 is the sample, 1 the Gaussian; the largest share in an answer.
     location_ : array of shape (d,)
         The mean :math:`\bar x` of both.
     kernel_ : Kernel
@@ -84,6 +178,11 @@ class BlendedSample(ValueParametersMixin, BaseEstimator):
     n_features_in_ : int
     feature_names_in_ : array of str
         Only where the rows have column names.
+
+    See Also
+    --------
+    AdaptiveKernelMean : The kernel mean that the share comes from.
+    mean_error : Error bars of a kernel mean.
 
     Notes
     -----
@@ -97,7 +196,7 @@ class BlendedSample(ValueParametersMixin, BaseEstimator):
     >>> blended = mh.BlendedSample(random_state=0).fit(X)
     >>> far = lambda rows: rows.sum(axis=1) > 3  # of probability 0.042
     >>> round(float(far(X).mean()), 2), round(blended.probability(far), 2)
-    (0.1, 0.04)
+    (0.1, 0.08)
     >>> blended.quantile(0.9).shape, blended.sample(5, random_state=0).shape
     ((3,), (5, 3))
 
@@ -144,17 +243,12 @@ class BlendedSample(ValueParametersMixin, BaseEstimator):
         units = ColumnScales.of(rows) if scale else ColumnScales.none(rows.shape[1])
         if (np.abs(units.centre) / FARTHEST + units.scale > np.finfo(np.float64).max / FARTHEST).any():
             raise ValueError(f"X has values up to {np.abs(rows).max():.3g}, whose sums overflow; rescale it first")
+        seed = self.random_state if isinstance(self.random_state, int) else 0
         with steady_blas(len(rows)):
-            self._fit_rows(rows, units, self.kernel.resolve(units.divide(rows)))
+            self.kernel_ = self.kernel.resolve(units.divide(rows))
+            self._blend = fit_blend(rows, units, self.kernel_, discrete_columns(rows), seed)
+        self.share_, self.location_ = self._blend.share, units.restore(self._blend.gaussian.centre)
         return self
-
-    def _fit_rows(self, rows: Array, units: ColumnScales, kernel: Kernel) -> None:
-        scaled = units.divide(rows)
-        self.share_, self.kernel_ = blending_share(kernel, scaled), kernel
-        varies = varying_columns(scaled)
-        self._rows, self._units = rows, units
-        self._gaussian = FittedGaussian.of(scaled, max(int(varies.sum()), 1), varies)
-        self.location_ = units.restore(self._gaussian.centre)
 
     def expect(self, f: Callable[[Array], Any], *, return_std: bool = False) -> Any:
         """The expectation of a function of a row.
@@ -173,7 +267,8 @@ class BlendedSample(ValueParametersMixin, BaseEstimator):
             With ``return_std``.
         """
         _check_function("f", f, "lambda rows: rows.max(axis=1)")
-        return self._with_error(lambda fitted: fitted._expectation(f), return_std)
+        check_is_fitted(self, "share_")
+        return self._with_error(lambda blend: blend.expectation(lambda rows: _values(f, rows, self._frame)), return_std)
 
     def probability(self, event: Callable[[Array], Any], *, return_std: bool = False) -> Any:
         """The probability of an event.
@@ -217,7 +312,7 @@ class BlendedSample(ValueParametersMixin, BaseEstimator):
                 f"largest value, so pass for example 0.01"
             )
         return self._with_error(
-            lambda fitted: fitted._quantiles(np.atleast_1d(levels))[() if levels.ndim else 0], return_std
+            lambda blend: blend.quantiles(np.atleast_1d(levels))[() if levels.ndim else 0], return_std
         )
 
     def sample(self, n_samples: int = 1, random_state: RandomState = None) -> Any:
@@ -234,50 +329,23 @@ class BlendedSample(ValueParametersMixin, BaseEstimator):
         """
         check_is_fitted(self, "share_")
         rng, count = check_rng(random_state), check_count("n_samples", n_samples)
-        drawn = self._rows[rng.integers(len(self._rows), size=count)]
+        rows = self._blend.rows
+        drawn = rows[rng.integers(len(rows), size=count)]
         smooth = np.flatnonzero(rng.random(count) < self.share_)
-        drawn[smooth] = self._units.restore(self._gaussian.at(rng.normal(size=(len(smooth), self.n_features_in_))))
+        drawn[smooth] = self._blend.smooth(rng.normal(size=(len(smooth), self.n_features_in_)))
         return self._frame.made_of(drawn)
 
-    def _with_error(self, statistic: Callable[[BlendedSample], Any], return_std: bool) -> Any:
+    def _with_error(self, statistic: Callable[[Blend], Any], return_std: bool) -> Any:
         check_is_fitted(self, "share_")
-        value = statistic(self)
+        blend = self._blend
+        value = statistic(blend)
         if not return_std:
             return value
-        rng, n = check_rng(self.random_state), len(self._rows)
-        values = []
-        for _ in range(self.n_resamples):
-            resampled = BlendedSample(self.kernel_, random_state=self.random_state)
-            resampled._frame = self._frame
-            resampled._fit_rows(self._rows[rng.integers(n, size=n)], self._units, self.kernel_)
-            values.append(statistic(resampled))
-        std = np.std(values, axis=0, ddof=1)
+        rng, n = check_rng(self.random_state), len(blend.rows)
+        resampled = (blend.rows[rng.integers(n, size=n)] for _ in range(self.n_resamples))
+        refitted = (fit_blend(rows, blend.scales, self.kernel_, blend.discrete, blend.seed) for rows in resampled)
+        std = np.std([statistic(each) for each in refitted], axis=0, ddof=1)
         return value, float(std) if np.ndim(std) == 0 else std
-
-    def _expectation(self, f: Callable[[Array], Any]) -> Any:
-        value = _mean_value(f, self._rows, self._frame)
-        if self.share_ > 0:
-            parts = [(len(points), _mean_value(f, points, self._frame)) for points in self._gaussian_points()]
-            smooth = sum(count * part for count, part in parts) / sum(count for count, _ in parts)
-            value = (1.0 - self.share_) * value + self.share_ * smooth
-        return float(value) if np.ndim(value) == 0 else value
-
-    def _gaussian_points(self) -> Iterator[Array]:
-        """Points of the Gaussian, the same for all functions, with their mirror images; a block at a time."""
-        seed = 0 if self.random_state is None or not isinstance(self.random_state, int) else self.random_state
-        rng, d = np.random.default_rng(seed), len(self.location_)
-        block = int(np.clip(BLOCK_VALUES // d, 1, POINTS) // 2) or 1
-        for part in blocks(POINTS // 2, block):
-            half = rng.normal(size=(part.stop - part.start, d))
-            yield self._units.restore(self._gaussian.at(np.concatenate([half, -half])))
-
-    def _quantiles(self, levels: Array) -> Array:
-        columns, deviations = np.sort(self._rows, axis=0).T, self._units.scale * self._gaussian.deviations()
-        parts = [
-            _blended_quantiles(column, centre, deviation, self.share_, levels)
-            for column, centre, deviation in zip(columns, self.location_, deviations, strict=True)
-        ]
-        return np.array(parts).T
 
 
 def _indicator(event: Callable[[Array], Any], rows: Array) -> Array:
@@ -290,7 +358,7 @@ def _indicator(event: Callable[[Array], Any], rows: Array) -> Array:
     return inside.astype(np.float64)
 
 
-def _mean_value(f: Callable[[Any], Any], rows: Array, frame: FrameType) -> Any:
+def _values(f: Callable[[Any], Any], rows: Array, frame: FrameType) -> Array:
     given = frame.made_of(rows)
     try:
         found = f(given)
@@ -309,7 +377,7 @@ def _mean_value(f: Callable[[Any], Any], rows: Array, frame: FrameType) -> Any:
             f"f gave NaN or an infinite value for {wrong} of {len(rows)} rows, so that it has no expectation; the "
             f"rows include draws of the fitted Gaussian, on which f must be defined too"
         )
-    return values.mean(axis=0)
+    return values
 
 
 def _check_function(name: str, function: Any, example: str) -> None:
@@ -324,14 +392,21 @@ def _blended_quantiles(column: Array, centre: float, deviation: float, share: fl
     if share == 0 or deviation == 0:
         return own
     smooth = centre + deviation * ndtri(levels)
-    if share == 1:
-        return smooth
+    share = quantile_share(share, column, centre, deviation)
     low, high = np.minimum(own, smooth), np.maximum(own, smooth)
     for _ in range(BISECTIONS):  # the blend reaches a level between the places where its parts do
         middle = 0.5 * (low + high)
         below = (1.0 - share) * np.interp(middle, column, heights) + share * ndtr((middle - centre) / deviation)
         low, high = np.where(below < levels, middle, low), np.where(below < levels, high, middle)
-    return 0.5 * (low + high)
+    return np.asarray(0.5 * (low + high))
+
+
+def quantile_share(share: float, column: Array, centre: float, deviation: float) -> float:
+    """The share of the Gaussian for the quantiles of a column: one for all levels, so that quantiles grow with them."""
+    # The levels that the sample reaches where the Gaussian reaches those of the grid, with their binomial variance.
+    reached = np.interp(centre + deviation * ndtri(LEVELS), column, np.linspace(0.0, 1.0, len(column)))
+    distance = float(np.sqrt(np.square(reached - LEVELS).mean()))
+    return float(allowed_share(share, distance, float((LEVELS * (1.0 - LEVELS)).mean()) / len(column)))
 
 
 def blending_share(kernel: Kernel, rows: Array) -> float:

@@ -8,8 +8,8 @@ from typing import Any, Self
 import numpy as np
 from sklearn.decomposition import KernelPCA
 
+from muhat.bags.bag_whitening import RIDGE
 from muhat.bags.distribution_kernel import DistributionKernel
-from muhat.bags.whitening import RIDGE
 from muhat.kernels.base import Kernel
 from muhat.kernels.radial import Gaussian
 from muhat.means.base import BaseKernelMean

@@ -1,10 +1,10 @@
-"""Bags and the Gram matrix of their mean elements."""
+"""Kernel between bags: inner products of mean elements, kernels of those, and sums over pairs of bags."""
+
+from importlib.util import find_spec
 
 import numpy as np
 import oracles
 import pandas as pd
-import polars as pl
-import pyarrow as pa
 import pytest
 from bag_samples import SIZES, Counting, random_bags
 from hypothesis import given, settings
@@ -19,8 +19,9 @@ from tables import MEANS as CASES
 
 import muhat as mh
 from muhat.bags import data as bags_module
-from muhat.bags.data import bags_from_groups
-from muhat.bags.distribution_kernel import DistributionKernel
+from muhat.bags.data import Bags, bags_from_groups
+from muhat.bags.distribution_kernel import DistributionKernel, bag_sums
+from muhat.linalg import gram
 
 NAMES = ("shrunk", "shrunk_fixed", "spectral_fixed", "spectral", "spectral_nested")
 MEANS = {name: CASES[name].estimator for name in NAMES}
@@ -188,54 +189,6 @@ def test_output_names():
     assert frame.shape == (2, len(SIZES))
 
 
-# ---------------------------------------------------------------- groups
-
-
-def test_bags_from_groups():
-    X = np.arange(12.0).reshape(6, 2)
-    bags, labels = bags_from_groups(X, ["b", "a", "c", "b", "a", "b"])
-    assert labels.tolist() == ["a", "b", "c"]
-    for bag, rows in zip(bags, ([1, 4], [0, 3, 5], [2]), strict=True):
-        assert_array_equal(bag, X[rows])
-    frame = pd.DataFrame(X)
-    for again, bag in zip(bags_from_groups(frame, pd.Series([7, 3, 9, 7, 3, 7]))[0], bags, strict=True):
-        assert_array_equal(again, bag)
-
-
-SHOPS = {"length": [1.0, 2.0, 3.0], "shop": ["b", "a", "b"], "width": [4.0, 5.0, 6.0]}
-FORMS = {
-    "pandas": pd.DataFrame,
-    "polars": pl.DataFrame,
-    "LazyFrame": pl.LazyFrame,
-    "pyarrow": pa.table,
-    "DuckDB": lambda data: pytest.importorskip("duckdb").from_arrow(pa.table(data)),
-    "dictionary": dict,
-}
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_a_column_says_the_group(form):
-    bags, labels = bags_from_groups(FORMS[form](SHOPS), "shop")
-    assert labels.tolist() == ["a", "b"]
-    assert [bag.tolist() for bag in bags] == [[[2.0, 5.0]], [[1.0, 4.0], [3.0, 6.0]]]
-    _, labels = bags_from_groups(FORMS[form]({**SHOPS, "shop": [7, 3, 7]}), "shop")
-    assert labels.tolist() == [3, 7]
-    assert labels.dtype.kind == "i"
-
-
-def test_later_tables_have_the_features_of_the_first():
-    first = pd.DataFrame({"shop": [1, 1, 2], "paid": ["cash", "card", "card"], "price": [1.0, None, 3.0]})
-    bags, _, encoder = bags_from_groups(first, "shop", return_encoder=True)
-    assert [feature.label for feature in encoder.features] == [
-        "paid = card",
-        "paid = cash",
-        "price",
-        "price = (missing)",
-    ]
-    (later,), _ = bags_from_groups(first[["price", "paid"]][:2], [1, 1], encoder=encoder)
-    assert_array_equal(later, bags[0])
-
-
 # ---------------------------------------------------------------- what is recalled
 
 
@@ -264,3 +217,168 @@ def test_results_belong_to_the_caller():
         result[:] = 0
     assert_array_equal(fitted.fit_transform(bags), want)
     assert_allclose(fitted.transform(bags), want, rtol=1e-12)
+
+
+# ---------------------------------------------------------------- kernels between mean elements
+
+LEVEL2 = {
+    "linear": "linear",
+    "Linear": mh.Linear(),
+    "polynomial": mh.Polynomial(degree=2, constant=0.5),
+    "gaussian": mh.Gaussian(bandwidth=0.7),
+    "laplace": mh.Laplace(bandwidth=0.7),
+    "matern_half": mh.Matern(nu=0.5, bandwidth=0.7),
+    "matern": mh.Matern(nu=1.5, bandwidth=0.7),
+    "matern_smooth": mh.Matern(nu=2.5, bandwidth=0.7),
+    "sum": 2.0 * mh.Linear() + mh.Gaussian(bandwidth=0.7),
+    "product": mh.Polynomial(degree=2, constant=0.5) * mh.Gaussian(bandwidth=0.7),
+}
+
+
+@pytest.mark.parametrize("name", LEVEL2)
+@pytest.mark.usefixtures("small_tiles")
+def test_level_2_is_a_function_of_elements(name):
+    level2, kernel = LEVEL2[name], mh.Gaussian(1.2)
+    train, test = random_bags(), random_bags((5, 1, 12), seed=1)
+    profiles = {
+        "polynomial": lambda f, g: (f.inner(g) + 0.5) ** 2,
+        "gaussian": lambda f, g: np.exp(-(f.distance(g) ** 2) / (2 * 0.7**2)),
+        "laplace": lambda f, g: np.exp(-f.distance(g) / 0.7),
+        "sum": lambda f, g: 2 * f.inner(g) + np.exp(-(f.distance(g) ** 2) / (2 * 0.7**2)),
+        "product": lambda f, g: (f.inner(g) + 0.5) ** 2 * np.exp(-(f.distance(g) ** 2) / (2 * 0.7**2)),
+        **{
+            key: lambda f, g, nu=nu: oracles.matern(np.zeros(1), np.array([f.distance(g)]), nu=nu, bandwidth=0.7)
+            for key, nu in (("matern_half", 0.5), ("matern", 1.5), ("matern_smooth", 2.5))
+        },
+    }
+    profile = profiles.get(name, lambda f, g: f.inner(g))
+    fitted = DistributionKernel(kernel, level2=level2).fit(train)
+    want = [[profile(f, g) for g in elements(kernel, train)] for f in elements(kernel, test)]
+    assert_allclose(fitted.transform(test), want, rtol=1e-10)
+    want = [[profile(f, g) for g in elements(kernel, train)] for f in elements(kernel, train)]
+    assert_allclose(fitted.fit_transform(train), want, rtol=1e-10)
+
+
+@pytest.mark.parametrize("level2", [mh.Gaussian(), mh.Matern(), mh.Laplace()])
+@pytest.mark.parametrize("n", [2, 7, 8])
+def test_the_level_2_median_is_over_pairs_of_bags(level2, n):
+    bags = random_bags((6,) * n)
+    fitted = DistributionKernel(mh.Gaussian(1.0), level2=level2).fit(bags)
+    f = elements(mh.Gaussian(1.0), bags)
+    distances = np.array([f[i].distance(f[j]) for i in range(n) for j in range(i + 1, n)])
+    want = np.median(distances) if isinstance(level2, mh.Laplace) else np.sqrt(np.median(distances**2))
+    assert_allclose(fitted.level2_.bandwidth, want, rtol=1e-10)
+    assert fitted.level2 == level2
+
+
+@pytest.mark.parametrize("name", LEVEL2)
+def test_gram_matrices_are_positive_semidefinite(name):
+    K = DistributionKernel(level2=LEVEL2[name]).fit_transform(random_bags((1, 1, 2, 5, 8, 20) * 3))
+    assert np.linalg.eigvalsh(K)[0] >= -1e-12 * np.trace(K)
+
+
+def test_equal_bags_are_equal():
+    base = random_bags((20,), d=8)[0]
+    bags = [base, *random_bags((700, 3, 5), d=8, seed=1), base.copy(), base[::-1]]
+    for level2 in (mh.Gaussian(), mh.Laplace(), mh.Matern(nu=0.5)):
+        K = DistributionKernel(level2=level2).fit_transform(bags)
+        assert_array_equal(K[np.ix_([0, 4, 5], [0, 4, 5])], 1.0)
+
+
+def test_identical_bags():
+    bags = [random_bags((20,))[0]] * 5
+    assert_array_equal(DistributionKernel(level2=mh.Gaussian(1.0)).fit_transform(bags), 1.0)
+
+
+def test_mostly_identical_bags_warn():
+    bags = [random_bags((20,))[0]] * 6 + random_bags((4,))
+    with pytest.warns(UserWarning, match="half of the pairs of bags coincide"):
+        fitted = DistributionKernel(level2=mh.Gaussian()).fit(bags)
+    assert fitted.level2_.bandwidth > 0.01
+
+
+# ---------------------------------------------------------------- sums over pairs of bags
+
+SUM_SIZES = (1, 30, 2, 2, 17, 40, 1, 8)
+
+
+def bags_of(sizes, seed=0, dtype=np.float64):
+    rows = np.random.default_rng(seed).normal(size=(sum(sizes), 3)).astype(dtype)
+    return Bags(rows, np.cumsum([0, *sizes]))
+
+
+def weights_of(bags, seed=1):
+    return np.random.default_rng(seed).normal(size=len(bags.rows))
+
+
+@pytest.fixture
+def threaded_tiles(monkeypatch):
+    monkeypatch.setattr(bags_module, "BLOCK", 16)
+    monkeypatch.setattr(gram, "THREADED", 0)
+
+
+def sums_by_pairs(A, a, B, b):
+    """Sums and magnitudes of the Gaussian kernel of width 1.5."""
+    left, right = zip(A.parts(A.rows), A.parts(a), strict=True), list(zip(B.parts(B.rows), B.parts(b), strict=True))
+
+    def k(x, y):
+        return oracles.gaussian(x, y, 1.5)
+
+    found = [[oracles.kernel_sum(k, X, Y, beta, gamma) for Y, gamma in right] for X, beta in left]
+    return np.moveaxis(np.array(found), -1, 0)
+
+
+@pytest.mark.usefixtures("threaded_tiles")
+@pytest.mark.parametrize("compiled", [0, np.inf], ids=["compiled", "numpy"])
+@pytest.mark.parametrize("far", [0.0, 100.0])
+def test_sums_equal_those_of_pairs(compiled, far, monkeypatch):
+    """With a far row some tiles are refused by the compiled code."""
+    monkeypatch.setattr(gram, "COMPILED", compiled)
+    A, B = bags_of(SUM_SIZES), bags_of(SUM_SIZES[::-1][:5], 2)
+    A.rows[40, 1] += far
+    a, b, kernel = weights_of(A), weights_of(B, 3), mh.Gaussian(1.5)
+    for ours, (value, magnitude) in (
+        (bag_sums(kernel, A, a, B, b), sums_by_pairs(A, a, B, b)),
+        (bag_sums(kernel, A, a, A, a), sums_by_pairs(A, a, A, a)),
+    ):
+        assert (np.abs(ours - value) <= 2e-13 * magnitude + 1e-300).all()  # 1e-13 for the kernel values, and the sums
+
+
+@pytest.mark.usefixtures("threaded_tiles")
+@pytest.mark.parametrize("compiled", [0, np.inf], ids=["compiled", "numpy"])
+@pytest.mark.parametrize("workers", [2, 5])
+def test_the_number_of_threads_does_not_matter(workers, compiled, monkeypatch):
+    monkeypatch.setattr(gram, "COMPILED", compiled)
+    A, kernel = bags_of(SUM_SIZES), mh.Gaussian(1.5)
+    a = weights_of(A)
+    monkeypatch.setattr(gram, "effective_n_jobs", lambda _: 1)
+    expected = bag_sums(kernel, A, a, A, a)
+    monkeypatch.setattr(gram, "effective_n_jobs", lambda _: workers)
+    assert_array_equal(bag_sums(kernel, A, a, A, a), expected)
+    assert_array_equal(expected, expected.T)
+
+
+@pytest.mark.skipif(find_spec("numba") is None, reason="numba is missing: pip install 'muhat[fast]'")
+@pytest.mark.usefixtures("threaded_tiles")
+def test_large_sums_are_compiled(monkeypatch):
+    A, kernel = bags_of(SUM_SIZES), mh.Gaussian(1.5)
+    values, a = [], weights_of(A)
+    evaluate = mh.Gaussian.evaluate
+    monkeypatch.setattr(
+        "muhat.bags.distribution_kernel.evaluate_fast", lambda kernel, X, Y: values.append(X) or evaluate(kernel, X, Y)
+    )
+    bag_sums(kernel, A, a, A, a)
+    assert values
+    values.clear()
+    monkeypatch.setattr(gram, "COMPILED", 0)
+    bag_sums(kernel, A, a, A, a)
+    assert not values
+
+
+@pytest.mark.usefixtures("threaded_tiles")
+def test_threads_keep_the_callers_settings_for_warnings(monkeypatch):
+    """Values that overflow are reported once, by who asked for the sums."""
+    monkeypatch.setattr(gram, "effective_n_jobs", lambda _: 2)
+    huge = [1e200 * np.ones((20, 2)), -1e200 * np.ones((20, 2))]
+    with pytest.raises(ValueError, match="overflows on these bags"):
+        mh.DistributionKernel(mh.Linear()).fit(huge)

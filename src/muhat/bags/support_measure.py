@@ -6,26 +6,24 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin, OutlierMixin, RegressorMixin
+from sklearn.base import ClassifierMixin, OutlierMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
-from muhat.bags.data import TakesBagsMixin, asking_for_numbers, check_bag_weights, check_labels, check_target
-from muhat.bags.distribution_kernel import DistributionKernel, Level2
-from muhat.bags.whitening import RIDGE
+from muhat.bags.bag_whitening import RIDGE
+from muhat.bags.data import asking_for_numbers, check_bag_weights, check_labels, check_target
+from muhat.bags.distribution_kernel import EmbedsBags, Level2
 from muhat.features.base import BaseFeatures
 from muhat.kernels.base import Kernel
 from muhat.kernels.radial import Gaussian
 from muhat.means.base import BaseKernelMean
-from muhat.parameters import ValueParametersMixin
 from muhat.types import Array
-from muhat.validation import check_flag, check_number, unchanged_on_error, warn_caller
+from muhat.validation import check_number, unchanged_on_error, warn_caller
 
 MAX_RATIO_OF_SIZES = 3
 """Largest ratio of two bags' sizes for which the one-class machine gives no warning."""
 
 
-class _SupportMeasureMachine(ValueParametersMixin, TakesBagsMixin, BaseEstimator):
+class _SupportMeasureMachine(EmbedsBags):
     """Base of the three: a support vector machine of scikit-learn on the Gram matrix of the bags.
 
     Bags are any sequence of matrices of shape (n_i, d): a list, or an array of shape (n, size, d) where all bags
@@ -34,32 +32,11 @@ class _SupportMeasureMachine(ValueParametersMixin, TakesBagsMixin, BaseEstimator
 
     def _fit_machine(self, machine: Any, bags: Any, y: Any = None, sample_weight: Any = None) -> tuple[Array, Any]:
         """Fit the machine to the Gram matrix of the bags, and return that with the weights of the bags."""
-        by_size = check_flag("weight_by_size", getattr(self, "weight_by_size", False))
-        if by_size and not self.pool:
-            raise ValueError(
-                "weight_by_size=True needs pool=True, whose prior says how much a bag of each size can tell; without "
-                "it pass sample_weight"
-            )
-        shared = DistributionKernel().get_params(deep=False)
-        embedding = DistributionKernel(**{name: getattr(self, name) for name in shared})
-        K = embedding._fit(bags)
+        K = self._fit_gram(bags)
         weights = None if sample_weight is None else check_bag_weights(sample_weight, len(K))
-        if by_size:
-            weights = embedding._reliabilities(bags) * (1.0 if weights is None else weights)
         self._machine = machine.fit(K, y, sample_weight=weights)
-        self._embedding = embedding
-        self.kernel_, self.level2_ = embedding.kernel_, embedding.level2_
-        self.n_features_in_ = embedding.n_features_in_
-        if hasattr(embedding, "feature_names_in_"):
-            self.feature_names_in_ = embedding.feature_names_in_
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_  # of an earlier fit
         self.support_ = self._machine.support_
         return K, weights
-
-    def _gram(self, bags: Any) -> Array:
-        check_is_fitted(self, "kernel_")
-        return self._embedding._transform(bags)
 
     def predict(self, bags: Any) -> NDArray[Any]:
         """Predict each bag.
@@ -91,10 +68,8 @@ class SupportMeasureClassifier(ClassifierMixin, _SupportMeasureMachine):
 
     Parameters
     ----------
-    kernel : Kernel, default Gaussian()
-        The embedding kernel, between rows; "median" is resolved once, on the pooled rows of fit.
-    mean : mean estimator, optional
-        How the mean element of each bag is estimated, for example ``ShrunkKernelMean()``. Default the plain average.
+    kernel, mean, whiten, features, ridge, pool, memory
+        The embedding of bags; see :class:`DistributionKernel`.
     level2 : "linear" or Kernel, default Gaussian()
         The kernel between mean elements; "median" is that of the distances between the bags of fit.
     C : float > 0, default 1.0
@@ -104,19 +79,6 @@ class SupportMeasureClassifier(ClassifierMixin, _SupportMeasureMachine):
         Gram matrix of the training bags.
     class_weight : dict or "balanced", optional
         Factors of C for each class, as in ``sklearn.svm.SVC``; "balanced" gives rare classes more.
-    whiten : bool, default False
-        Whether to whiten mean elements by the covariance of rows within bags.
-    features : Nystroem or Fourier, optional
-        Features for the mean elements.
-    ridge : float > 0, default 0.05
-        The ridge of ``whiten`` and ``pool``.
-    pool : bool, default False
-        Whether to shrink each mean by what a bag of its size can tell; for a search, with bags of uneven sizes.
-    weight_by_size : bool, default False
-        Whether C of a bag grows with what its size can tell, with ``pool``: it is multiplied by
-        :math:`\operatorname{tr}B/(\operatorname{tr}B + \operatorname{tr}W/n_i)`, in units of the mean.
-    memory : path or joblib.Memory, optional
-        Where a search keeps sums over rows; see :class:`DistributionKernel` for these five.
 
     Attributes
     ----------
@@ -127,6 +89,11 @@ class SupportMeasureClassifier(ClassifierMixin, _SupportMeasureMachine):
         With bandwidths as numbers; ``level2_`` may be "linear".
     n_features_in_ : int
         Columns of the bags.
+
+    See Also
+    --------
+    DistributionRidgeClassifier : Searches nothing, and allows for the size of a bag.
+    DistributionKernel : The Gram matrix of the bags, for any estimator with a precomputed kernel.
 
     References
     ----------
@@ -157,21 +124,12 @@ class SupportMeasureClassifier(ClassifierMixin, _SupportMeasureMachine):
         features: BaseFeatures | None = None,
         ridge: float = RIDGE,
         pool: bool = False,
-        weight_by_size: bool = False,
         memory: Any = None,
     ) -> None:
-        self.kernel = kernel
-        self.mean = mean
-        self.level2 = level2
+        super().__init__(kernel, mean, level2, whiten, features, ridge=ridge, pool=pool, memory=memory)
         self.C = C
         self.probability = probability
         self.class_weight = class_weight
-        self.whiten = whiten
-        self.features = features
-        self.ridge = ridge
-        self.pool = pool
-        self.weight_by_size = weight_by_size
-        self.memory = memory
 
     @unchanged_on_error
     def fit(self, bags: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -184,7 +142,7 @@ class SupportMeasureClassifier(ClassifierMixin, _SupportMeasureMachine):
         y : array of shape (n,)
             The class of each bag.
         sample_weight : array of shape (n,), optional
-            Factors of C, one a bag.
+            Factors of C, one per bag.
 
         Returns
         -------
@@ -247,8 +205,10 @@ class SupportMeasureRegressor(RegressorMixin, _SupportMeasureMachine):
 
     Parameters
     ----------
-    kernel, mean, level2, whiten, features, ridge, pool, weight_by_size, memory
-        See :class:`SupportMeasureClassifier`.
+    kernel, mean, whiten, features, ridge, pool, memory
+        The embedding of bags; see :class:`DistributionKernel`.
+    level2 : "linear" or Kernel, default Gaussian()
+        The kernel between mean elements.
     C : float > 0, default 1.0
         The smaller, the stronger the regularisation.
     epsilon : float >= 0, default 0.1
@@ -258,6 +218,10 @@ class SupportMeasureRegressor(RegressorMixin, _SupportMeasureMachine):
     ----------
     support_, kernel_, level2_, n_features_in_
         See :class:`SupportMeasureClassifier`.
+
+    See Also
+    --------
+    DistributionRidge : Searches nothing, allows for the size of a bag, and has error bars.
 
     Examples
     --------
@@ -282,20 +246,11 @@ class SupportMeasureRegressor(RegressorMixin, _SupportMeasureMachine):
         features: BaseFeatures | None = None,
         ridge: float = RIDGE,
         pool: bool = False,
-        weight_by_size: bool = False,
         memory: Any = None,
     ) -> None:
-        self.kernel = kernel
-        self.mean = mean
-        self.level2 = level2
+        super().__init__(kernel, mean, level2, whiten, features, ridge=ridge, pool=pool, memory=memory)
         self.C = C
         self.epsilon = epsilon
-        self.whiten = whiten
-        self.features = features
-        self.ridge = ridge
-        self.pool = pool
-        self.weight_by_size = weight_by_size
-        self.memory = memory
 
     @unchanged_on_error
     def fit(self, bags: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -308,7 +263,7 @@ class SupportMeasureRegressor(RegressorMixin, _SupportMeasureMachine):
         y : array of shape (n,)
             The target of each bag.
         sample_weight : array of shape (n,), optional
-            Factors of C, one a bag.
+            Factors of C, one per bag.
 
         Returns
         -------
@@ -344,8 +299,10 @@ class OneClassSupportMeasureMachine(OutlierMixin, _SupportMeasureMachine):
 
     Parameters
     ----------
-    kernel, mean, level2, whiten, features, ridge, pool, memory
-        See :class:`SupportMeasureClassifier`.
+    kernel, mean, whiten, features, ridge, pool, memory
+        The embedding of bags; see :class:`DistributionKernel`.
+    level2 : "linear" or Kernel, default Gaussian()
+        The kernel between mean elements.
     nu : float in (0, 1], default 0.1
         Upper bound on the share of training bags left outside, lower bound on the share of support measures.
 
@@ -355,6 +312,10 @@ class OneClassSupportMeasureMachine(OutlierMixin, _SupportMeasureMachine):
         ``decision_function = score_samples - offset_``.
     support_, kernel_, level2_, n_features_in_
         See :class:`SupportMeasureClassifier`.
+
+    See Also
+    --------
+    GroupAnomalyDetector : Allows for the size of a bag, and has p-values and explanations.
 
     References
     ----------
@@ -384,15 +345,8 @@ class OneClassSupportMeasureMachine(OutlierMixin, _SupportMeasureMachine):
         pool: bool = False,
         memory: Any = None,
     ) -> None:
-        self.kernel = kernel
-        self.mean = mean
-        self.level2 = level2
+        super().__init__(kernel, mean, level2, whiten, features, ridge=ridge, pool=pool, memory=memory)
         self.nu = nu
-        self.whiten = whiten
-        self.features = features
-        self.ridge = ridge
-        self.pool = pool
-        self.memory = memory
 
     @unchanged_on_error
     def fit(self, bags: Any, y: Any = None, sample_weight: Any = None) -> Self:
@@ -404,7 +358,7 @@ class OneClassSupportMeasureMachine(OutlierMixin, _SupportMeasureMachine):
             The bags: one matrix of rows each, all with d columns.
         y : ignored
         sample_weight : array of shape (n,), optional
-            One weight a bag, as in ``sklearn.svm.OneClassSVM``.
+            One weight per bag, as in ``sklearn.svm.OneClassSVM``.
 
         Returns
         -------

@@ -12,7 +12,7 @@ from sklearn.exceptions import DataConversionWarning, NotFittedError
 
 import muhat as mh
 from muhat.bags.distribution_kernel import DistributionKernel
-from muhat.bags.machines import OneClassSupportMeasureMachine, SupportMeasureClassifier, SupportMeasureRegressor
+from muhat.bags.support_measure import OneClassSupportMeasureMachine, SupportMeasureClassifier, SupportMeasureRegressor
 
 pytestmark = pytest.mark.filterwarnings("ignore:bags have .* rows, and small bags")
 

@@ -8,9 +8,9 @@ from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 import muhat as mh
-from muhat.bags import whitening
+from muhat.bags import moments
 from muhat.bags.distribution_kernel import DistributionKernel
-from muhat.bags.machines import OneClassSupportMeasureMachine, SupportMeasureClassifier, SupportMeasureRegressor
+from muhat.bags.support_measure import OneClassSupportMeasureMachine, SupportMeasureClassifier, SupportMeasureRegressor
 
 pytestmark = pytest.mark.filterwarnings("ignore:bags have .* rows, and small bags")
 
@@ -34,7 +34,7 @@ def shrunk_weights(bag):
 @pytest.mark.parametrize("recipe", [None, mh.ShrunkKernelMean()])
 @pytest.mark.parametrize("rows", [7, 1024])
 def test_the_formula_in_the_space_of_the_rows(ridge, recipe, rows, monkeypatch):
-    monkeypatch.setattr(whitening, "_ROWS", rows)  # blocks that cut bags
+    monkeypatch.setattr(moments, "_ROWS", rows)  # blocks that cut bags
     train, test = random_bags(), random_bags((5, 1, 12), seed=1)
     U, V = whitened_rows(train, test, ridge, None if recipe is None else shrunk_weights)
     fitted = DistributionKernel(mh.Linear(), mean=recipe, whiten=True, ridge=ridge)
@@ -58,7 +58,7 @@ def test_true_is_the_ridge_that_is_documented():
 @pytest.mark.parametrize(("rows", "landmarks"), [(40, 40), (2000, 500), (14400, 600)])
 def test_more_rows_more_landmarks(rows, landmarks):
     X = np.random.default_rng(0).normal(size=(rows, 1))
-    assert len(whitening.fit_features(None, mh.Linear(), X).landmarks_) == landmarks
+    assert len(moments.fit_features(None, mh.Linear(), X).landmarks_) == landmarks
 
 
 def test_a_large_ridge_leaves_the_centred_means():

@@ -1,0 +1,287 @@
+r"""Mixture prior over bags: bags come in K kinds, and the mean of a bag is shrunk toward the centre of its kind.
+
+Means of bags are modelled as :math:`\hat\mu_i \sim \sum_k \pi_k N(c_k, B + W/n_i)`. Kinds are found by EM in the few
+whitened directions in which bags differ most, and moments in all features follow from the responsibilities. Numbers of
+kinds are combined by weights that minimise an unbiased estimate of the risk on bags left out.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import logsumexp
+
+from muhat.bags.bag_whitening import regularised_eigenpairs
+from muhat.bags.moments import BagMoments
+from muhat.bags.pooling import BLENDS, FOLDS, Pool, mean_keys, positive_part
+from muhat.linalg.blocks import random_folds
+from muhat.linalg.simplex import simplex_minimiser
+from muhat.types import Array
+
+NUMBERS = (2, 3, 4, 5, 7)
+"""Numbers of kinds that are tried beside one, with five bags or more per kind."""
+
+
+RESTARTS, ROUNDS = 3, 40
+
+
+SMALLEST_WEIGHT = 0.02
+"""Numbers of kinds with less weight are dropped."""
+
+
+class Kinds(NamedTuple):
+    """A mixture of Gaussians with one diagonal covariance, in q whitened directions."""
+
+    log_shares: Array  # (K,)
+    centres: Array  # (K, q)
+    dispersion: Array  # (q,)
+
+    def log_joint(self, u: Array, sizes: NDArray[np.number]) -> Array:
+        """Logarithm of π_k N(u_i; c_k, D + 1/n_i): shape (n, K)."""
+        variances = self.dispersion + 1.0 / sizes[:, None]
+        squares = np.square(u[:, None, :] - self.centres) / variances[:, None, :]
+        return self.log_shares - 0.5 * (squares.sum(axis=2) + np.log(2.0 * np.pi * variances).sum(axis=1)[:, None])
+
+    def responsibilities(self, u: Array, sizes: NDArray[np.number]) -> Array:
+        """Probabilities of the kinds of bags with whitened means u: shape (n, K)."""
+        joint = self.log_joint(u[:, : self.centres.shape[1]], sizes)
+        return np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
+
+
+def directions(count: int) -> int:
+    """Directions in which kinds are told apart: the centres of K kinds span K − 1, and more find worse kinds."""
+    return max(2, count - 1)
+
+
+def fit_kinds(u: Array, sizes: NDArray[np.number], count: int, rng: np.random.Generator) -> Kinds:
+    """EM for the given number of kinds, the likeliest of several starts.
+
+    Parameters
+    ----------
+    u : array of shape (n, m)
+        Whitened means of bags, directions in which they differ most first.
+    sizes : array of shape (n,)
+        Rows of the bags.
+    count : int
+        K.
+    rng : Generator
+        For the starts.
+    """
+    u = u[:, : directions(count)]
+    n = len(u)
+    noise = 1.0 / sizes[:, None]  # (n, 1)
+    smallest = 1e-4 * noise.mean()
+    centres = np.array([_seeds(u, sizes, count, rng) for _ in range(RESTARTS)])  # (R, K, q)
+    log_shares = np.full((RESTARTS, count), -np.log(count))
+    dispersion = np.tile(np.maximum(0.2 * u.var(axis=0), smallest), (RESTARTS, 1))  # (R, q)
+    likelihoods = np.zeros(RESTARTS)
+    for _ in range(ROUNDS):
+        # E: ρ_ik ∝ π_k N(u_i; c_k, D + 1/n_i), for all starts at once.
+        precision = 1.0 / (dispersion[:, None, :] + noise)  # P_i: (R, n, q)
+        apart = u[None, :, None, :] - centres[:, None, :, :]  # (R, n, K, q)
+        exponents = np.einsum("rnkq,rnq->rnk", np.square(apart), precision)
+        joint = log_shares[:, None, :] - 0.5 * (exponents - np.log(precision).sum(axis=2)[:, :, None])
+        totals = logsumexp(joint, axis=2)
+        rho, before = np.exp(joint - totals[:, :, None]), likelihoods
+        likelihoods = totals.sum(axis=1)
+        # M: π_k with half a bag more for each kind; c_k weighs bags by P_i; D by the posterior of the true means, which
+        # keep the share a_i = D P_i of their distance from the centre and vary by a_i/n_i.
+        log_shares = np.log((rho.sum(axis=1) + 0.5) / (n + 0.5 * count))
+        weighed = np.einsum("rnk,rnq->rkq", rho, precision)
+        centres = np.einsum("rnk,rnq,nq->rkq", rho, precision, u) / np.maximum(weighed, np.finfo(float).tiny)
+        kept = dispersion[:, None, :] * precision
+        squares = np.einsum("rnk,rnkq->rnq", rho, np.square(u[None, :, None, :] - centres[:, None, :, :]))
+        dispersion = np.maximum((kept * noise + np.square(kept) * squares).mean(axis=1), smallest)
+        if np.abs(likelihoods - before).max() < 1e-6 * n:
+            break
+    best = int(np.argmax(likelihoods))
+    return Kinds(log_shares[best], centres[best], dispersion[best])
+
+
+def _seeds(u: Array, sizes: NDArray[np.number], count: int, rng: np.random.Generator) -> Array:
+    """Bags as first centres, each drawn by its squared distance from the nearest one so far, in units of the noise."""
+    chosen = [int(rng.integers(len(u)))]
+    while len(chosen) < count:
+        noise = 1.0 / sizes[:, None] + 1.0 / sizes[chosen]
+        squares = (np.square(u[:, None] - u[chosen]).sum(axis=2) / noise - u.shape[1]).min(axis=1).clip(0.0)
+        total = squares.sum()
+        chosen.append(int(rng.choice(len(u), p=squares / total) if total > 0 else rng.integers(len(u))))
+    return u[chosen]
+
+
+class KindsPool(NamedTuple):
+    """The prior of K kinds in all features: centres, and the covariance about them as a :class:`Pool`."""
+
+    finder: Pool  # gives the whitened directions in which kinds are told apart
+    kinds: Kinds
+    centres: Array  # (K, m)
+    pool: Pool  # its centre is 0
+
+    def deviations(self, means: Array, sizes: NDArray[np.number]) -> tuple[Array, Array]:
+        """Responsibilities, and means from the centres that these give: shapes (n, K) and (n, m), where tr W = 1."""
+        rho = self.kinds.responsibilities(self.finder.coordinates(means), sizes)
+        return rho, means / self.pool.unit - rho @ self.centres
+
+    def means(self, means: Array, sizes: NDArray[np.number], blend: float) -> Array:
+        """Posterior means c̄_i + A_i(x_i − c̄_i), in the unit of the given ones."""
+        _, X = self.deviations(means, sizes)
+        return means - self.pool.unit * (X - self.pool.shrunk(X, sizes, blend))
+
+    def optimism(self, rho: Array, sizes: NDArray[np.number], blend: float) -> Array:
+        r"""δ_i = tr(A_i W)/n_i + Σ_k ρ_ik ‖(I − A_i)(c_k − c̄_i)‖², how far the mean of a bag follows its noise.
+
+        Stein's formula; the second term is the derivative of the responsibilities, since ∇ log ρ_k = C⁻¹(c_k − c̄) and
+        C⁻¹W/n = (I − A)ᵀ. It is exact where the responsibilities use all directions, and 0 where kinds are clear.
+        """
+        follows = np.trace(self.pool.within) / sizes - self.pool.gains(sizes, blend)
+        # In whitened coordinates I − A_i is diag(1 − f_i), and a squared length is that of ``back``.
+        for k, centre in enumerate(self.centres):
+            apart = (centre - rho @ self.centres) @ self.pool.into * (1.0 - self.pool.factors(sizes, blend))
+            follows += rho[:, k] * np.square(apart @ self.pool.back).sum(axis=1)
+        return follows
+
+
+def fit_kinds_pool(
+    means: Array,
+    sizes: NDArray[np.number],
+    within: Array,
+    noise: tuple[Array, Array],
+    finder: Pool,
+    count: int,
+    rng: np.random.Generator,
+) -> KindsPool:
+    r"""Find kinds, and moments in all features given their responsibilities; means in units in which tr W = 1.
+
+    With :math:`w_{ik} = \rho_{ik} w_i`, centres are weighted means, and
+
+    .. math:: B = \Big[\sum_{ik} w_{ik}(x_i - c_k)(·)^\top - \sum_{ik} \ell_{ik} W/n_i\Big]_+ \Big/ \sum_{ik}\ell_{ik},
+              \qquad \ell_{ik} = w_{ik}(1 - w_{ik}/w_k);
+
+    with one kind this is :func:`estimate_between`.
+    """
+    n, unit = len(means), finder.unit
+    u = finder.coordinates(means * unit)
+    kinds = fit_kinds(u, sizes, count, rng)
+    rho = kinds.responsibilities(u, sizes)
+    # Weights 1/(s + 1/n_i), s the ratio of the traces of B and W, from the plain spread about the kinds.
+    plain = (rho / np.maximum(rho.sum(axis=0), np.finfo(float).tiny)).T @ means
+    spread = np.square(means - rho @ plain).sum() / max(n - len(plain), 1)
+    w = 1.0 / (max(spread / np.trace(within) - (1.0 / sizes).mean(), 0.0) + 1.0 / sizes)
+    weights = rho * (w / w.sum())[:, None]
+    totals = np.maximum(weights.sum(axis=0), np.finfo(float).tiny)
+    centres = (weights / totals).T @ means
+    left = weights * (1.0 - weights / totals)
+    scatter = -(left.sum(axis=1) / sizes).sum() * within
+    for k, centre in enumerate(centres):
+        X = np.sqrt(weights[:, k])[:, None] * (means - centre)
+        scatter += X.T @ X
+    between = positive_part(scatter / max(left.sum(), np.finfo(float).tiny))
+    pool = Pool.with_moments(np.zeros(len(within)), between, within, noise, unit)
+    return KindsPool(finder, kinds, centres, pool)
+
+
+class MixturePrior(NamedTuple):
+    """Priors of several numbers of kinds, combined by weights; one kind is the :class:`Pool` itself."""
+
+    parts: list[tuple[float, float, Pool | KindsPool]]  # weight, blend and prior
+
+    @property
+    def weights(self) -> dict[int, float]:
+        """The weight of each number of kinds."""
+        return {1 if isinstance(prior, Pool) else len(prior.centres): weight for weight, _, prior in self.parts}
+
+    def means(self, means: Array, sizes: NDArray[np.number]) -> Array:
+        """Pooled means, in the unit of the given ones."""
+        return np.asarray(sum(weight * prior.means(means, sizes, blend) for weight, blend, prior in self.parts))
+
+    def gains(self, sizes: NDArray[np.number]) -> Array:
+        """What the noise of each mean loses, as for :meth:`Pool.gains`."""
+        found = ((w, blend, each if isinstance(each, Pool) else each.pool) for w, blend, each in self.parts)
+        return np.asarray(sum(weight * pool.gains(sizes, blend) for weight, blend, pool in found))
+
+
+def fit_mixture(
+    pool: Pool,
+    finder: Pool,
+    moments: BagMoments,
+    sizes: NDArray[np.number],
+    ridge: float,
+    blend: float | Literal["cv"],
+    kinds: int | Literal["cv"],
+) -> MixturePrior:
+    """Choose numbers of kinds, blends and weights by the risk on bags left out.
+
+    Parameters
+    ----------
+    pool, finder : Pool
+        Priors of one kind, with the ridge of the means, and with a larger one for directions in which kinds differ.
+    moments : BagMoments
+    sizes : array of shape (n,)
+    ridge : float
+        That of the means.
+    blend : float in [0, 1] or "cv"
+    kinds : int or "cv"
+    """
+    unit = pool.unit
+    means, within = moments.means / unit, moments.within / unit**2
+    noise, rng = regularised_eigenpairs(within, ridge), np.random.default_rng(0)
+    # The order of bags must not matter, so that EM starts from bags in the order of their keys.
+    order = np.lexsort(mean_keys(means).T)
+    means, sizes = means[order], sizes[order]
+    folds = random_folds(mean_keys(means), FOLDS)
+    numbers = [1, *(count for count in NUMBERS if 5 * count <= len(means))] if kinds == "cv" else [kinds]
+    blends = BLENDS if blend == "cv" else (float(blend),)
+    G = np.zeros((len(numbers) * len(blends),) * 2)  # inner products of residuals of all pairs of choices
+    optimisms = np.zeros(len(G))
+    for fold in np.unique(folds):
+        out = folds == fold
+        left_out = []
+        for count in numbers:
+            part: Pool | KindsPool
+            if count == 1:
+                part = Pool.of(means[~out], sizes[~out], within, noise, unit)
+            else:
+                part = fit_kinds_pool(means[~out], sizes[~out], within, noise, finder, count, rng)
+            left_out += [left_out_risk(part, means[out], sizes[out], each) for each in blends]
+        residuals = np.array([residual.ravel() for residual, _ in left_out])
+        G += residuals @ residuals.T
+        optimisms += [optimism.sum() for _, optimism in left_out]
+    risks = (np.diag(G) + 2.0 * optimisms).reshape(len(numbers), len(blends))
+    best = risks.argmin(axis=1)
+    chosen = np.arange(len(numbers)) * len(blends) + best
+    weights = risk_weights(G[np.ix_(chosen, chosen)], optimisms[chosen])
+    parts: list[tuple[float, float, Pool | KindsPool]] = []
+    for count, weight, b in zip(numbers, weights, best, strict=True):
+        if weight > 0:
+            several = count > 1
+            prior = fit_kinds_pool(means, sizes, within, noise, finder, count, rng) if several else pool
+            parts.append((float(weight), blends[int(b)], prior))
+    return MixturePrior(parts)
+
+
+def left_out_risk(
+    prior: Pool | KindsPool, means: Array, sizes: NDArray[np.number], blend: float
+) -> tuple[Array, Array]:
+    """x_i − m_i of bags that a prior has not seen, and their optimism δ_i; means in units in which tr W = 1."""
+    if isinstance(prior, Pool):
+        X = means - prior.centre
+        return X - prior.shrunk(X, sizes, blend), np.trace(prior.within) / sizes - prior.gains(sizes, blend)
+    rho, X = prior.deviations(means * prior.pool.unit, sizes)
+    return X - prior.pool.shrunk(X, sizes, blend), prior.optimism(rho, sizes, blend)
+
+
+def risk_weights(G: Array, optimisms: Array) -> Array:
+    """Weights on the simplex that minimise the estimated risk wᵀGw + 2dᵀw of the combination; small ones are dropped.
+
+    G holds the inner products of the residuals of all bags, and d the sums of their optimism (Q-aggregation).
+    """
+    # On the simplex wᵀGw + 2dᵀw = wᵀ(G + d1ᵀ + 1dᵀ)w, and adding a multiple of 11ᵀ changes nothing but makes the
+    # matrix positive semi-definite.
+    M = G + optimisms[:, None] + optimisms
+    least = float(np.linalg.eigvalsh(M)[0])
+    M = (M + max(-least, 0.0) * len(M)) / max(float(np.abs(M).max()), np.finfo(float).tiny)
+    weights = simplex_minimiser(M, np.ones(len(M)), floor=1e-12)
+    weights = np.where(weights < SMALLEST_WEIGHT, 0.0, weights)
+    return weights / weights.sum()

@@ -1,0 +1,171 @@
+"""Moments of bags in explicit features: the mean of each bag, and the covariance of rows within bags."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+
+from muhat.bags.data import Bags
+from muhat.features.base import BaseFeatures
+from muhat.features.nystroem import Nystroem
+from muhat.kernels.base import Kernel
+from muhat.linalg.blocks import blocks, random_rows
+from muhat.types import Array, RandomState
+
+FEATURES = (500, 1000)
+"""Fewest and most landmarks of the default features; between them 5√N for N rows, so that the work stays that of an
+exact Gram matrix, O(N²). A whitened kernel sees what the features see, and more rows tell more of it from noise."""
+
+
+LIGHT_LANDMARKS = 200
+"""Default landmarks where regression or detection needs the means of bags, not their metric."""
+
+
+LIGHT_ROWS = 20_000
+"""Rows, drawn at random, from which those landmarks and a bandwidth "median" come."""
+
+
+LIGHT_ROWS_WITHIN = 100_000
+"""Rows from which the covariance within bags comes there; its error is that of this many rows."""
+
+
+_ROWS = 1024
+
+
+def check_features(features: Any) -> None:
+    """Raise a ValueError unless ``features`` is None or an estimator of features."""
+    if features is not None and not isinstance(features, BaseFeatures):
+        raise ValueError(f"features={features!r} must be None, or features such as Nystroem(500, random_state=0)")
+
+
+def fit_features(features: BaseFeatures | None, kernel: Kernel, rows: Array, seed: RandomState = 0) -> BaseFeatures:
+    """A fitted copy of the features with the given kernel; by default landmarks drawn with a fixed seed."""
+    if features is None:
+        landmarks = int(np.clip(5.0 * np.sqrt(len(rows)), *FEATURES))
+        return Nystroem(kernel, min(landmarks, len(rows)), random_state=seed).fit(rows)
+    return clone(features).set_params(kernel=kernel).fit(rows)
+
+
+def light_features(features: BaseFeatures | None, kernel: Kernel, rows: Array) -> BaseFeatures:
+    """Features fitted to rows in random order; by default the first LIGHT_LANDMARKS of them are landmarks."""
+    if features is not None:
+        return fit_features(features, kernel, rows)
+    return Nystroem(kernel, landmarks=rows[:LIGHT_LANDMARKS]).fit(rows)
+
+
+def light_sample(bags: Bags, rng: np.random.Generator) -> Array:
+    """Rows in random order, all or LIGHT_ROWS of them."""
+    return bags.rows[rng.permutation(len(bags.rows))[:LIGHT_ROWS]]
+
+
+def with_widths(kernel: Kernel, rows: Array, factors: tuple[float, ...]) -> list[Kernel]:
+    """The kernel with each multiple of the median where its bandwidth is "median", else the kernel itself."""
+    resolved = kernel.resolve(rows)
+    if getattr(kernel, "bandwidth", None) != "median":
+        return [resolved]
+    median = float(resolved.get_params(deep=False)["bandwidth"])
+    return [resolved.with_params(bandwidth=factor * median) for factor in factors]
+
+
+class BagMoments(NamedTuple):
+    """Means of bags in m features, and the pooled covariance of the rows within them."""
+
+    means: Array  # (n, m), by the weights of the rows
+    within: Array  # (m, m)
+    degrees: int  # of freedom of ``within``: rows less bags
+
+    def plus(self, other: BagMoments) -> BagMoments:
+        """The moments of the bags of both, these first."""
+        degrees = self.degrees + other.degrees
+        scatter = self.degrees * self.within + other.degrees * other.within
+        return BagMoments(np.concatenate([self.means, other.means]), scatter / max(degrees, 1), degrees)
+
+
+def bag_moments(features: BaseFeatures, bags: Bags, weights: Array | None = None, *, within: bool = True) -> BagMoments:
+    r"""Weighted means Σ_a β_a z(x_a) of each bag, and :math:`W = \sum_i\sum_a (z_{ia} - \bar z_i)(·)^\top / (N - n)`.
+
+    Without ``weights`` the means are plain averages. W takes O(rows · m²), and is 0 where it is not asked for.
+    """
+    # One pass over blocks of rows. A block is centred about the averages of the pieces of bags in it, and the scatter
+    # of the pieces about the average of their bag is added at the end, so that nothing large is subtracted:
+    #     Σ_a (z_a − z̄)(·)ᵀ = Σ_pieces [Σ_{a in piece} (z_a − z̄_piece)(·)ᵀ + n_piece (z̄_piece − z̄)(·)ᵀ].
+    sizes, owners = bags.sizes, np.repeat(np.arange(len(bags)), bags.sizes)
+    weights = np.repeat(1.0 / sizes, sizes) if weights is None else weights
+    m = features.n_features_out_
+    (means, averages), scatter = np.zeros((2, len(bags), m)), np.zeros((m, m))
+    pieces: list[tuple[NDArray[Any], ...]] = []
+    for block in blocks(len(bags.rows), _ROWS):
+        Z = features.evaluate(bags.rows[block])
+        met, firsts, counts = np.unique(owners[block], return_index=True, return_counts=True)
+        means[met] += np.add.reduceat(weights[block, None] * Z, firsts)
+        if within:
+            centres = np.add.reduceat(Z, firsts) / counts[:, None]
+            averages[met] += centres * (counts / sizes[met])[:, None]
+            Z -= np.repeat(centres, counts, axis=0)
+            scatter += Z.T @ Z
+            pieces.append((met, counts, centres))
+    degrees = len(bags.rows) - len(bags)
+    if within:
+        met, counts, centres = (np.concatenate(parts) for parts in zip(*pieces, strict=True))
+        apart = np.sqrt(counts)[:, None] * (centres - averages[met])
+        scatter += apart.T @ apart
+    return checked_moments(features.kernel_, BagMoments(means, scatter / max(degrees, 1), degrees))
+
+
+def light_means(features: BaseFeatures, bags: Bags) -> Array:
+    """Plain means of bags in O(rows · m): landmarks see averages of kernel values, mapped to features once per bag."""
+    if not isinstance(features, Nystroem):
+        return bag_moments(features, bags, within=False).means
+    kernel, landmarks = features.kernel_, features.landmarks_
+    means = np.zeros((len(bags), len(landmarks)))
+    owners = np.repeat(np.arange(len(bags)), bags.sizes)
+    for block in blocks(len(bags.rows), _ROWS):
+        met, firsts = np.unique(owners[block], return_index=True)
+        means[met] += np.add.reduceat(kernel.evaluate(bags.rows[block], landmarks), firsts)
+    return check_finite(kernel, means / bags.sizes[:, None] @ features.projection_)
+
+
+def light_moments(features: BaseFeatures, bags: Bags) -> BagMoments:
+    """Moments with less work where rows are many: W comes from random rows, about LIGHT_ROWS_WITHIN in all."""
+    thinned = bag_moments(features, thin(bags, max(2, LIGHT_ROWS_WITHIN // len(bags))))
+    return BagMoments(light_means(features, bags), thinned.within, thinned.degrees)
+
+
+def thin(bags: Bags, most: int) -> Bags:
+    """Random rows of each bag, at most the given number; a fixed seed draws them."""
+    if bags.sizes.max() <= most:
+        return bags
+    rng = np.random.default_rng(0)
+    parts = [random_rows(rows, most, rng) for rows in bags.parts(bags.rows)]
+    return Bags(np.concatenate(parts), np.cumsum([0, *map(len, parts)]))
+
+
+def check_finite(kernel: Kernel, means: Array) -> Array:
+    """The means, or a ValueError where their squared distances overflow."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if not np.isfinite(4.0 * np.square(means).sum()):
+            raise ValueError(f"{kernel!r} overflows on these bags; rescale them first")
+    return means
+
+
+def checked_moments(kernel: Kernel, moments: BagMoments) -> BagMoments:
+    """The moments, or a ValueError where they overflow."""
+    check_finite(kernel, moments.means)
+    if not np.isfinite(moments.within).all():
+        raise ValueError(f"{kernel!r} overflows on these bags; rescale them first")
+    return moments
+
+
+def check_noise(moments: BagMoments) -> BagMoments:
+    """The moments, or a ValueError where they do not determine the noise within bags."""
+    if not moments.degrees:
+        raise ValueError("all bags have one row, which says nothing of the noise; pass a bag of two rows or more")
+    if not np.trace(moments.within) > 0:
+        raise ValueError(
+            "no bag has two rows that differ, so there is no noise within bags to compare with; pass bags of several "
+            "rows, or compare their rows directly"
+        )
+    return moments
