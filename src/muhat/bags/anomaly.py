@@ -303,8 +303,8 @@ class GroupAnomalyDetector(OutlierMixin, ValueParametersMixin, TakesBagsMixin, B
     >>> odd = [np.repeat(rng.normal(size=(n, 1)), 2, axis=1) for n in (60, 80, 90)]  # normal columns, always equal
     >>> detector.predict(odd).tolist()
     [-1, -1, -1]
-    >>> print(detector.explain(odd)[1])
-    p = 0.007 (whitened view): column 1 given the other columns: dispersion lower (z = -9.8); ...
+    >>> print(detector.explain(odd)[1].deviations[0])
+    correlation of column 0 and column 1 higher (z = 21.0)
 
     The same among the bags at hand:
 

@@ -405,7 +405,7 @@ def pooled_means(
     >>> plain = [mh.embed(kernel, bag) for bag in bags]
     >>> losses = [sum(f.distance(g) ** 2 for f, g in zip(each, truth)) for each in (pooled, plain)]
     >>> round(losses[0] / losses[1], 2)
-    0.14
+    0.15
     """
     prior = BagPrior(kernel, features, ridge=ridge, blend=blend, kinds=kinds)
     prior._checked_parameters()
