@@ -62,7 +62,7 @@ def test_what_is_asked_for_is_what_is_taken(name, free):
     call()
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert peak <= 1.05 * arrays * 8 * N**2 + 4e6
+    assert peak <= 1.05 * arrays * 8 * N**2 + 12e6  # with a tile of 1,024 rows
 
 
 def test_splits_and_factors_are_counted_too(free):
