@@ -264,7 +264,7 @@ TWO_SAMPLES = {
 }
 
 NULLS = {
-    "null: breast cancer, 30 + 60": RealPair(changed("breast cancer", (), 45, lambda rng, Y: Y), "null"),
+    "null: breast cancer": RealPair(changed("breast cancer", (), 45, lambda rng, Y: Y), "null"),
     "null: satimage": RealPair(changed("satimage", (5,), 40, lambda rng, Y: Y), "null"),
     "null: digits": RealPair(changed("digits", (3,), 30, lambda rng, Y: Y), "null"),
     "null: vehicle": RealPair(changed("vehicle", (), 20, lambda rng, Y: Y), "null"),
