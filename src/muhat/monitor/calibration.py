@@ -15,21 +15,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from muhat.monitor.reference import Population
 from muhat.monitor.tail_scale import TailScale
 from muhat.monitor.windows import WindowSums, simulated_statistics
 from muhat.types import Array
 
-POPULATION = 2000
-"""Rows of the reference, at most, that simulated streams are drawn from."""
-
 _CHUNK = 200  # rows of all streams that are simulated at a time
 _PILOT = 400  # rows of each stream, after the longest window is full, that make the scale
-_STARTS = 8  # beginnings of each stream
-_LONGEST_SIMULATED = 20_000  # run lengths beyond are extrapolated
+_STARTS = 6  # beginnings of each stream
+_LONGEST_SIMULATED = 4_000  # run lengths beyond are extrapolated
 _KNOWN_ROWS = 8  # rows of the reference above the last quantile of single rows that counts as known
 _CLUSTER_LEVEL = 5.0  # score at which clusters are counted
 _BEYOND = 50  # simulated alarms from which a threshold is read off
-_LARGEST_TABLE = 8 * POPULATION
 
 HANDICAPS = {1: float(np.log(3.0)), 3: float(np.log(2.0))}
 """What is taken off the scores of short windows, whose tails beyond the reference nobody knows, so that the promise
@@ -55,6 +52,10 @@ class Calibration:
     start: Array
     threshold: float
 
+    def raised(self, allowance: float) -> Calibration:
+        """The same with higher thresholds."""
+        return replace(self, start=self.start + allowance, threshold=self.threshold + allowance)
+
     def thresholds(self, seen: int, rows: int) -> Array:
         """The thresholds of the rows after the first ``seen``."""
         values = np.full(rows, self.threshold)
@@ -64,30 +65,36 @@ class Calibration:
 
 
 class SimulatedStreams:
-    """Streams of rows that are drawn from those of a Gram matrix.
+    """Streams of rows that are drawn from those of a reference.
 
     Parameters
     ----------
-    K : array of shape (m, N, N)
-        See ``population_grams``.
-    n : int
-        Rows of the reference.
+    rows : Population
+        The values of all pairs of rows and of all rows.
     lengths : array of shape (w,)
         Of the windows.
+    constants : array of shape (w, c)
+        Of the statistics.
     block_length : float
         Mean number of consecutive rows that are drawn together.
     streams : int
+        How many.
     rng : Generator
     """
 
     def __init__(
-        self, K: Array, n: int, lengths: NDArray[np.int64], block_length: float, streams: int, rng: np.random.Generator
+        self,
+        rows: Population,
+        lengths: NDArray[np.int64],
+        constants: Array,
+        block_length: float,
+        streams: int,
+        rng: np.random.Generator,
     ) -> None:
-        self.K, self.lengths, self.block_length, self.streams, self.rng = K, lengths, block_length, streams, rng
-        rows = np.arange(K.shape[1])
-        self.cross = np.ascontiguousarray(K[:, rows, rows])
-        self.constants = self.cross.mean(axis=1)
-        self._table = self._draw(np.arange(K.shape[1], dtype=np.int32)[None], min(n, _LARGEST_TABLE))
+        self.rows, self.lengths, self.block_length, self.streams, self.rng = rows, lengths, block_length, streams, rng
+        self.constants = constants
+        n = len(rows.singles)
+        self._table = self._draw(np.arange(n, dtype=np.int32)[None], n)
 
     def _draw(self, table: Any, rows: int) -> Any:
         """Rows from each row of a table, neighbours together (stationary bootstrap).
@@ -105,7 +112,7 @@ class SimulatedStreams:
         return np.take_along_axis(np.broadcast_to(table, (self.streams, size)), places, axis=1)
 
     def statistics(self, rows: int, done: NDArray[np.bool_] | None = None) -> Iterator[Array]:
-        """Statistics of the first rows, in pieces of shape (streams of interest, rows of a piece, windows · kernels).
+        """Statistics of the first rows, in pieces of shape (w · c, streams of interest, rows of a piece).
 
         Parameters
         ----------
@@ -113,19 +120,19 @@ class SimulatedStreams:
         done : array of bool, of shape (streams,), optional
             Which streams are of no interest any more; the caller sets them from piece to piece.
         """
-        sums = WindowSums.empty(self.lengths, self.constants, self.streams)
+        sums = WindowSums.empty(self.lengths, self.constants, self.rows.values.shape[2], self.streams)
         before = np.zeros((self.streams, sums.longest - 1), np.int32)
-        done = np.zeros(self.streams, bool) if done is None else done
+        chosen = np.arange(self.streams)
         while sums.seen < rows:
             size = min(_CHUNK, rows - sums.seen)
             draws = np.concatenate([before, self._draw(self._table, size)], axis=1)
-            chosen = np.flatnonzero(~done)
-            part = sums if len(chosen) == self.streams else sums.chosen(chosen)
-            out = simulated_statistics(part, self.K, self.cross, np.ascontiguousarray(draws[chosen]), size)
-            if part is not sums:
-                sums.pairs[chosen], sums.sums[chosen], sums.seen = part.pairs, part.sums, part.seen
+            if done is not None and done[chosen].any():  # a stream that is done stays so
+                left = ~done[chosen]
+                chosen, sums = chosen[left], sums.chosen(left)
+            part = np.ascontiguousarray(draws[chosen])
+            sums, out = simulated_statistics(sums, self.rows.values, self.rows.singles, part)
             before = draws[:, size:]
-            yield out.reshape(len(chosen), size, -1)
+            yield out
 
 
 def calibrate(streams: SimulatedStreams, run_length: float, say: Callable[[str], None]) -> Calibration:
@@ -153,15 +160,15 @@ def _scale(streams: SimulatedStreams) -> TailScale:
     the tails tell what a cluster counts for: the handicap of a window is the logarithm of its clusters to its rows.
     """
     longest = int(streams.lengths[-1])
-    pieces = np.concatenate(list(streams.statistics(longest + _PILOT)), axis=1)[:, longest:]
-    lengths = np.repeat(streams.lengths, len(streams.K))
-    distinct = np.where(lengths == 1, streams.K.shape[1] / _KNOWN_ROWS, np.inf)
-    scale = TailScale.of(pieces.reshape(-1, pieces.shape[-1]), distinct)
-    handicaps = np.empty(len(lengths))
+    pieces = np.concatenate(list(streams.statistics(longest + _PILOT)), axis=2)[..., longest:]
+    lengths = np.repeat(streams.lengths, streams.constants.shape[1])
+    distinct = np.where(lengths == 1, len(streams.rows.singles) / _KNOWN_ROWS, np.inf)
+    scale = TailScale.of(pieces.reshape(len(pieces), -1), distinct)
+    handicaps, (_, count, rows) = np.empty(len(lengths)), pieces.shape
     for j, length in enumerate(lengths):
         level = min(_CLUSTER_LEVEL, float(scale.scores[j, -1]))
-        reached = (pieces[..., j] > np.interp(level, scale.scores[j], scale.quantiles[j])).any(axis=1).mean()
-        alarms = -np.log1p(-min(max(reached, 0.5 / len(pieces)), 1.0 - 0.5 / len(pieces))) / pieces.shape[1]
+        reached = (pieces[j] > np.interp(level, scale.scores[j], scale.quantiles[j])).any(axis=1).mean()
+        alarms = -np.log1p(-min(max(reached, 0.5 / count), 1.0 - 0.5 / count)) / rows
         handicaps[j] = (0.0 if length == 1 else np.log(alarms) + level) + HANDICAPS.get(int(length), 0.0)
     return replace(scale, handicaps=handicaps)
 

@@ -1,41 +1,41 @@
-"""DriftMonitor: an alarm when the rows of a stream stop looking like a reference."""
+"""DriftMonitor: an alarm when the rows of a stream stop looking like a reference, with a promised run length."""
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from math import ceil, log, sqrt
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from muhat.elements import Element
-from muhat.features.base import BaseFeatures
 from muhat.features.sketch import MeanSketch
 from muhat.kernels.base import Kernel, check_kernel
-from muhat.kernels.mixed import rescaled
-from muhat.kernels.radial import Gaussian
-from muhat.linalg.blocks import blocks
-from muhat.linalg.resources import LockedMixin
+from muhat.kernels.mixed import Rescaled
+from muhat.linalg.resources import LockedMixin, one_blas_thread
 from muhat.measures import Atoms
-from muhat.monitor.calibration import POPULATION, Calibration, SimulatedStreams, calibrate
-from muhat.monitor.changed_columns import changed_columns
-from muhat.monitor.dependence import serial_dependence
-from muhat.monitor.reference import FeatureReference, Reference, RowReference, population_grams
+from muhat.monitor.changes import Drift
+from muhat.monitor.dependence import (
+    BLOCK_TIMES,
+    Autoregression,
+    Dependence,
+    autoregression,
+    serial_dependence,
+)
+from muhat.monitor.promise import FEW_ROWS, allowance_for_many, bootstrapped_allowance, check_promise
+from muhat.monitor.reference import Reference
 from muhat.monitor.rows_by_name import ordered_rows
-from muhat.monitor.windows import WindowSums
+from muhat.monitor.stream import MonitorModel, SimulationPlan, StreamState, fitted_model
 from muhat.parameters import ValueParametersMixin
 from muhat.progress import progress
-from muhat.tables.scales import ColumnScales, dominant_column
 from muhat.types import Array, RandomState
 from muhat.validation import (
     check_count,
     check_flag,
     check_number,
+    check_number_or,
     check_rng,
     check_rows,
     unchanged_on_error,
@@ -45,91 +45,42 @@ from muhat.validation import (
 WINDOWS = (1, 3, 10, 30, 100)
 """Lengths of the windows by default; those beyond a quarter of the reference, or half the run length, are left out."""
 
-BANDWIDTHS = (1.0, 0.25)
-"""Bandwidths of the default kernels, in units of the median distance."""
-
-HISTORY = 1000
-"""How many of the last scores are kept for pictures."""
+MOST_ROWS = 2000
+"""Rows of a reference that streams are compared with and simulated from; of a longer one so many are taken."""
 
 FEWEST_ROWS = 10
 """Rows that a reference needs."""
 
-_STRETCH = 10  # blocks that are taken from the reference in one piece
-
-
-@dataclass(frozen=True)
-class Drift:
-    """What a monitor found at its alarm.
-
-    Parameters
-    ----------
-    row : int
-        The row of the alarm, counted from 1 since ``fit`` or ``reset``.
-    since : int
-        The first row of the window that raised it: the stream is unlike the reference at least since about then.
-    window : int
-        How many rows that window has.
-    score : float
-        Minus the logarithm of a tail probability: the larger, the more unlike the reference.
-    threshold : float
-        What the score exceeded.
-    columns : tuple of (str, float) pairs
-        The columns by themselves, those that changed most first. The number compares the distance of the column's two
-        kernel means with its size under chance, which is about 1.
-    kernel : Kernel
-        The kernel that saw it.
-    """
-
-    row: int
-    since: int
-    window: int
-    score: float
-    threshold: float
-    columns: tuple[tuple[str, float], ...]
-    kernel: Kernel
-
-    def __str__(self) -> str:
-        names = ", ".join(f"{name} ({number:.1f})" for name, number in self.columns[:3])
-        return (
-            f"drift at row {self.row:,}: the last {self.window:,} row(s), since row {self.since:,}, are unlike the "
-            f"reference (score {self.score:.1f}, threshold {self.threshold:.1f}); most changed: {names}, with about 1 "
-            f"by chance"
-        )
-
 
 class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
-    r"""An alarm when the rows of a stream stop looking like a reference, with a promised run length.
+    r"""Alarm when the rows of a stream stop looking like a reference, with a promised average run length.
 
-    After each row the monitor compares the last L rows with the reference, for several window lengths L, by the
-    unbiased MMD²,
+    After each row the monitor compares the last 1, 3, 10, 30 and 100 rows with the reference by several statistics: the
+    kernel two-sample statistic MMD² on scaled and on whitened rows, Hotelling's statistic on whitened rows and on
+    ranks, and the dispersion. Whitened rows show changes along directions in which the reference hardly varies, such as a
+    sensor that stops following the others. Each statistic is put on the scale of its tail under simulated streams
+    without drift, and the largest is the score. Its threshold is such that streams without drift run for ``run_length``
+    rows on average until a false alarm.
 
-    .. math:: \frac1{n(n-1)} \sum_{i \ne j} k(x_i, x_j) + \frac1{L(L-1)} \sum_{s \ne t} k(y_s, y_t)
-              - \frac2{nL} \sum_{i, t} k(x_i, y_t).
-
-    Each is put on the scale of its tail under simulated streams without drift, and the largest is the score. The
-    threshold is such that streams without drift run for ``run_length`` rows on average until a false alarm.
+    Real streams depend on time. ``fit`` tests the reference in its order, and where neighbouring rows depend on each
+    other, the monitor runs on the residuals of a vector autoregression; simulated streams keep what dependence is left.
 
     Parameters
     ----------
     run_length : int, default 10_000
-        Mean number of rows until a false alarm.
-    scale : bool, default False
-        Divide each column by its standard deviation in the reference: use it for columns in different units. A constant
-        column keeps its unit. Bandwidths then count standard deviations.
+        Average number of rows until a false alarm.
+    scale : bool, default True
+        Divide each column by its standard deviation in the reference before kernels compare rows.
     kernel : Kernel or sequence of Kernel, optional
-        By default Gaussian kernels whose bandwidths come from the median distance of the reference.
+        Compare rows by MMD² with these kernels alone. By default all statistics are used.
     windows : sequence of int, optional
         Lengths of the windows, by default 1, 3, 10, 30 and 100. Those longer than a quarter of the reference, or than
         half the run length, are left out.
-    features : Nystroem or Fourier, optional
-        Compare features instead of all rows: for references of more rows than a stream has time for. The kernel is
-        theirs.
-    block_length : float, default 1
-        Mean number of consecutive reference rows that simulated streams take together. Use more than 1 if neighbouring
-        rows depend on each other, and pass the reference in the order of time: with blocks the order of its rows
-        changes the thresholds. ``fit`` warns of correlated neighbours and suggests a length; in a sketch the rows have
-        no order, and it cannot.
-    n_simulations : int, default 500
+    block_length : "auto" or float, default "auto"
+        "auto" looks at the reference in its order, and models the dependence of neighbouring rows where there is any.
+        Pass the reference in the order of time, or shuffled if its order means nothing. A number is the mean length of
+        the blocks of consecutive rows that simulated streams consist of, without a model; 1 is for independent rows.
+    n_simulations : int, default 300
         Simulated streams. The realised run length is off by about 1/√n_simulations on their account.
     random_state : None, int, Generator, SeedSequence or RandomState
         Seed of the simulations. The same seed gives the same thresholds.
@@ -137,25 +88,41 @@ class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
     Attributes
     ----------
     kernels_ : tuple of Kernel
-        With bandwidths as numbers.
+        Kernels of scaled rows, with bandwidths as numbers.
     windows_ : array of int
+        Lengths of the windows.
     threshold_ : float
         Threshold of the score, once the longest window is full.
+    dependence_ : Dependence or None
+        Dependence of neighbouring rows that was found in the reference.
+    block_length_ : float
+        Mean length of the blocks that simulated streams consist of.
     rows_seen_ : int
         Rows since ``fit`` or ``reset``.
     result_ : Drift or None
-        What was found; None before an alarm.
+        What was found: rows, columns and relations; None before an alarm.
     witness_ : Element or None
-        The mean of the reference minus that of the window of the alarm: high where rows are missing, low where new rows
+        Mean of the reference minus that of the window of the alarm: high where rows are missing, low where new rows
         are. None before an alarm.
     n_features_in_ : int
+        Columns of the reference.
     feature_names_in_ : array of str
         Only where the reference has column names.
+
+    See Also
+    --------
+    mmd_test : Whether two finished samples differ.
+    compare : Which columns and pairs of columns of two tables differ.
+    MeanSketch : Kernel means of streams that can be merged.
+
+    Notes
+    -----
+    To take an updated reference, fit again: ``monitor.fit(rows)`` calibrates anew and counts from 1.
 
     References
     ----------
     Cobb, Van Looveren, Klaise (2022). Sequential multivariate change detection with calibrated and memoryless false
-    detection rates. AISTATS.
+    detection rates. AISTATS. https://arxiv.org/abs/2108.00883
 
     Examples
     --------
@@ -167,35 +134,28 @@ class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
     False
     >>> monitor.update(rng.normal(size=(50, 3)) + [0.0, 0.0, 2.0])
     True
-    >>> monitor.result_.columns[0][0], 50 < monitor.result_.row < 70
+    >>> monitor.result_.columns[0][0], 50 < monitor.result_.row < 60
     ('x2', True)
     """
 
     feature_names_in_: Any
-    rows_seen_: int
-    result_: Drift | None
-    witness_: Element | None
-    _sums: WindowSums
-    _recent: Array
-    _alarm_rows: Array | None
+    _stream: StreamState
 
     def __init__(
         self,
         run_length: int = 10_000,
         *,
-        scale: bool = False,
+        scale: bool = True,
         kernel: Kernel | Sequence[Kernel] | None = None,
         windows: Sequence[int] | None = None,
-        features: BaseFeatures | None = None,
-        block_length: float = 1,
-        n_simulations: int = 500,
+        block_length: float | str = "auto",
+        n_simulations: int = 300,
         random_state: RandomState = None,
     ) -> None:
         self.run_length = run_length
         self.scale = scale
         self.kernel = kernel
         self.windows = windows
-        self.features = features
         self.block_length = block_length
         self.n_simulations = n_simulations
         self.random_state = random_state
@@ -207,62 +167,92 @@ class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
         Parameters
         ----------
         X : array of shape (n, d), or MeanSketch
-            Rows without drift; independent ones, unless ``block_length`` says otherwise. ``fit`` warns where
-            neighbouring rows are correlated, and where the rows are too few for the run length. A sketch needs a
-            reservoir of rows, for the simulations.
+            Rows without drift, in the order of time where it has a meaning. ``fit`` refuses run lengths that the rows
+            cannot promise. Of a sketch the rows of its reservoir are the reference, in no order.
         y : ignored
         """
         run_length, block_length, streams = self._checked_settings()
         rng = check_rng(self.random_state)
-        reference = self._reference_of(X)
-        _check_promise(run_length, len(reference.rows) if isinstance(X, MeanSketch) else reference.n, block_length)
-        windows = self._window_lengths(reference.n, run_length)
-        if not isinstance(X, MeanSketch):  # which keeps no order of its rows
-            names = getattr(self, "feature_names_in_", [f"x{j}" for j in range(reference.width)])
-            _warn_of_dependence(reference.rows, names, run_length, block_length)
-        rows = _population(reference.rows, block_length, rng)
-        with progress() as say:
-            say("calibrating: the Gram matrix")
-            K = population_grams(reference, rows)
-            simulated = SimulatedStreams(K, reference.n, windows, block_length, streams, rng)
-            calibration = calibrate(simulated, run_length, say)
-        self._set(reference, windows, calibration)
+        rows = self._reference_rows(X)
+        with progress() as say, one_blas_thread():
+            say("calibrating: the order of the rows")
+            in_order = block_length is None and not isinstance(X, MeanSketch)
+            reference, model, found = self._in_order(rows, rng) if in_order else (self._reference(rows), None, None)
+            left = found if model is None else serial_dependence(reference, rng)
+            time = left.time if left is not None else block_length or 1.0
+            blocks = BLOCK_TIMES * time if left is not None else time
+            check_promise(run_length, len(rows), time)
+            if len(reference.rows) > MOST_ROWS:
+                reference = self._reference(some_rows(reference.rows, blocks, rng))
+            windows = self._window_lengths(len(rows), run_length)
+            plan = SimulationPlan(run_length, windows, streams, rng, say, blocks, time)
+            fitted = self._calibrated(reference, model, plan)
+        self._set(fitted, found, blocks)
+        if found is not None:
+            self._warn_of_dependence(found)
         return self
 
-    def _checked_settings(self) -> tuple[float, float, int]:
-        """Run length, block length and simulated streams."""
+    def _reference(self, rows: Array) -> Reference:
+        return Reference.of(rows, self._kernels(), self.scale)
+
+    def _in_order(
+        self, rows: Array, rng: np.random.Generator
+    ) -> tuple[Reference, Autoregression | None, Dependence | None]:
+        """The reference, the residuals of its rows where they depend on each other."""
+        reference = self._reference(rows)
+        found = serial_dependence(reference, rng)
+        modelled = None if found is None else autoregression(rows)
+        if modelled is None:
+            return reference, None, found
+        model, residuals = modelled
+        return self._reference(residuals), model, found
+
+    def _calibrated(self, reference: Reference, model: Autoregression | None, plan: SimulationPlan) -> MonitorModel:
+        """Thresholds, with an allowance for the error of the reference."""
+        names = tuple(self._names(reference.rows.shape[1]))
+        fitted = fitted_model(names, reference, plan, model)
+        independent = len(reference.rows) / plan.time
+        if independent >= FEW_ROWS or plan.time > 1.0:
+            return fitted.raised(allowance_for_many(independent, plan.run_length))
+        plan.say("calibrating: what few rows can promise")
+        quick = plan._replace(streams=200, say=lambda text: None)
+
+        def excesses(rows: Array) -> Any:
+            return fitted_model(names, self._reference(rows), quick, None).excesses
+
+        return fitted.raised(bootstrapped_allowance(reference.rows, plan.run_length, plan.rng, excesses))
+
+    def _checked_settings(self) -> tuple[float, float | None, int]:
+        """Run length, block length (None for "auto") and simulated streams."""
         check_flag("scale", self.scale)
         if self.windows is not None:
             _check_windows(self.windows)
         run_length = check_number("run_length", self.run_length, low=2)
-        block_length = check_number("block_length", self.block_length, low=1)
+        block_length = check_number_or("block_length", self.block_length, "auto", low=1)
         return run_length, block_length, check_count("n_simulations", self.n_simulations, low=100)
 
-    def _set(self, reference: Reference, windows: Any, calibration: Calibration) -> None:
+    def _set(self, model: MonitorModel, found: Dependence | None, block_length: float) -> None:
         """Everything that a fitted monitor consists of."""
-        empty = WindowSums.empty(windows, reference.constants())
         with self._lock:
-            self.n_features_in_ = reference.width
-            self.kernels_, self.windows_ = reference.kernels, windows
-            self._reference, self._calibration, self.threshold_ = reference, calibration, calibration.threshold
-            self._empty = empty
-            self.reset()
+            self._model, self.dependence_, self.block_length_ = model, found, block_length
+            self.n_features_in_ = model.reference.rows.shape[1]
+            self.kernels_, self.windows_ = model.reference.plain.kernels, model.windows
+            self.threshold_ = model.calibration.threshold
+            self._stream = model.start()
 
-    def _reference_of(self, X: Any) -> Reference:
+    def _reference_rows(self, X: Any) -> Array:
         if isinstance(X, MeanSketch):
-            if self.scale:
-                raise ValueError("scale=True cannot change the units of a sketch; pass rows, or sketch scaled rows")
-            kept = X.state_.kept.rows
-            if len(kept) < FEWEST_ROWS:
+            rows = X.state_.kept.rows
+            if len(rows) < FEWEST_ROWS:
                 raise ValueError(
-                    f"the sketch keeps {len(kept)} rows, and simulations need {FEWEST_ROWS} or more; make it "
+                    f"the sketch keeps {len(rows)} rows, and simulations need {FEWEST_ROWS} or more; make it "
                     f"with reservoir_size=1000"
                 )
             if hasattr(self, "feature_names_in_"):
                 del self.feature_names_in_
             if hasattr(X.features, "feature_names_in_"):
                 self.feature_names_in_ = X.features.feature_names_in_
-            return FeatureReference(X, kept)
+            return rows
         rows = check_rows(X, estimator=self, min_rows=2)
         if len(rows) < FEWEST_ROWS:
             raise ValueError(
@@ -271,37 +261,45 @@ class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
             )
         if (rows == rows[0]).all():
             raise ValueError("all rows of X are equal, so any other row is a drift; pass a reference that varies")
-        units = ColumnScales.of(rows).scale if self.scale else None
-        scaled = rows if units is None else rows / units
-        if units is None:
-            _warn_of_units(rows, list(getattr(self, "feature_names_in_", range(rows.shape[1]))))
-        if self.features is not None:
-            if not isinstance(self.features, BaseFeatures):
-                raise ValueError(f"features={self.features!r} must be Nystroem or Fourier features, or None")
-            return FeatureReference(MeanSketch(clone(self.features).fit(scaled)).update(scaled), rows, units)
-        return RowReference(rows, self._kernels_for(scaled), units)
+        return rows
 
-    def _kernels_for(self, rows: Array) -> tuple[Kernel, ...]:
+    def _names(self, width: int) -> list[str]:
+        names = getattr(self, "feature_names_in_", None)
+        return [f"x{j}" for j in range(width)] if names is None else [str(name) for name in names]
+
+    def _kernels(self) -> tuple[Kernel, ...] | None:
         if self.kernel is None:
-            median = Gaussian().resolve(rows).bandwidth
-            return tuple(Gaussian(factor * float(median)) for factor in BANDWIDTHS)
+            return None
         kernels = (self.kernel,) if isinstance(self.kernel, Kernel) else self.kernel
         if not isinstance(kernels, Sequence) or not kernels:
             check_kernel("kernel", kernels)
         for kernel in kernels:
             check_kernel("kernel", kernel)
-        return tuple(kernel.resolve(rows) for kernel in kernels)
+        return tuple(kernels)
 
     def _window_lengths(self, n: int, run_length: float) -> Any:
         given = WINDOWS if self.windows is None else self.windows
-        lengths = _check_windows(given)
-        kept = lengths[lengths <= max(min(n / 4, run_length / 2), 1)]
+        lengths, most = _check_windows(given), max(min(n / 4, run_length / 2), 1)
+        kept = lengths[lengths <= most]
         if not len(kept) or (self.windows is not None and len(kept) < len(lengths)):
             raise ValueError(
-                f"windows={given!r} must have at most {int(max(min(n / 4, run_length / 2), 1))} rows: a quarter of the "
-                f"{n} reference rows, and half the run length"
+                f"windows={given!r} must have at most {int(most)} rows: a quarter of the {n} reference rows, and half "
+                f"the run length"
             )
         return kept.astype(np.int64)
+
+    def _warn_of_dependence(self, found: Dependence) -> None:
+        """Say what dependence was found, and what was done."""
+        order, done = self._model.order, []
+        if order:
+            done.append(f"the monitor runs on the residuals of an autoregression of order {order}")
+        if self.block_length_ > 1.0:
+            done.append(f"simulated streams consist of blocks of about {self.block_length_:,.0f} rows")
+        warn_caller(
+            f"neighbouring rows of the reference depend on each other (correlation {found.correlation:.2f} in column "
+            f"{self._model.names[found.column]}), so {' and '.join(done) or 'blocks are short'}. If their order means "
+            f"nothing, shuffle them or pass block_length=1."
+        )
 
     def update(self, X: Any) -> bool:
         """Take in one row or more, in effect one after the other.
@@ -317,116 +315,92 @@ class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
         Returns
         -------
         bool
-            Whether there has been an alarm since ``fit`` or ``reset``.
+            Whether there has been an alarm since ``fit`` or ``reset``; ``result_`` then says what changed.
         """
         check_is_fitted(self, "threshold_")
-        with self._lock:
-            seen = self.rows_seen_
-            held = self._sums, self._recent, seen
-            rows = ordered_rows(X, self.n_features_in_, getattr(self, "feature_names_in_", None))
-            scores: list[Array] = []
-            size = self._reference.block_size(self._sums.longest)
-            try:
-                for block in blocks(len(rows), size):
-                    if self.result_ is not None:
-                        break
-                    scores.append(self._take(rows[block]))
-            except BaseException:
-                self._sums, self._recent, self.rows_seen_ = held
-                raise
-            self._history.extend(np.concatenate(scores) if scores else [])
+        rows = ordered_rows(X, self.n_features_in_, getattr(self, "feature_names_in_", None))
+        with self._lock, one_blas_thread():
+            self._stream = self._model.take_blocks(self._stream, rows)
             return self.drift_detected
 
-    def _take(self, rows: Array) -> Array:
-        """Take in a piece of a block, up to an alarm; the scores."""
-        longest, reference = self._sums.longest, self._reference
-        stretch = np.concatenate([self._recent, rows])
-        with np.errstate(over="ignore", invalid="ignore"):  # refused with a word
-            cross, values = reference.cross(rows), reference.recent(stretch, self._sums.seen, longest)
-        if not np.isfinite(cross.sum() + values.sum()):
-            raise ValueError(f"{self.kernels_[0]!r} overflows on X; rescale the columns, or drop rows with such values")
-        sums = self._sums.copy()
-        statistics = sums.advance(values, cross)
-        scores, largest = self._calibration.scale(statistics.reshape(len(rows), -1))
-        thresholds = self._calibration.thresholds(self._sums.seen, len(rows))
-        alarms = np.flatnonzero(scores > thresholds)
-        if len(alarms):
-            taken = int(alarms[0]) + 1
-            if taken < len(rows):
-                sums = self._sums.copy()
-                sums.advance(values[:taken], cross[:taken])
-            scores, stretch = scores[:taken], stretch[: longest - 1 + taken]
-            self._found(sums.seen, stretch, float(scores[-1]), float(thresholds[taken - 1]), int(largest[taken - 1]))
-        self._sums, self._recent, self.rows_seen_ = sums, stretch[len(stretch) - (longest - 1) :], sums.seen
-        return scores
+    @property
+    def rows_seen_(self) -> int:
+        """Rows since ``fit`` or ``reset``."""
+        return self._stream.rows
 
-    def _found(self, row: int, stretch: Array, score: float, threshold: float, component: int) -> None:
-        """Note the alarm: what raised it, and which columns changed."""
-        place, which = divmod(component, len(self.kernels_))
-        window, kernel = int(self.windows_[place]), self.kernels_[which]
-        rows, reference = stretch[-window:], self._reference.rows
-        columns = changed_columns(reference, rows, self.column_names_)
-        self.result_ = Drift(row, row - window + 1, window, score, threshold, columns, kernel)
-        self._alarm_rows = rows
-        self.witness_ = witness(rescaled(kernel, self._reference.units), reference, rows)
+    @property
+    def result_(self) -> Drift | None:
+        """What was found at the alarm; None before it."""
+        check_is_fitted(self, "threshold_")
+        return self._stream.result
+
+    @property
+    def witness_(self) -> Element | None:
+        """Mean of the reference minus that of the window of the alarm; None before it."""
+        check_is_fitted(self, "threshold_")
+        state, reference = self._stream, self._model.reference
+        if state.result is None:
+            return None
+        place = self._model.components.index(state.result.component)
+        kernel: Kernel = self.kernels_[place if place < len(self.kernels_) else 0]
+        if self.scale:
+            kernel = Rescaled(kernel, tuple(map(float, reference.units.unit)))
+        parts = [(reference.rows, 1.0 / len(reference.rows)), (state.alarm_rows, -1.0 / len(state.alarm_rows))]
+        return Element(kernel, *(Atoms.trusted(points, np.full(len(points), weight)) for points, weight in parts))
 
     @property
     def column_names_(self) -> list[str]:
         """Names of the reference's columns; x0, x1, … where it has none."""
-        names = getattr(self, "feature_names_in_", None)
-        return [f"x{j}" for j in range(self.n_features_in_)] if names is None else [str(name) for name in names]
+        check_is_fitted(self, "threshold_")
+        return list(dict.fromkeys(self._model.names))
 
     @property
     def drift_detected(self) -> bool:
         """Whether there has been an alarm since ``fit`` or ``reset``."""
         check_is_fitted(self, "threshold_")
-        return self.result_ is not None
+        return self._stream.result is not None
 
     def reset(self) -> Self:
         """Count from 1 again, with the same thresholds."""
         check_is_fitted(self, "threshold_")
         with self._lock:
-            self._sums = self._empty.copy()
-            self._recent = np.zeros((self._sums.longest - 1, self.n_features_in_))
-            self._history: deque[float] = deque(maxlen=HISTORY)
-            self.rows_seen_, self.result_, self.witness_, self._alarm_rows = 0, None, None, None
+            self._stream = self._model.start()
         return self
-
-    def __getstate__(self) -> dict[str, Any]:
-        """The state between two updates; only the scores are kept in an object that changes in place."""
-        with self._lock:
-            state = super().__getstate__()
-            return state | {name: state[name].copy() for name in ("_history",) if name in state}
 
     def recent_scores(self) -> tuple[Any, Array, Array]:
         """The last rows, at most 1,000, by number, their scores and thresholds: what a picture of the monitor shows."""
         check_is_fitted(self, "threshold_")
-        with self._lock:
-            scores = np.array(self._history)
-            first = self.rows_seen_ - len(scores)
-            return first + 1 + np.arange(len(scores)), scores, self._calibration.thresholds(first, len(scores))
+        state, model = self._stream, self._model
+        first = state.rows - len(state.scores)
+        numbers = first + 1 + np.arange(len(state.scores))
+        return numbers, state.scores, model.calibration.thresholds(first - model.order, len(state.scores))
 
     def compared_rows(self) -> tuple[Array, Array]:
-        """Rows of the reference, and the rows of the window that raised the alarm; none before an alarm."""
+        """Rows of the reference, and the rows of the window that raised the alarm; none before an alarm.
+
+        Where the monitor runs on residuals of an autoregression, both are residuals.
+        """
         check_is_fitted(self, "threshold_")
-        none = np.empty((0, self.n_features_in_))
-        return self._reference.rows, none if self._alarm_rows is None else self._alarm_rows
+        return self._model.reference.rows, self._stream.alarm_rows
 
     def save(self, path: str | Path) -> None:
-        """Write the monitor, with its thresholds and where it is in the stream, to one file (``.npz``) without pickle.
+        """Write the monitor, with its thresholds and its place in the stream, to one file (``.npz``) without pickle.
 
         Parameters
         ----------
         path : str or Path
             The file, an ``.npz`` archive.
         """
-        from muhat.monitor.saved import save_monitor
+        from muhat.monitor.saved import SavedMonitor, save_monitor
 
         check_is_fitted(self, "threshold_")
-        save_monitor(self, path)
+        with self._lock:
+            params, model = self.get_params(deep=False), self._model
+            saved = SavedMonitor(params, {}, model, self._stream, self.dependence_, self.block_length_)
+        save_monitor(path, saved)
 
     @classmethod
-    def load(cls, path: str | Path, kernels: Iterable[type[Kernel]] = ()) -> DriftMonitor:
+    def load(cls, path: str | Path, kernels: Iterable[type[Kernel]] = ()) -> Self:
         """Read what ``save`` wrote; the monitor goes on where it was. Nothing in the file is executed.
 
         Parameters
@@ -438,14 +412,19 @@ class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
         """
         from muhat.monitor.saved import load_monitor
 
-        return load_monitor(path, kernels)
+        saved = load_monitor(path, kernels)
+        monitor = cls(**saved.params)
+        monitor._checked_settings()
+        monitor._set(saved.model, saved.dependence, saved.block_length)
+        monitor._stream = saved.stream
+        return monitor
 
 
-def witness(kernel: Kernel, reference: Array, rows: Array) -> Element:
-    """The mean element of the reference, minus that of the rows."""
-    parts = [(reference, 1.0 / len(reference)), (rows, -1.0 / len(rows))]
-    atoms = [Atoms.trusted(points, np.full(len(points), weight)) for points, weight in parts]
-    return Element(kernel, *atoms)
+def some_rows(rows: Array, block_length: float, rng: np.random.Generator) -> Array:
+    """Two thousand of the rows in their order: single ones, or stretches of ten blocks."""
+    stretch = 1 if block_length == 1 else min(int(10 * block_length), MOST_ROWS)
+    starts = np.sort(rng.choice(len(rows) // stretch, MOST_ROWS // stretch, replace=False)) * stretch
+    return rows[(starts[:, None] + np.arange(stretch)).ravel()]
 
 
 def _check_windows(windows: Any) -> Any:
@@ -453,86 +432,3 @@ def _check_windows(windows: Any) -> Any:
     if not isinstance(windows, Sequence | np.ndarray) or isinstance(windows, str) or len(windows) == 0:
         raise ValueError(f"windows={windows!r} must be a list of window lengths, such as [1, 10, 100]")
     return np.unique([check_count("windows", length) for length in windows])
-
-
-def _warn_of_units(rows: Array, names: list[Any]) -> None:
-    """Warn where one column makes up nearly all of the distances between rows."""
-    found = dominant_column(rows)
-    if found is not None:
-        others = [str(name) for j, name in enumerate(names) if j != found[0]]
-        shown = ", ".join(others[:3]) + (f" and {len(others) - 3} more" if len(others) > 3 else "")
-        warn_caller(
-            f"column {names[found[0]]} makes up {found[1]:.1%} of the squared distances between rows, so that changes "
-            f"of {shown} are hardly seen; pass scale=True, or divide the columns by numbers of your own",
-        )
-
-
-SAFE_ROWS = 10.0
-"""Rows that one reference row can promise: at twice as many, 50 normal rows kept only 58 per cent of the promise."""
-
-FEWEST_KEPT = 0.75
-"""Share of the promised run length below which a warning says what to expect."""
-
-COVERED_TIMES, SUGGESTED_TIMES = 2.0, 5.0
-"""Block lengths, in integrated autocorrelation times τ, that account for the dependence, and that are suggested.
-
-For autoregressions of order 1 and blocks of mean length b, the variance of a mean of simulated rows is too small by the
-share 2ρ/((1 − ρ²) b), about τ/2b: a tenth of it at 5 τ. With 3,000 rows, 500 promised and correlations of 0.5 and 0.9,
-the run length was 33 and 7 without blocks, 244 and 231 at 2 τ, 279 and 217 at 5 τ (``python benchmarks/monitor.py
-block_lengths``).
-"""
-
-
-def kept_share(rows: float, run_length: float) -> float:
-    """Share of the promised run length that references of so many independent rows keep, on average.
-
-    The formula n / (n + 5 log R) was fitted to simulated references of normal and heavy-tailed rows, with 20 to 200
-    rows and promises from 10 to 1,000 (``python benchmarks/monitor.py few_rows``).
-    """
-    return rows / (rows + 5.0 * log(run_length))
-
-
-def _warn_of_dependence(rows: Array, names: Sequence[str], run_length: float, block_length: float) -> None:
-    """Warn where neighbouring rows depend on each other for longer than the blocks account for."""
-    found = serial_dependence(rows)
-    if found is None or block_length >= COVERED_TIMES * found.rows:
-        return
-    length = ceil(SUGGESTED_TIMES * found.rows)
-    needed = ceil(length * sqrt(run_length))
-    more = f", which needs {needed:,} reference rows or more" if needed > len(rows) else ""
-    warn_caller(
-        f"neighbouring rows of the reference are correlated, by {found.correlation:.2f} in column "
-        f"{names[found.column]}, so that false alarms come more often than once in {run_length:,.0f} rows. If the rows "
-        f"are in the order of time, pass block_length={length}{more}: about half of the run length is kept then. If "
-        f"their order means nothing, shuffle them."
-    )
-
-
-def _check_promise(run_length: float, rows: int, block_length: float) -> None:
-    """Refuse what so few rows cannot promise, and warn where the realised run length will be short or vary much."""
-    independent = rows / block_length
-    most, safe = independent**2, SAFE_ROWS * independent
-    in_blocks = f" in blocks of {block_length:g}" if block_length > 1 else ""
-    if run_length > most:
-        raise ValueError(
-            f"run_length={run_length:,.0f} cannot be promised from {rows:,} reference rows{in_blocks}; pass more rows, "
-            f"or run_length={max(int(most), 2):,} at most"
-        )
-    kept = kept_share(rows, run_length)
-    if run_length > safe or kept < FEWEST_KEPT:
-        fewest = rows * (1.0 / kept - 1.0) * FEWEST_KEPT / (1.0 - FEWEST_KEPT)  # of which FEWEST_KEPT is kept
-        expected = "" if block_length > 1 else f"expect a false alarm once in about {kept * run_length:,.0f} rows, and "
-        enough = ceil(max(run_length * block_length / SAFE_ROWS, fewest))
-        warn_caller(
-            f"run_length={run_length:,.0f} is long for {rows:,} reference rows{in_blocks}: {expected}much depends on "
-            f"which rows they are. Pass {enough:,} rows or more, or a shorter run_length.",
-        )
-
-
-def _population(rows: Array, block_length: float, rng: np.random.Generator) -> Array:
-    """The rows that simulated streams are drawn from: all, or this many in stretches of consecutive rows."""
-    if len(rows) <= POPULATION:
-        return rows
-    stretch = 1 if block_length == 1 else min(int(_STRETCH * block_length), POPULATION)
-    starts = np.sort(rng.choice(len(rows) // stretch, POPULATION // stretch, replace=False)) * stretch
-    return rows[(starts[:, None] + np.arange(stretch)).ravel()]

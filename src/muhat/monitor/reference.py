@@ -1,212 +1,450 @@
-"""What rows of a stream are compared with: the rows of a reference, or features of them.
+r"""A reference and the components that compare rows of a stream with it: kernels, whitened means, dispersions.
 
-A row is evaluated by itself, in arrays whose shapes do not depend on how the stream is cut into blocks, and on one
-thread. So its values are the same to the last bit in any block.
+Rows are seen in three ways, with d columns: *scaled*, y = (x − mean) / sd; *whitened*, z = Wᵀy with WWᵀ = (S + ρI)⁻¹,
+where S is the correlation matrix of the reference and ρ = 0.1 d/n; and *ranked*, normal scores of the ranks of x among
+the reference rows, whitened in the same way. The components, in the order of their columns in all arrays, are
+
+- the unbiased MMD² of the scaled rows, with Gaussian kernels at one and at a quarter of their median distance;
+- the unbiased MMD² of the whitened rows, with a Gaussian kernel at the median distance;
+- Hotelling's statistic as a U-statistic, the mean of zᵀz′ over the pairs of a window, of whitened and of ranked rows;
+- the dispersion, plus and minus the mean of log(1 + ‖z‖²/d), of whitened and of ranked rows.
+
+Each row of a stream is evaluated by itself, in arrays whose shapes do not depend on how the stream is cut into blocks,
+and on one thread. So its values are the same to the last bit in any block.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import log
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.linalg import cholesky, solve_triangular
+from scipy.spatial.distance import pdist
+from scipy.special import ndtri
 
-from muhat.features.sketch import MeanSketch
 from muhat.kernels.base import Kernel
-from muhat.kernels.mixed import rescaled
-from muhat.linalg import gram
+from muhat.kernels.radial import Gaussian
+from muhat.linalg.columns import ColumnUnits
 from muhat.linalg.compiled import row_values
 from muhat.linalg.gram import gaussian_bandwidth
-from muhat.linalg.resources import check_memory, one_blas_thread
+from muhat.linalg.resources import check_memory
+from muhat.linalg.whitening import PairProducts, RowProducts, leave_one_out, leave_two_out
 from muhat.types import Array
-from muhat.validation import check_overflow
+
+RIDGE = 0.1
+"""ρ n/d: the ridge of the metric, small beside what a direction with variance must have to be estimated at all."""
+
+BANDWIDTHS = (1.0, 0.25)
+"""Bandwidths of the kernels of scaled rows, in units of the median distance."""
 
 CELLS = 2**18
 """Kernel values of one piece of a block: 2 MB."""
 
-_FARTHEST = 1e150  # of a row, in units of the bandwidth: its square is finite
+COMPONENTS = (
+    "distribution",
+    "fine structure",
+    "whitened distribution",
+    "whitened means",
+    "whitened means of ranks",
+    "larger dispersion",
+    "smaller dispersion",
+    "larger dispersion of ranks",
+    "smaller dispersion of ranks",
+)
+"""Names of the components; the first five compare pairs of rows."""
+
+_FARTHEST = 1e70  # of a scaled value: sums of its fourth powers are finite
+_MEDIAN_ROWS = 1000
 
 
-class RowReference:
-    """All rows of a reference, and one or more kernels.
+class Views(NamedTuple):
+    """Rows of a stream as the components see them: shapes (T, d)."""
+
+    scaled: Array
+    whitened: Array
+    ranked: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Metric:
+    """The whitening of standardised columns.
 
     Parameters
     ----------
     rows : array of shape (n, d)
-    kernels : sequence of Kernel
-        Without "median"; of columns in the units.
-    units : array of shape (d,), optional
-        What columns are divided by.
+        The standardised rows that it was fitted to.
+    ridge : float
+        ρ.
+    factor : array of shape (d, d)
+        W.
     """
 
-    def __init__(self, rows: Array, kernels: Sequence[Kernel], units: Array | None = None) -> None:
-        self.rows, self.kernels, self.n, self.units = rows, tuple(kernels), len(rows), units
-        self.width = rows.shape[1]
-        self._kernels = tuple(rescaled(kernel, units) for kernel in self.kernels)
-        widths = [gaussian_bandwidth(kernel) for kernel in self.kernels]
-        compiled = row_values() if all(width is not None for width in widths) else None
-        self._compiled = (
-            None if compiled is None else _CompiledRows(compiled, rows, np.array(widths, dtype=float), units)
-        )
+    rows: Array
+    ridge: float
+    factor: Array
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Without the compiled loops, so that a pickle opens where there is no numba."""
-        return RowReference, (self.rows, self.kernels, self.units)
+    @classmethod
+    def of(cls, rows: Array) -> Metric:
+        """Fit to standardised rows."""
+        n, d = rows.shape
+        ridge = RIDGE * d / n
+        return cls(rows, ridge, metric_factor(rows, ridge))
 
-    def block_size(self, longest: int) -> int:
-        """Rows of a stream that are evaluated at a time."""
-        return max(1, min(1024, CELLS // (len(self.kernels) * max(self.n, longest))))
+    def whiten(self, rows: Array) -> Array:
+        """Wᵀy, each row by itself."""
+        return np.array([row @ self.factor for row in rows]).reshape(rows.shape)
 
-    def constants(self) -> Array:
-        """Mean of k(x_i, x_j) over the pairs i ≠ j, for each kernel: shape (m,)."""
-        totals = np.array([self._total(kernel) for kernel in self._kernels])
-        return totals / (self.n * (self.n - 1))
 
-    def _total(self, kernel: Kernel) -> float:
-        with np.errstate(over="ignore"):
-            diagonal = kernel.diagonal(self.rows)
-            check_overflow(kernel, diagonal)
-        ones = np.ones(self.n)
-        return gram.quadratic_form(kernel, self.rows, ones) - float(diagonal.sum())
+def metric_factor(rows: Array, ridge: float) -> Array:
+    """W with WWᵀ = (YᵀY/n + ρI)⁻¹, for rows Y with columns of mean 0."""
+    S = rows.T @ rows / len(rows)
+    S[np.diag_indices_from(S)] += ridge
+    # S + ρI = LLᵀ, so that its inverse is L⁻ᵀL⁻¹ and W = L⁻ᵀ.
+    lower = cholesky(S, lower=True, check_finite=False)
+    return np.ascontiguousarray(solve_triangular(lower, np.eye(len(S)), lower=True, check_finite=False).T)
 
-    def cross(self, rows: Array) -> Array:
+
+@dataclass(frozen=True, eq=False)
+class Ranks:
+    """Normal scores of ranks among the rows of a reference, standardised.
+
+    Parameters
+    ----------
+    columns : array of shape (d, n)
+        The sorted columns of the reference.
+    scores : array of shape (2n + 1,)
+        Score of a new value by the number of reference values that are less, plus those that are not larger.
+    centre, scale : arrays of shape (d,)
+        Of the scores of the reference.
+    """
+
+    columns: Array
+    scores: Array
+    centre: Array
+    scale: Array
+
+    @classmethod
+    def of(cls, rows: Array) -> tuple[Ranks, Array]:
+        """The ranks of a reference, and its own standardised scores, each row ranked among the others."""
+        n = len(rows)
+        columns = np.ascontiguousarray(np.sort(rows, axis=0).T)
+        # Among the other n − 1 rows a value has one fewer that is not larger: itself. Its position is
+        # (less + not larger − 1 + 1) / (2 (n − 1) + 2).
+        own = ndtri(_position_counts(columns, rows) / (2.0 * n))
+        centre, scale = own.mean(axis=0), own.std(axis=0)
+        scale = np.where(scale > 0.0, scale, 1.0)
+        scores = ndtri((np.arange(2 * n + 1) + 1.0) / (2.0 * n + 2.0))
+        return cls(columns, scores, centre, scale), (own - centre) / scale
+
+    def __call__(self, rows: Array) -> Array:
+        """Standardised scores of new rows."""
+        return np.asarray((self.scores[_position_counts(self.columns, rows)] - self.centre) / self.scale)
+
+
+def _position_counts(columns: Array, rows: Array) -> Any:
+    """How many reference values are less, plus how many are not larger, for each value of the rows: shape (T, d)."""
+    if len(rows) == 1:  # one comparison with all values takes less time than two searches in each column
+        return ((columns < rows.T).sum(axis=1) + (columns <= rows.T).sum(axis=1))[None]
+    counts = [
+        np.searchsorted(column, x) + np.searchsorted(column, x, "right")
+        for column, x in zip(columns, rows.T, strict=True)
+    ]
+    return np.stack(counts, axis=1)
+
+
+class KernelValues:
+    """Values of some kernels between points and rows, Gaussian ones by compiled loops where numba is installed.
+
+    Parameters
+    ----------
+    kernels : sequence of Kernel
+        Without "median".
+    """
+
+    def __init__(self, kernels: Sequence[Kernel]) -> None:
+        self.kernels = tuple(kernels)
+        widths = [width for kernel in self.kernels if (width := gaussian_bandwidth(kernel)) is not None]
+        self._rates = np.array([0.5 / (width * width * log(2.0)) for width in widths])
+
+    def __call__(self, points: Array, starts: Any, stops: Any, rows: Array, places: int) -> Array:
+        """Kernel values of each row with the points from its start to its stop: shape (T, m, places), zeros behind."""
+        out = np.zeros((len(rows), len(self.kernels), places))
+        compiled = row_values() if len(self._rates) == len(self.kernels) else None
+        if compiled is not None:
+            compiled(np.ascontiguousarray(points.T), starts, stops, np.ascontiguousarray(rows.T), self._rates, out)
+            return out
+        for t, (start, stop) in enumerate(zip(starts, stops, strict=True)):
+            for j, kernel in enumerate(self.kernels):
+                if stop > start:
+                    out[t, j, : stop - start] = kernel.evaluate(points[start:stop], rows[None, t])[:, 0]
+        return out
+
+    def means(self, points: Array, rows: Array) -> Array:
         """r(y) for each row y: shape (T, m)."""
-        if self._compiled is not None:
-            return self._compiled.cross(rows)
-        with one_blas_thread():
-            return np.array([[k.evaluate(self.rows, y[None]).mean() for k in self._kernels] for y in rows])
+        none = np.zeros(len(rows), np.int64)
+        return np.asarray(self(points, none, none + len(points), rows, len(points)).mean(axis=2))
 
-    def recent(self, rows: Array, seen: int, longest: int) -> Array:
-        """Kernel values of rows with those before them: shape (T, m, longest − 1), the oldest first.
+    def gram(self, points: Array) -> Array:
+        """Kernel values of all pairs of points: shape (m, n, n)."""
+        return np.stack([kernel.evaluate(points, points) for kernel in self.kernels])
+
+
+@dataclass(frozen=True, eq=False)
+class Reference:
+    """Rows that a stream is compared with, and what the components know of them.
+
+    Parameters
+    ----------
+    rows : array of shape (n, d)
+        In the order of time, where it has a meaning.
+    units, plain_units : ColumnUnits
+        Centre and scale of the columns, and those of the rows that kernels see.
+    whitens : bool
+        Whether there are the whitened, ranked and dispersion components; without them there are only the kernels.
+    plain, whitened : KernelValues
+        Kernels of scaled and of whitened rows.
+    metric, rank_metric : Metric
+        The whitening of scaled and of ranked rows.
+    ranks : Ranks
+        Normal scores of ranks.
+    views : Views
+        The reference itself, under the metrics that it was fitted to.
+    """
+
+    rows: Array
+    units: ColumnUnits
+    plain_units: ColumnUnits
+    whitens: bool
+    plain: KernelValues
+    whitened: KernelValues
+    metric: Metric
+    rank_metric: Metric
+    ranks: Ranks
+    views: Views
+
+    @classmethod
+    def of(cls, rows: Array, kernels: Sequence[Kernel] | None = None, scale: bool = True) -> Reference:
+        """Fit to rows.
 
         Parameters
         ----------
-        rows : array of shape (longest − 1 + T, d)
-            The first ones are those before.
-        seen : int
-            How many of them there are.
-        longest : int
+        rows : array of shape (n, d)
+        kernels : sequence of Kernel, optional
+            Kernels that are used in place of all components.
+        scale : bool
+            Whether kernels see columns divided by their standard deviations.
         """
-        before = longest - 1
-        if self._compiled is not None:
-            return self._compiled.recent(rows, seen, before)
-        values = np.zeros((len(rows) - before, len(self.kernels), before))
-        with one_blas_thread():
-            for t in range(len(values)):
-                reach, now = min(seen + t, before), before + t
-                for j, kernel in enumerate(self._kernels):
-                    if reach:
-                        values[t, j, :reach] = kernel.evaluate(rows[now - reach : now], rows[None, now])[:, 0]
-        return values
+        units = ColumnUnits.of(rows)
+        plain_units = units if scale else ColumnUnits.none(rows.shape[1])
+        metric = Metric.of(_clipped(rows, units))
+        ranks, scores = Ranks.of(rows)
+        rank_metric = Metric.of(scores)
+        views = Views(_clipped(rows, plain_units), metric.rows @ metric.factor, scores @ rank_metric.factor)
+        if kernels is None:
+            median = _median_distance(views.scaled)
+            plain = KernelValues([Gaussian(factor * median) for factor in BANDWIDTHS])
+        else:
+            plain = KernelValues([kernel.resolve(views.scaled) for kernel in kernels])
+        whitened = KernelValues([Gaussian(_median_distance(views.whitened))])
+        return cls(rows, units, plain_units, kernels is None, plain, whitened, metric, rank_metric, ranks, views)
 
-    def gram(self, rows: Array) -> Array:
-        """Kernel values of all pairs of rows: shape (m, N, N)."""
-        return np.stack([kernel.evaluate(rows, rows) for kernel in self._kernels])
+    @property
+    def paired(self) -> int:
+        """How many components compare pairs of rows."""
+        return len(self.plain.kernels) + (3 if self.whitens else 0)
 
+    def view(self, rows: Array) -> Views:
+        """Rows as the components see them, each by itself."""
+        scaled = _clipped(rows, self.plain_units)
+        if not self.whitens:
+            return Views(scaled, scaled[:, :0], scaled[:, :0])
+        whitened = self.metric.whiten(self.standardised(rows))
+        return Views(scaled, whitened, self.rank_metric.whiten(self.ranks(rows)))
 
-class _CompiledRows:
-    """Gaussian kernels by compiled loops: rows in columns, in units of the first bandwidth."""
+    def standardised(self, rows: Array) -> Array:
+        """Columns from their means in standard deviations."""
+        return _clipped(rows, self.units)
 
-    def __init__(self, values: Any, rows: Array, widths: Array, units: Array | None) -> None:
-        self._values, self._unit = values, widths[0] if units is None else widths[0] * units
-        self._rates = (widths[0] / widths) ** 2 / (2.0 * log(2.0))
-        self._reference = self._columns(rows)
+    def window_constants(self, lengths: Any) -> Array:
+        """Constants of the statistics of windows of these lengths: shape (w, c).
 
-    def _columns(self, rows: Array) -> Array:
-        with np.errstate(over="ignore"):
-            scaled = rows / self._unit
-        return np.ascontiguousarray(np.clip(scaled, -_FARTHEST, _FARTHEST).T)
+        Hotelling's statistics, which only compare pairs, do not exist for a window of one row: −inf.
+        """
+        grams = list(self.plain.gram(self.views.scaled))
+        grams += list(self.whitened.gram(self.views.whitened)) if self.whitens else []
+        n = len(self.rows)
+        means = [(K.sum() - np.trace(K)) / (n * (n - 1.0)) for K in grams]
+        table = np.repeat([[*means, *np.zeros(6)] if self.whitens else means], len(lengths), axis=0)
+        if self.whitens:
+            table[lengths == 1, self.paired - 2 : self.paired] = -np.inf
+        return table
 
-    def _of(self, points: Array, starts: Any, stops: Any, rows: Array, places: int) -> Array:
-        out = np.zeros((rows.shape[1], len(self._rates), places))
-        self._values(points, starts, stops, rows, self._rates, out)
-        return out
+    def singles(self, views: Views) -> Array:
+        """s of each row for each component: shape (T, c)."""
+        plain = -2.0 * self.plain.means(self.views.scaled, views.scaled)
+        if not self.whitens:
+            return plain
+        kernel = -2.0 * self.whitened.means(self.views.whitened, views.whitened)
+        norms = [(rows**2).sum(axis=1) for rows in (views.whitened, views.ranked)]
+        return np.column_stack([plain, kernel, *_means_and_dispersions(norms, views.scaled.shape[1])])
 
-    def cross(self, rows: Array) -> Array:
-        n, none = self._reference.shape[1], np.zeros(len(rows), np.int64)
-        return self._of(self._reference, none, none + n, self._columns(rows), n).mean(axis=2)
+    def pairs(self, views: Views, seen: int, before: int) -> Array:
+        """h of each row with those before it for each component: shape (T, m, before), the oldest first.
 
-    def recent(self, rows: Array, seen: int, before: int) -> Array:
-        columns = self._columns(rows)
-        now = np.arange(before, len(rows))
+        The first ``before`` rows of the views are those before the first row, of which ``seen`` are there.
+        """
+        now = np.arange(before, len(views.scaled))
         reach = np.minimum(seen + now - before, before)
-        return self._of(columns, now - reach, now, np.ascontiguousarray(columns[:, before:]), before)
-
-
-class FeatureReference:
-    """Features of the rows of a reference, summed in a sketch: m numbers in place of n rows.
-
-    Parameters
-    ----------
-    sketch : MeanSketch
-    rows : array of shape (n, d)
-        Some rows of the reference, for what features cannot do: simulated streams, and the columns that changed.
-    units : array of shape (d,), optional
-        What columns are divided by before their features are taken.
-    """
-
-    def __init__(self, sketch: MeanSketch, rows: Array, units: Array | None = None) -> None:
-        self.sketch, self.rows, self.n, self.units = sketch, rows, sketch.n_, units
-        self.kernels: tuple[Kernel, ...] = (sketch.features.kernel_,)
-        self.width = sketch.features.n_features_in_
-        self._mean = sketch.mean_features()
+        parts = [self.plain(views.scaled, now - reach, now, views.scaled[before:], before)]
+        if self.whitens:
+            parts.append(self.whitened(views.whitened, now - reach, now, views.whitened[before:], before))
+            products = np.zeros((len(now), 2, before))
+            for j, rows in enumerate((views.whitened, views.ranked)):
+                for t, (count, row) in enumerate(zip(reach, now, strict=True)):
+                    products[t, j, :count] = rows[row - count : row] @ rows[row]
+            parts.append(products)
+        return np.concatenate(parts, axis=1)
 
     def block_size(self, longest: int) -> int:
         """Rows of a stream that are evaluated at a time."""
-        return max(1, min(1024, CELLS // max(len(self._mean), longest)))
-
-    def constants(self) -> Array:
-        """Mean of z_iᵀz_j over the pairs i ≠ j: shape (1,)."""
-        n, squares = self.n, self.sketch.state_.sums.squares
-        return np.array([(n * n * float(self._mean @ self._mean) - squares) / (n * (n - 1.0))])
-
-    def features(self, rows: Array) -> Array:
-        """z(y), each row by itself."""
-        rows = rows if self.units is None else rows / self.units
-        with one_blas_thread():
-            return np.concatenate([self.sketch.features.evaluate(y[None]) for y in rows])
-
-    def cross(self, rows: Array) -> Array:
-        """z(y)ᵀz̄ for each row y: shape (T, 1)."""
-        return np.array([[(z * self._mean).sum()] for z in self.features(rows)])
-
-    def recent(self, rows: Array, seen: int, longest: int) -> Array:
-        """As that of :class:`RowReference`, by inner products of features."""
-        before = longest - 1
-        Z = self.features(rows)
-        values = np.zeros((len(rows) - before, 1, before))
-        for t in range(len(values)):
-            reach, now = min(seen + t, before), before + t
-            values[t, 0, :reach] = (Z[now - reach : now] * Z[now]).sum(axis=1)
-        return values
-
-    def gram(self, rows: Array) -> Array:
-        """Inner products of the features of all pairs of rows: shape (1, N, N)."""
-        Z = self.features(rows)
-        return (Z @ Z.T)[None]
+        return max(1, min(1024, CELLS // (self.paired * max(len(self.rows), longest))))
 
 
-Reference = RowReference | FeatureReference
+class Population(NamedTuple):
+    """What simulated streams of reference rows are looked up in.
 
-
-def population_grams(reference: Reference, rows: Array) -> Array:
-    """Kernel values between the rows that simulated streams are drawn from: shape (m, N, N).
-
-    A row drawn twice is not a pair of independent rows. Its k(x, x), larger than any other value, would make all
-    statistics noisier; the mean of k(x, ·) over the other rows stands in its place.
+    Parameters
+    ----------
+    values : array of float32, of shape (n, n, m)
+        h of all pairs of rows, under metrics that were fitted without the two.
+    singles : array of shape (n, c)
+        s of all rows, under metrics that were fitted without the row.
     """
-    N, m = len(rows), len(reference.kernels)
+
+    values: Any
+    singles: Array
+
+
+def population(reference: Reference, folds: Sequence[slice] | None = None, reach: int = 0) -> Population:
+    """Values of the components between the rows of a reference, as if none of them had been in the reference.
+
+    A row drawn twice is not a pair of independent rows. Its h(x, x), larger than any other value, would make all
+    statistics noisier; the mean of h(x, ·) over the other rows stands in its place.
+
+    Parameters
+    ----------
+    reference : Reference
+    folds : sequence of slice, optional
+        Stretches of consecutive rows that metrics are fitted without where rows depend on each other, in place of
+        single rows.
+    reach : int
+        Neighbours on each side that a row is not compared with by kernels of scaled rows.
+    """
+    n, m = len(reference.rows), reference.paired
     check_memory(
-        8.0 * m * N * N * 3,
+        4.0 * n * n * (m + 14),
         None,
-        f"calibration with {N:,} rows and {m} kernel(s)",
+        f"calibration with {n:,} rows and {m} components",
         "pass kernel=muhat.Gaussian(), a single kernel",
     )
-    K = reference.gram(rows)
-    if not np.isfinite(K).all():
-        raise ValueError(f"{reference.kernels[0]!r} gives values that are not finite; rescale the reference")
-    diagonal = np.arange(N)
-    K[:, diagonal, diagonal] = 0.0
-    K[:, diagonal, diagonal] = K.sum(axis=2) / (N - 1)
-    return np.ascontiguousarray(K)
+    far = np.abs(np.subtract.outer(np.arange(n), np.arange(n))) > reach
+    values, means = [], []
+    for K in reference.plain.gram(reference.views.scaled):
+        values.append(K)
+        means.append(np.where(far, K, 0.0).sum(axis=0) / far.sum(axis=0))
+    parts: list[Array] = []
+    if reference.whitens:
+        parts = _cross_fitted_parts(reference, folds, values, means)
+    singles = np.column_stack([*(-2.0 * np.array(means)), *parts])
+    if not all(np.isfinite(K).all() for K in values):
+        raise ValueError(f"{reference.plain.kernels[0]!r} gives values that are not finite; rescale the reference")
+    table = np.empty((n, n, m), np.float32)
+    for j, K in enumerate(values):
+        np.fill_diagonal(K, 0.0)
+        np.fill_diagonal(K, K.sum(axis=1) / (n - 1))
+        table[..., j] = K
+    return Population(table, np.ascontiguousarray(singles))
+
+
+def _cross_fitted_parts(
+    reference: Reference, folds: Sequence[slice] | None, values: list[Array], means: list[Array]
+) -> list[Array]:
+    """Add the whitened matrices to ``values`` and r of the whitened kernel to ``means``; s of the other components."""
+    norms, products = [], []
+    for metric in (reference.metric, reference.rank_metric):
+        pairs = leave_two_out(metric.rows, metric.ridge) if folds is None else pairs_of_folds(metric, folds)
+        rows = leave_one_out(metric.rows, metric.ridge) if folds is None else single_folds(metric, folds)
+        products.append(pairs.products)
+        norms.append(rows.squared_norms)
+        if metric is reference.metric:
+            rate = -0.5 / float(gaussian_bandwidth(reference.whitened.kernels[0]) or 1.0) ** 2
+            values.append(np.exp(rate * pairs.squared_distances))
+            distances = rows.squared_distances
+            np.fill_diagonal(distances, np.inf)
+            means.append(np.exp(rate * distances).sum(axis=0) / np.isfinite(distances).sum(axis=0))
+    values += products
+    return _means_and_dispersions(norms, reference.rows.shape[1])
+
+
+def _means_and_dispersions(norms: Sequence[Array], d: int) -> list[Array]:
+    """s of the last six components, from squared norms: nothing for the means, plus and minus log(1 + ‖z‖²/d)."""
+    none = np.zeros(len(norms[0]))
+    first, second = (np.log1p(squares / d) for squares in norms)
+    return [none, none, first, -first, second, -second]
+
+
+def pairs_of_folds(metric: Metric, folds: Sequence[slice]) -> PairProducts:
+    """Products and squared distances of whitened rows, each pair under a metric without the folds of the two."""
+    n = len(metric.rows)
+    products, distances = np.empty((n, n)), np.empty((n, n))
+    for k, first in enumerate(folds):
+        for second in folds[k:]:
+            whitened = _whitened_without(metric, [first, second])
+            one, other = whitened[first], whitened[second]
+            inner = one @ other.T
+            products[first, second], products[second, first] = inner, inner.T
+            squares = (one**2).sum(axis=1)[:, None] + (other**2).sum(axis=1) - 2.0 * inner
+            distances[first, second], distances[second, first] = squares, squares.T
+    return PairProducts(products, distances)
+
+
+def single_folds(metric: Metric, folds: Sequence[slice]) -> RowProducts:
+    """Squared norms of whitened rows, and squared distances (k, j), under a metric without the fold of j.
+
+    Distances within a fold are infinite: they have no part in means over the others.
+    """
+    n = len(metric.rows)
+    norms, distances = np.empty(n), np.empty((n, n))
+    for fold in folds:
+        whitened = _whitened_without(metric, [fold])
+        squares = (whitened**2).sum(axis=1)
+        norms[fold] = squares[fold]
+        distances[:, fold] = squares[:, None] + squares[fold] - 2.0 * whitened @ whitened[fold].T
+        distances[fold, fold] = np.inf
+    return RowProducts(norms, distances)
+
+
+def _whitened_without(metric: Metric, folds: Sequence[slice]) -> Array:
+    """All rows, whitened from the mean and by the covariance of the rows that are in none of the folds."""
+    kept = np.ones(len(metric.rows), bool)
+    for fold in folds:
+        kept[fold] = False
+    centre = metric.rows[kept].mean(axis=0)
+    return np.asarray((metric.rows - centre) @ metric_factor(metric.rows[kept] - centre, metric.ridge))
+
+
+def _clipped(rows: Array, units: ColumnUnits) -> Array:
+    """Columns from their centres in their units; values are held where their squares are finite."""
+    with np.errstate(over="ignore"):
+        return np.clip((rows - units.centre) / units.unit, -_FARTHEST, _FARTHEST)
+
+
+def _median_distance(rows: Array) -> float:
+    """The median distance of rows that differ, of at most 1,000 of them."""
+    some = rows[:: -(-len(rows) // _MEDIAN_ROWS)]
+    squares = pdist(some, "sqeuclidean")
+    positive = squares[squares > 0.0]
+    return float(np.sqrt(np.median(positive))) if len(positive) else 1.0

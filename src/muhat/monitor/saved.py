@@ -1,76 +1,100 @@
-"""Saving and loading of monitors as ``.npz`` files with a checksum and without pickle."""
+"""Saving and loading of monitors as ``.npz`` files with a checksum and without pickle.
+
+A file holds the settings, the rows of the reference, the calibration and the place in the stream. All that follows from
+these, such as metrics, kernels' bandwidths and the columns that changed, is computed again.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import fields
+from dataclasses import asdict, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from muhat.features.archive import finite_array, read_archive, write_archive
-from muhat.features.sketch import MeanSketch
 from muhat.kernels.base import Kernel
-from muhat.kernels.mixed import rescaled
 from muhat.kernels.serialization import decode_kernel, encode_kernel
+from muhat.linalg.columns import ColumnUnits
 from muhat.monitor.calibration import Calibration
-from muhat.monitor.drift_monitor import FEWEST_ROWS, Drift, DriftMonitor, witness
-from muhat.monitor.reference import FeatureReference, Reference, RowReference
+from muhat.monitor.dependence import Autoregression, Dependence
+from muhat.monitor.reference import Reference
+from muhat.monitor.stream import HISTORY, MonitorModel, StreamState
 from muhat.monitor.tail_scale import TailScale
+from muhat.monitor.windows import WindowSums
 from muhat.validation import check_count, check_number
 
-_FORMAT = "muhat.DriftMonitor.1"
+_FORMAT = "muhat.DriftMonitor.2"
 _SCALE = tuple(field.name for field in fields(TailScale))
-_SETTINGS = ("run_length", "scale", "windows", "block_length", "n_simulations")
+_NUMBERS = ("run_length", "scale", "n_simulations", "block_length")
+_FEWEST_ROWS = 4
 
 
-def save_monitor(monitor: DriftMonitor, path: str | Path) -> None:
-    """Write a fitted monitor to a file.
+class SavedMonitor(NamedTuple):
+    """All that a monitor consists of.
 
     Parameters
     ----------
-    monitor : DriftMonitor
-    path : str or Path
+    params : dict
+        Parameters of the constructor.
+    encoder : dict
+        The encoder of tables, as its ``to_dict`` gives it.
+    model : MonitorModel
+    stream : StreamState
+    dependence : Dependence or None
+    block_length : float
+        Of the simulated streams.
     """
-    with monitor._lock:
-        header, arrays = _header(monitor), _arrays(monitor)
-    write_archive(path, _FORMAT, header, arrays)
+
+    params: dict[str, Any]
+    encoder: dict[str, Any]
+    model: MonitorModel
+    stream: StreamState
+    dependence: Dependence | None
+    block_length: float
 
 
-def load_monitor(path: str | Path, kernels: Iterable[type[Kernel]] = ()) -> DriftMonitor:
-    """Read what ``save_monitor`` wrote.
+def save_monitor(path: str | Path, saved: SavedMonitor) -> None:
+    """Write a fitted monitor to a file."""
+    write_archive(path, _FORMAT, _header(saved), _arrays(saved.model, saved.stream))
+
+
+def load_monitor(path: str | Path, kernels: Iterable[type[Kernel]] = ()) -> SavedMonitor:
+    """Read what ``save_monitor`` wrote, after a check of every number that alarms rest on: a file may be forged.
 
     Parameters
     ----------
     path : str or Path
     kernels : classes of kernels, optional
+        Kernels that are not muhat's.
     """
     known, what = tuple(kernels), "a monitor that DriftMonitor.save of this version wrote"
     return read_archive(path, _FORMAT, what, lambda header, arrays: _restored(header, arrays, known))
 
 
-def _header(monitor: DriftMonitor) -> dict[str, Any]:
-    settings = {name: getattr(monitor, name) for name in _SETTINGS}
-    settings["windows"] = None if monitor.windows is None else [int(length) for length in monitor.windows]
-    for name in ("run_length", "scale", "block_length", "n_simulations"):
-        settings[name] = np.asarray(settings[name]).item()
-    seed = monitor.random_state
+def _header(saved: SavedMonitor) -> dict[str, Any]:
+    params, result = saved.params, saved.stream.result
+    settings = {name: np.asarray(params[name]).item() for name in _NUMBERS}
+    settings["windows"] = None if params["windows"] is None else [int(length) for length in params["windows"]]
+    seed, kernel = params["random_state"], params["kernel"]
     settings["random_state"] = int(seed) if isinstance(seed, int | np.integer) else None
-    result = monitor.result_
+    listed = None if kernel is None else [kernel] if isinstance(kernel, Kernel) else list(kernel)
+    alarm = None
+    if result is not None:
+        component = saved.model.components.index(result.component)
+        alarm = {"row": result.row, "component": component, "score": result.score, "threshold": result.threshold}
     return {
         "settings": settings,
-        "kernel": None if monitor.kernel is None else [_encoded(kernel) for kernel in _listed(monitor.kernel)],
-        "kernels": [_encoded(kernel) for kernel in monitor.kernels_],
-        "names": [str(name) for name in monitor.feature_names_in_] if hasattr(monitor, "feature_names_in_") else None,
-        "threshold": monitor.threshold_,
-        "seen": monitor.rows_seen_,
-        "result": None if result is None else _result(result, monitor),
+        "kernel": None if listed is None else [_encoded(one) for one in listed],
+        "encoder": saved.encoder,
+        "names": list(saved.model.names),
+        "threshold": saved.model.calibration.threshold,
+        "block_length": saved.block_length,
+        "dependence": None if saved.dependence is None else asdict(saved.dependence),
+        "rows": saved.stream.rows,
+        "alarm": alarm,
     }
-
-
-def _listed(kernel: Any) -> list[Kernel]:
-    return [kernel] if isinstance(kernel, Kernel) else list(kernel)
 
 
 def _encoded(kernel: Kernel) -> dict[str, Any]:
@@ -80,41 +104,50 @@ def _encoded(kernel: Kernel) -> dict[str, Any]:
     return encoded
 
 
-def _result(result: Drift, monitor: DriftMonitor) -> dict[str, Any]:
-    values = {field.name: getattr(result, field.name) for field in fields(Drift)}
-    return values | {"kernel": monitor.kernels_.index(result.kernel)}
-
-
-def _arrays(monitor: DriftMonitor) -> dict[str, Any]:
-    calibration, sums = monitor._calibration, monitor._sums
+def _arrays(model: MonitorModel, stream: StreamState) -> dict[str, Any]:
+    calibration, sums = model.calibration, stream.sums
     arrays = {f"scale_{name}": getattr(calibration.scale, name) for name in _SCALE}
-    arrays |= {"start": calibration.start, "windows": monitor.windows_, "pairs": sums.pairs, "sums": sums.sums}
-    arrays |= {"recent": monitor._recent, "history": np.array(monitor._history, dtype=np.float64)}
-    arrays |= {"reference": monitor._reference.rows}
-    if monitor._reference.units is not None:
-        arrays["units"] = monitor._reference.units
-    if monitor._alarm_rows is not None:
-        arrays["alarm_rows"] = monitor._alarm_rows
-    if isinstance(monitor._reference, FeatureReference):
-        arrays["sketch"] = np.frombuffer(monitor._reference.sketch.to_bytes(), np.uint8)
-    return arrays
+    arrays |= {"start": calibration.start, "windows": model.windows, "reference": model.reference.rows}
+    arrays |= {"pairs": sums.pairs, "singles": sums.singles, "recent": stream.recent, "scores": stream.scores}
+    if model.autoregression is not None:
+        units = model.autoregression.units
+        arrays |= {"coefficients": model.autoregression.coefficients, "centre": units.centre, "unit": units.unit}
+    return arrays if stream.result is None else arrays | {"alarm_rows": stream.alarm_rows}
 
 
-def _reference(header: dict[str, Any], arrays: dict[str, Any], kernels: tuple[type[Kernel], ...]) -> Reference:
+def _restored(header: dict[str, Any], arrays: dict[str, Any], classes: tuple[type[Kernel], ...]) -> SavedMonitor:
     rows = finite_array(arrays, "reference", None, None)
-    if len(rows) < FEWEST_ROWS:
+    if len(rows) < _FEWEST_ROWS:
         raise ValueError(f"its reference has {len(rows)} rows")
-    units = finite_array(arrays, "units", rows.shape[1]) if "units" in arrays else None
-    if units is not None and (units <= 0.0).any():
-        raise ValueError("its units are not positive")
-    found = tuple(decode_kernel(kernel, kernels) for kernel in header["kernels"])
-    if "sketch" not in arrays:
-        return RowReference(rows, found, units)
-    sketch = MeanSketch.from_bytes(finite_array(arrays, "sketch", None, dtype="u1").tobytes(), kernels)
-    reference = FeatureReference(sketch, rows, units)
-    if reference.kernels != found or reference.width != rows.shape[1] or reference.n < FEWEST_ROWS:
-        raise ValueError("its sketch does not fit its reference")
-    return reference
+    names = tuple(str(name) for name in header["names"])
+    if len(names) != rows.shape[1]:
+        raise ValueError(f"its {len(names)} names do not fit {rows.shape[1]} columns")
+    given = None if header["kernel"] is None else tuple(decode_kernel(kernel, classes) for kernel in header["kernel"])
+    settings = header["settings"]
+    reference = Reference.of(rows, given, bool(settings["scale"]))
+    windows = finite_array(arrays, "windows", None, dtype="i8")
+    if not len(windows) or windows[0] < 1 or (np.diff(windows) <= 0).any() or windows[-1] > len(rows):
+        raise ValueError(f"its windows {windows.tolist()} are not growing lengths within the reference")
+    constants = reference.window_constants(windows)
+    calibration = _calibration(header, arrays, constants.size, int(windows[-1]))
+    model = MonitorModel(names, reference, _autoregression(arrays, rows.shape[1]), windows, constants, calibration)
+    if np.isnan(constants).any() or (constants == np.inf).any():
+        raise ValueError("its kernels overflow on its reference")
+    kernel = given[0] if given is not None and len(given) == 1 else given
+    found = None if header["dependence"] is None else Dependence(**header["dependence"])
+    blocks = check_number("block_length", header["block_length"], low=1)
+    stream = _stream(header, arrays, model)
+    return SavedMonitor(settings | {"kernel": kernel}, header["encoder"], model, stream, found, blocks)
+
+
+def _autoregression(arrays: dict[str, Any], width: int) -> Autoregression | None:
+    if "coefficients" not in arrays:
+        return None
+    coefficients = finite_array(arrays, "coefficients", None, width)
+    centre, unit = (finite_array(arrays, name, width) for name in ("centre", "unit"))
+    if not len(coefficients) or len(coefficients) % width or (unit <= 0.0).any():
+        raise ValueError("its autoregression has no order, or scales that are not positive")
+    return Autoregression(ColumnUnits(centre, unit), coefficients)
 
 
 def _calibration(header: dict[str, Any], arrays: dict[str, Any], statistics: int, longest: int) -> Calibration:
@@ -131,52 +164,32 @@ def _calibration(header: dict[str, Any], arrays: dict[str, Any], statistics: int
     return Calibration(scale, start, check_number("threshold", header["threshold"]))
 
 
-def _drift(header: dict[str, Any], monitor: DriftMonitor) -> Drift:
-    found, width = header["result"], monitor.n_features_in_
-    columns = tuple((str(name), check_number("change", number, finite=False)) for name, number in found["columns"])
-    if sorted(name for name, _ in columns) != sorted(monitor.column_names_):
-        raise ValueError(f"its result does not have the {width} columns of the reference")
-    row, window = check_count("row", found["row"]), check_count("window", found["window"])
-    if row != monitor.rows_seen_ or window not in monitor.windows_ or window > row:
-        raise ValueError("its result does not fit the rows that it has seen")
-    score, threshold = check_number("score", found["score"], finite=False), check_number("bound", found["threshold"])
-    kernel = monitor.kernels_[check_count("kernel", found["kernel"], low=0)]
-    return Drift(row, row - window + 1, window, score, threshold, columns, kernel)
-
-
-def _restored(header: dict[str, Any], arrays: dict[str, Any], kernels: tuple[type[Kernel], ...]) -> DriftMonitor:
-    """The monitor, after a check of every number that its alarms rest on: a file may be forged, checksum and all."""
-    reference = _reference(header, arrays, kernels)
-    given = None if header["kernel"] is None else tuple(decode_kernel(kernel, kernels) for kernel in header["kernel"])
-    kernel = given[0] if given is not None and len(given) == 1 else given
-    features = reference.sketch.features if isinstance(reference, FeatureReference) else None
-    monitor = DriftMonitor(kernel=kernel, features=features, **header["settings"])
-    monitor._checked_settings()
-    width, m = reference.width, len(reference.kernels)
-    if header["names"] is not None:
-        names = [str(name) for name in header["names"]]
-        if len(names) != width:
-            raise ValueError(f"its {len(names)} names do not fit {width} columns")
-        monitor.feature_names_in_ = np.array(names, dtype=object)
-    windows = finite_array(arrays, "windows", None, dtype="i8")
-    if not len(windows) or windows[0] < 1 or (np.diff(windows) <= 0).any() or windows[-1] > reference.n:
-        raise ValueError(f"its windows {windows.tolist()} are not growing lengths within the reference")
-    longest = int(windows[-1])
-    monitor._set(reference, windows, _calibration(header, arrays, len(windows) * m, longest))
-    if not np.isfinite(monitor._sums.constants).all():
-        raise ValueError("its kernels overflow on its reference")
-    seen = check_count("seen", header["seen"], low=0)
-    if seen > np.iinfo(np.int64).max:
-        raise ValueError(f"seen={seen} is more than can be counted")
-    monitor._sums.pairs, monitor._sums.sums = (finite_array(arrays, name, 1, m, longest) for name in ("pairs", "sums"))
-    monitor._sums.seen = monitor.rows_seen_ = seen
-    monitor._recent = finite_array(arrays, "recent", longest - 1, width)
-    history = arrays["history"]  # −inf before the shortest window is full
-    if history.dtype != np.float64 or history.ndim != 1 or np.isnan(history).any() or len(history) > seen:
+def _stream(header: dict[str, Any], arrays: dict[str, Any], model: MonitorModel) -> StreamState:
+    """The place in the stream."""
+    longest, (_, components) = int(model.windows[-1]), model.constants.shape
+    width, m = model.reference.rows.shape[1], model.reference.paired
+    rows = check_count("rows", header["rows"], low=0)
+    if rows > np.iinfo(np.int64).max:
+        raise ValueError(f"rows={rows} is more than can be counted")
+    sums = WindowSums(
+        model.windows,
+        model.constants,
+        finite_array(arrays, "pairs", 1, longest, m),
+        finite_array(arrays, "singles", 1, longest, components),
+        max(rows - model.order, 0),
+    )
+    recent = finite_array(arrays, "recent", model.order + longest - 1, width)
+    scores = arrays["scores"]  # −inf before the shortest window is full
+    if scores.dtype != np.float64 or scores.ndim != 1 or np.isnan(scores).any() or len(scores) > min(rows, HISTORY):
         raise ValueError("its last scores are not numbers of its rows")
-    monitor._history.extend(history)
-    if header["result"] is not None:
-        monitor.result_ = _drift(header, monitor)
-        monitor._alarm_rows = rows = finite_array(arrays, "alarm_rows", monitor.result_.window, width)
-        monitor.witness_ = witness(rescaled(monitor.result_.kernel, reference.units), reference.rows, rows)
-    return monitor
+    state = replace(model.start(), sums=sums, recent=recent, rows=rows, scores=scores)
+    if header["alarm"] is not None:
+        alarm = header["alarm"]
+        shown = finite_array(arrays, "alarm_rows", None, width)
+        row, component = check_count("row", alarm["row"]), check_count("component", alarm["component"], low=0)
+        if row != rows or len(shown) not in model.windows or len(shown) > row or component >= components:
+            raise ValueError("its result does not fit the rows that it has seen")
+        score = check_number("score", alarm["score"], finite=False)
+        result = model.drift(row, component, shown, score, check_number("bound", alarm["threshold"]))
+        state = replace(state, result=result, alarm_rows=shown)
+    return model.restored(state)

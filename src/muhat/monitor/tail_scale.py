@@ -38,9 +38,13 @@ class TailScale:
 
     @classmethod
     def of(cls, statistics: Array, distinct: Array) -> TailScale:
-        """The scale of simulated statistics, of shape (N, c), of which ``distinct`` many differ in each column."""
+        """The scale of simulated statistics, of shape (c, N), of which ``distinct`` many differ in each row.
+
+        Statistics that are −inf do not exist, and keep the score −inf.
+        """
         quantiles, scores, slopes = [], [], []
-        for values, count in zip(statistics.T, distinct, strict=True):
+        for values, count in zip(statistics, distinct, strict=True):
+            values = np.zeros(2) if values[0] == -np.inf else values
             top = max(float(np.log(min(len(values) / _ROWS_BEYOND, count))), _LOWEST + _SLOPE)
             knots = np.linspace(_LOWEST, top, _KNOTS)
             at = np.quantile(values, 1.0 - np.exp(-knots))
@@ -59,7 +63,7 @@ class TailScale:
 
         Parameters
         ----------
-        statistics : array of shape (..., c)
+        statistics : array of shape (c, ...)
         floor : float
             Scores that cannot exceed this are not worth computing; they come out as −inf.
 
@@ -68,27 +72,28 @@ class TailScale:
         scores : array of shape (...)
         largest : array of int, of shape (...)
         """
-        shape, c = statistics.shape[:-1], statistics.shape[-1]
-        flat = statistics.reshape(-1, c)
-        if len(flat) <= _FEW:
-            places = (self.quantiles <= flat[..., None]).sum(axis=2) - 1
-            scores = self._scored(flat, places, np.arange(c))
-        else:
-            scores = np.stack([self._column(flat[:, j], j, floor) for j in range(c)], axis=1)
-        largest = scores.argmax(axis=1)
-        return scores[np.arange(len(flat)), largest].reshape(shape), largest.reshape(shape)
+        shape, c = statistics.shape[1:], len(statistics)
+        flat = statistics.reshape(c, -1)
+        if flat.shape[1] <= _FEW:
+            places = (self.quantiles <= flat.T[..., None]).sum(axis=2) - 1
+            scores = self._scored(flat.T, places, np.arange(c)).T
+            largest = scores.argmax(axis=0)
+            return scores[largest, np.arange(flat.shape[1])].reshape(shape), largest.reshape(shape)
+        best, largest = np.full(flat.shape[1], -np.inf), np.zeros(flat.shape[1], np.int64)
+        for j in range(c):
+            reached = np.flatnonzero(flat[j] >= self._lowest(j, floor))
+            values = flat[j, reached]
+            scores = self._scored(values, np.searchsorted(self.quantiles[j], values, side="right") - 1, j)
+            better = scores > best[reached]
+            best[reached[better]], largest[reached[better]] = scores[better], j
+        return best.reshape(shape), largest.reshape(shape)
 
-    def _column(self, values: Array, j: int, floor: float) -> Array:
-        """Scores of one statistic."""
-        knots, least = self.quantiles[j], floor + self.handicaps[j]
-        low = -np.inf
-        if least > self.scores[j, 0]:
-            low = knots[max(int(np.searchsorted(self.scores[j], least)) - 1, 0)]
-        scores = np.full(len(values), -np.inf)
-        reached = values >= low
-        chosen = values[reached]
-        scores[reached] = self._scored(chosen, np.searchsorted(knots, chosen, side="right") - 1, j)
-        return scores
+    def _lowest(self, j: int, floor: float) -> float:
+        """A quantile below which no statistic has a score above the floor."""
+        least = floor + self.handicaps[j]
+        if least <= self.scores[j, 0]:
+            return -np.inf
+        return float(self.quantiles[j, max(int(np.searchsorted(self.scores[j], least)) - 1, 0)])
 
     def _scored(self, values: Array, places: Any, j: Any) -> Array:
         """Scores of statistics j, whose last knots below are given; −inf where there is no window yet."""
