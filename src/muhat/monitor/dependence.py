@@ -13,8 +13,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from muhat.linalg.columns import ColumnUnits
 from muhat.monitor.reference import Reference
+from muhat.tables.scales import ColumnScales
 from muhat.types import Array
 
 LAGS = 10
@@ -128,13 +128,13 @@ class Autoregression:
 
     Parameters
     ----------
-    units : ColumnUnits
+    scales : ColumnScales
         Centre and scale of the columns.
     coefficients : array of shape (p · d, d)
         Of the row before, then of the one before that, and so on.
     """
 
-    units: ColumnUnits
+    scales: ColumnScales
     coefficients: Array
 
     @property
@@ -151,7 +151,7 @@ class Autoregression:
     def scaled(self, rows: Array) -> Array:
         """Columns in standard deviations, clipped where their squares would overflow."""
         with np.errstate(over="ignore"):
-            return np.clip((rows - self.units.centre) / self.units.unit, -1e60, 1e60)
+            return np.clip((rows - self.scales.centre) / self.scales.scale, -1e60, 1e60)
 
 
 def lagged_rows(rows: Array, p: int) -> Array:
@@ -172,7 +172,7 @@ def autoregression(rows: Array) -> tuple[Autoregression, Array] | None:
         In the order of time.
     """
     n, d = rows.shape
-    model = Autoregression(ColumnUnits.of(rows), np.empty((0, d)))
+    model = Autoregression(ColumnScales.of(rows), np.empty((0, d)))
     scaled = model.scaled(rows)
     orders = [p for p in range(MOST_LAGS + 1) if p * d <= n / 5]
     p = min(orders, key=lambda p: _schwarz(scaled[orders[-1] - p :], p))
@@ -184,7 +184,7 @@ def autoregression(rows: Array) -> tuple[Autoregression, Array] | None:
         kept = np.ones(len(targets), bool)
         kept[fold] = False
         residuals[fold] = targets[fold] - lagged[fold] @ _ridge(lagged[kept], targets[kept])
-    return Autoregression(model.units, _ridge(lagged, targets)), residuals
+    return Autoregression(model.scales, _ridge(lagged, targets)), residuals
 
 
 def _ridge(lagged: Array, targets: Array) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -24,12 +24,14 @@ from muhat.monitor.dependence import (
     autoregression,
     serial_dependence,
 )
-from muhat.monitor.promise import FEW_ROWS, allowance_for_many, bootstrapped_allowance, check_promise
+from muhat.monitor.promise import ALLOWANCE, FEW_ROWS, bootstrapped_allowance, check_promise
 from muhat.monitor.reference import Reference
-from muhat.monitor.rows_by_name import ordered_rows
+from muhat.monitor.saved import SavedMonitor, load_monitor, save_monitor
 from muhat.monitor.stream import MonitorModel, SimulationPlan, StreamState, fitted_model
 from muhat.parameters import ValueParametersMixin
 from muhat.progress import progress
+from muhat.tables.encoder import TableEncoder, fit_encoder
+from muhat.tables.frames import as_table
 from muhat.types import Array, RandomState
 from muhat.validation import (
     check_count,
@@ -57,8 +59,8 @@ class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
 
     After each row the monitor compares the last 1, 3, 10, 30 and 100 rows with the reference by several statistics: the
     kernel two-sample statistic MMD² on scaled and on whitened rows, Hotelling's statistic on whitened rows and on
-    ranks, and the dispersion. Whitened rows show changes along directions in which the reference hardly varies, such as a
-    sensor that stops following the others. Each statistic is put on the scale of its tail under simulated streams
+    ranks, and the dispersion. Whitened rows show changes along directions in which the reference hardly varies, such
+    as a sensor that stops following the others. Each statistic is put on the scale of its tail under simulated streams
     without drift, and the largest is the score. Its threshold is such that streams without drift run for ``run_length``
     rows on average until a false alarm.
 
@@ -166,14 +168,15 @@ class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array of shape (n, d), or MeanSketch
-            Rows without drift, in the order of time where it has a meaning. ``fit`` refuses run lengths that the rows
-            cannot promise. Of a sketch the rows of its reservoir are the reference, in no order.
+        X : table of any library, array of shape (n, d), or MeanSketch
+            Rows without drift, in the order of time where it has a meaning. Columns may hold numbers, categories,
+            dates and missing values. ``fit`` refuses run lengths that the rows cannot promise. Of a sketch the rows of
+            its reservoir are the reference, in no order.
         y : ignored
         """
         run_length, block_length, streams = self._checked_settings()
         rng = check_rng(self.random_state)
-        rows = self._reference_rows(X)
+        encoder, rows = self._encoded(X)
         with progress() as say, one_blas_thread():
             say("calibrating: the order of the rows")
             in_order = block_length is None and not isinstance(X, MeanSketch)
@@ -186,8 +189,9 @@ class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
                 reference = self._reference(some_rows(reference.rows, blocks, rng))
             windows = self._window_lengths(len(rows), run_length)
             plan = SimulationPlan(run_length, windows, streams, rng, say, blocks, time)
-            fitted = self._calibrated(reference, model, plan)
-        self._set(fitted, found, blocks)
+            names = tuple(f.column if encoder.named else f"x{f.column}" for f in encoder.features)
+            fitted = self._calibrated(names, reference, model, plan)
+        self._set(encoder, fitted, found, blocks)
         if found is not None:
             self._warn_of_dependence(found)
         return self
@@ -207,13 +211,14 @@ class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
         model, residuals = modelled
         return self._reference(residuals), model, found
 
-    def _calibrated(self, reference: Reference, model: Autoregression | None, plan: SimulationPlan) -> MonitorModel:
+    def _calibrated(
+        self, names: tuple[str, ...], reference: Reference, model: Autoregression | None, plan: SimulationPlan
+    ) -> MonitorModel:
         """Thresholds, with an allowance for the error of the reference."""
-        names = tuple(self._names(reference.rows.shape[1]))
         fitted = fitted_model(names, reference, plan, model)
         independent = len(reference.rows) / plan.time
         if independent >= FEW_ROWS or plan.time > 1.0:
-            return fitted.raised(allowance_for_many(independent, plan.run_length))
+            return fitted.raised(ALLOWANCE / independent)
         plan.say("calibrating: what few rows can promise")
         quick = plan._replace(streams=200, say=lambda text: None)
 
@@ -231,41 +236,42 @@ class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
         block_length = check_number_or("block_length", self.block_length, "auto", low=1)
         return run_length, block_length, check_count("n_simulations", self.n_simulations, low=100)
 
-    def _set(self, model: MonitorModel, found: Dependence | None, block_length: float) -> None:
+    def _set(self, encoder: TableEncoder, model: MonitorModel, found: Dependence | None, block_length: float) -> None:
         """Everything that a fitted monitor consists of."""
         with self._lock:
-            self._model, self.dependence_, self.block_length_ = model, found, block_length
-            self.n_features_in_ = model.reference.rows.shape[1]
+            self._encoder, self._model, self.dependence_, self.block_length_ = encoder, model, found, block_length
+            self.n_features_in_ = len(encoder.columns)
+            if encoder.named:
+                self.feature_names_in_ = np.array(encoder.names, dtype=object)
+            elif hasattr(self, "feature_names_in_"):
+                del self.feature_names_in_
             self.kernels_, self.windows_ = model.reference.plain.kernels, model.windows
             self.threshold_ = model.calibration.threshold
             self._stream = model.start()
 
-    def _reference_rows(self, X: Any) -> Array:
+    def _encoded(self, X: Any) -> tuple[TableEncoder, Array]:
+        """The encoder of a reference, and its rows of numbers."""
         if isinstance(X, MeanSketch):
-            rows = X.state_.kept.rows
+            rows, names = X.state_.kept.rows, getattr(X.features, "feature_names_in_", None)
             if len(rows) < FEWEST_ROWS:
                 raise ValueError(
                     f"the sketch keeps {len(rows)} rows, and simulations need {FEWEST_ROWS} or more; make it "
                     f"with reservoir_size=1000"
                 )
-            if hasattr(self, "feature_names_in_"):
-                del self.feature_names_in_
-            if hasattr(X.features, "feature_names_in_"):
-                self.feature_names_in_ = X.features.feature_names_in_
-            return rows
-        rows = check_rows(X, estimator=self, min_rows=2)
-        if len(rows) < FEWEST_ROWS:
+            X = rows if names is None else {str(name): column for name, column in zip(names, rows.T, strict=True)}
+        elif isinstance(X, np.ndarray) and (X.ndim != 2 or not X.size):
+            check_rows(X)  # which has a message for each number of dimensions
+        table = as_table(X)
+        if table.n_rows < FEWEST_ROWS:
             raise ValueError(
-                f"X has {len(rows)} rows, n_samples={len(rows)}, and a reference needs {FEWEST_ROWS} or more; pass "
-                f"more rows without drift"
+                f"X has {table.n_rows} rows, n_samples={table.n_rows}, and a reference needs {FEWEST_ROWS} or more; "
+                f"pass more rows without drift"
             )
+        encoder = fit_encoder([table])
+        rows = encoder.transform(table)
         if (rows == rows[0]).all():
             raise ValueError("all rows of X are equal, so any other row is a drift; pass a reference that varies")
-        return rows
-
-    def _names(self, width: int) -> list[str]:
-        names = getattr(self, "feature_names_in_", None)
-        return [f"x{j}" for j in range(width)] if names is None else [str(name) for name in names]
+        return encoder, rows
 
     def _kernels(self) -> tuple[Kernel, ...] | None:
         if self.kernel is None:
@@ -301,6 +307,11 @@ class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
             f"nothing, shuffle them or pass block_length=1."
         )
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
     def update(self, X: Any) -> bool:
         """Take in one row or more, in effect one after the other.
 
@@ -309,8 +320,9 @@ class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
 
         Parameters
         ----------
-        X : array of shape (T, d) or (d,), data frame, series or dictionary
-            Columns with names are put in the order of the reference's.
+        X : table with the columns of the reference, or a row of it
+            A data frame, an array of shape (T, d) or (d,), a series or a dictionary. Columns with names are put in the
+            order of the reference's. Missing values and new categories are taken as they come.
 
         Returns
         -------
@@ -318,7 +330,7 @@ class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
             Whether there has been an alarm since ``fit`` or ``reset``; ``result_`` then says what changed.
         """
         check_is_fitted(self, "threshold_")
-        rows = ordered_rows(X, self.n_features_in_, getattr(self, "feature_names_in_", None))
+        rows = stream_rows(X, self._encoder)
         with self._lock, one_blas_thread():
             self._stream = self._model.take_blocks(self._stream, rows)
             return self.drift_detected
@@ -344,7 +356,7 @@ class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
         place = self._model.components.index(state.result.component)
         kernel: Kernel = self.kernels_[place if place < len(self.kernels_) else 0]
         if self.scale:
-            kernel = Rescaled(kernel, tuple(map(float, reference.units.unit)))
+            kernel = Rescaled(kernel, tuple(map(float, reference.scales.scale)))
         parts = [(reference.rows, 1.0 / len(reference.rows)), (state.alarm_rows, -1.0 / len(state.alarm_rows))]
         return Element(kernel, *(Atoms.trusted(points, np.full(len(points), weight)) for points, weight in parts))
 
@@ -391,12 +403,10 @@ class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
         path : str or Path
             The file, an ``.npz`` archive.
         """
-        from muhat.monitor.saved import SavedMonitor, save_monitor
-
         check_is_fitted(self, "threshold_")
         with self._lock:
             params, model = self.get_params(deep=False), self._model
-            saved = SavedMonitor(params, {}, model, self._stream, self.dependence_, self.block_length_)
+            saved = SavedMonitor(params, self._encoder, model, self._stream, self.dependence_, self.block_length_)
         save_monitor(path, saved)
 
     @classmethod
@@ -410,14 +420,34 @@ class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
         kernels : classes of kernels, optional
             Kernels that you wrote yourself, if the file names one: ``kernels=[MyKernel]``.
         """
-        from muhat.monitor.saved import load_monitor
+        return load_monitor(path, kernels, cls._of)
 
-        saved = load_monitor(path, kernels)
+    @classmethod
+    def _of(cls, saved: SavedMonitor) -> Self:
         monitor = cls(**saved.params)
         monitor._checked_settings()
-        monitor._set(saved.model, saved.dependence, saved.block_length)
+        monitor._set(saved.encoder, saved.model, saved.dependence, saved.block_length)
         monitor._stream = saved.stream
         return monitor
+
+
+def stream_rows(X: Any, encoder: TableEncoder) -> Array:
+    """Rows of a stream as rows of numbers: a table, a single row of it, or a number where there is one column."""
+    width = len(encoder.columns)
+    if type(X) is np.ndarray and X.dtype == np.float64 and X.ndim in (1, 2) and X.shape[-1] == width:
+        rows = np.ascontiguousarray(X.reshape(-1, width))
+        if encoder.is_plain and len(rows) and np.isfinite(rows).all():
+            return rows  # the encoder would change nothing, and take longer than all else
+    if hasattr(X, "index") and hasattr(X, "items") and np.ndim(X) == 1:  # a series, such as a row of a data frame
+        X = {str(name): value for name, value in X.items()} if encoder.named else X.to_numpy()
+    if isinstance(X, Mapping):
+        if not encoder.named:
+            raise ValueError("X is a dictionary, and the reference has no column names; pass the row as a list")
+    elif np.ndim(X) == 0 and width == 1 and not isinstance(X, str):
+        X = [[X]]
+    elif np.ndim(X) == 1 and len(X) > 0 and not isinstance(X[0], Mapping):
+        X = np.array([*X], dtype=object).reshape(1, -1)
+    return encoder.transform(X)
 
 
 def some_rows(rows: Array, block_length: float, rng: np.random.Generator) -> Array:

@@ -3,8 +3,8 @@ r"""What a reference can promise: refusals, and the allowance for the error of a
 Simulated streams consist of reference rows, so that they know no values beyond those of the reference. What that costs
 is small with many rows, and is made up for by an allowance on the thresholds. With few rows the reference tells its own
 shortfall (an iterated smoothed bootstrap): pseudo-references are drawn from a smoothed version of it, each is
-calibrated as the reference itself is, and streams of the smoothed version run on it. The allowance is what makes their mean run
-length as promised.
+calibrated as the reference itself is, and streams of the smoothed version run on it. The allowance is what makes their
+mean run length as promised.
 """
 
 from __future__ import annotations
@@ -64,9 +64,12 @@ def check_promise(run_length: float, rows: int, time: float) -> None:
         )
 
 
-def allowance_for_many(independent: float, run_length: float) -> float:
-    """What is added to thresholds that come from a reference of many rows."""
-    return 0.15
+ALLOWANCE = 90.0
+"""What is added to thresholds of a reference of many rows, times its independent rows n.
+
+Without it, references of 200, 600 and 1,000 normal and heavy-tailed rows kept about 65, 85 and 95 per cent of their
+promises; a higher threshold by 90/n raises the run length by about the factor exp(90/n).
+"""
 
 
 def bootstrapped_allowance(

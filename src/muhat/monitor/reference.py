@@ -27,18 +27,18 @@ from scipy.special import ndtri
 
 from muhat.kernels.base import Kernel
 from muhat.kernels.radial import Gaussian
-from muhat.linalg.columns import ColumnUnits
 from muhat.linalg.compiled import row_values
 from muhat.linalg.gram import gaussian_bandwidth
 from muhat.linalg.resources import check_memory
 from muhat.linalg.whitening import PairProducts, RowProducts, leave_one_out, leave_two_out
+from muhat.tables.scales import ColumnScales
 from muhat.types import Array
 
 RIDGE = 0.1
 """ρ n/d: the ridge of the metric, small beside what a direction with variance must have to be estimated at all."""
 
 BANDWIDTHS = (1.0, 0.25)
-"""Bandwidths of the kernels of scaled rows, in units of the median distance."""
+"""Bandwidths of the kernels of scaled rows, in scales of the median distance."""
 
 CELLS = 2**18
 """Kernel values of one piece of a block: 2 MB."""
@@ -189,7 +189,8 @@ class KernelValues:
 
     def gram(self, points: Array) -> Array:
         """Kernel values of all pairs of points: shape (m, n, n)."""
-        return np.stack([kernel.evaluate(points, points) for kernel in self.kernels])
+        with np.errstate(over="ignore", invalid="ignore"):  # refused with a word
+            return np.stack([kernel.evaluate(points, points) for kernel in self.kernels])
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,7 +201,7 @@ class Reference:
     ----------
     rows : array of shape (n, d)
         In the order of time, where it has a meaning.
-    units, plain_units : ColumnUnits
+    scales, plain_scales : ColumnScales
         Centre and scale of the columns, and those of the rows that kernels see.
     whitens : bool
         Whether there are the whitened, ranked and dispersion components; without them there are only the kernels.
@@ -215,8 +216,8 @@ class Reference:
     """
 
     rows: Array
-    units: ColumnUnits
-    plain_units: ColumnUnits
+    scales: ColumnScales
+    plain_scales: ColumnScales
     whitens: bool
     plain: KernelValues
     whitened: KernelValues
@@ -237,19 +238,19 @@ class Reference:
         scale : bool
             Whether kernels see columns divided by their standard deviations.
         """
-        units = ColumnUnits.of(rows)
-        plain_units = units if scale else ColumnUnits.none(rows.shape[1])
-        metric = Metric.of(_clipped(rows, units))
+        scales = ColumnScales.of(rows)
+        plain_scales = scales if scale else ColumnScales.none(rows.shape[1])
+        metric = Metric.of(_clipped(rows, scales))
         ranks, scores = Ranks.of(rows)
         rank_metric = Metric.of(scores)
-        views = Views(_clipped(rows, plain_units), metric.rows @ metric.factor, scores @ rank_metric.factor)
+        views = Views(_clipped(rows, plain_scales), metric.rows @ metric.factor, scores @ rank_metric.factor)
         if kernels is None:
             median = _median_distance(views.scaled)
             plain = KernelValues([Gaussian(factor * median) for factor in BANDWIDTHS])
         else:
             plain = KernelValues([kernel.resolve(views.scaled) for kernel in kernels])
         whitened = KernelValues([Gaussian(_median_distance(views.whitened))])
-        return cls(rows, units, plain_units, kernels is None, plain, whitened, metric, rank_metric, ranks, views)
+        return cls(rows, scales, plain_scales, kernels is None, plain, whitened, metric, rank_metric, ranks, views)
 
     @property
     def paired(self) -> int:
@@ -258,7 +259,7 @@ class Reference:
 
     def view(self, rows: Array) -> Views:
         """Rows as the components see them, each by itself."""
-        scaled = _clipped(rows, self.plain_units)
+        scaled = _clipped(rows, self.plain_scales)
         if not self.whitens:
             return Views(scaled, scaled[:, :0], scaled[:, :0])
         whitened = self.metric.whiten(self.standardised(rows))
@@ -266,7 +267,7 @@ class Reference:
 
     def standardised(self, rows: Array) -> Array:
         """Columns from their means in standard deviations."""
-        return _clipped(rows, self.units)
+        return _clipped(rows, self.scales)
 
     def window_constants(self, lengths: Any) -> Array:
         """Constants of the statistics of windows of these lengths: shape (w, c).
@@ -350,17 +351,15 @@ def population(reference: Reference, folds: Sequence[slice] | None = None, reach
         f"calibration with {n:,} rows and {m} components",
         "pass kernel=muhat.Gaussian(), a single kernel",
     )
+    grams = reference.plain.gram(reference.views.scaled)
+    if not np.isfinite(grams).all():
+        raise ValueError(f"{reference.plain.kernels[0]!r} gives values that are not finite; rescale the reference")
     far = np.abs(np.subtract.outer(np.arange(n), np.arange(n))) > reach
-    values, means = [], []
-    for K in reference.plain.gram(reference.views.scaled):
-        values.append(K)
-        means.append(np.where(far, K, 0.0).sum(axis=0) / far.sum(axis=0))
+    values, means = list(grams), [np.where(far, K, 0.0).sum(axis=0) / far.sum(axis=0) for K in grams]
     parts: list[Array] = []
     if reference.whitens:
         parts = _cross_fitted_parts(reference, folds, values, means)
     singles = np.column_stack([*(-2.0 * np.array(means)), *parts])
-    if not all(np.isfinite(K).all() for K in values):
-        raise ValueError(f"{reference.plain.kernels[0]!r} gives values that are not finite; rescale the reference")
     table = np.empty((n, n, m), np.float32)
     for j, K in enumerate(values):
         np.fill_diagonal(K, 0.0)
@@ -436,10 +435,10 @@ def _whitened_without(metric: Metric, folds: Sequence[slice]) -> Array:
     return np.asarray((metric.rows - centre) @ metric_factor(metric.rows[kept] - centre, metric.ridge))
 
 
-def _clipped(rows: Array, units: ColumnUnits) -> Array:
-    """Columns from their centres in their units; values are held where their squares are finite."""
+def _clipped(rows: Array, scales: ColumnScales) -> Array:
+    """Columns from their centres in their scales; values are held where their squares are finite."""
     with np.errstate(over="ignore"):
-        return np.clip((rows - units.centre) / units.unit, -_FARTHEST, _FARTHEST)
+        return np.clip((rows - scales.centre) / scales.scale, -_FARTHEST, _FARTHEST)
 
 
 def _median_distance(rows: Array) -> float:

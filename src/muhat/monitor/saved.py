@@ -6,29 +6,32 @@ these, such as metrics, kernels' bandwidths and the columns that changed, is com
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, fields, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from muhat.features.archive import finite_array, read_archive, write_archive
 from muhat.kernels.base import Kernel
 from muhat.kernels.serialization import decode_kernel, encode_kernel
-from muhat.linalg.columns import ColumnUnits
 from muhat.monitor.calibration import Calibration
 from muhat.monitor.dependence import Autoregression, Dependence
 from muhat.monitor.reference import Reference
 from muhat.monitor.stream import HISTORY, MonitorModel, StreamState
 from muhat.monitor.tail_scale import TailScale
 from muhat.monitor.windows import WindowSums
+from muhat.tables.encoder import TableEncoder
+from muhat.tables.scales import ColumnScales
 from muhat.validation import check_count, check_number
 
 _FORMAT = "muhat.DriftMonitor.2"
 _SCALE = tuple(field.name for field in fields(TailScale))
 _NUMBERS = ("run_length", "scale", "n_simulations", "block_length")
 _FEWEST_ROWS = 4
+
+Restored = TypeVar("Restored")
 
 
 class SavedMonitor(NamedTuple):
@@ -38,8 +41,7 @@ class SavedMonitor(NamedTuple):
     ----------
     params : dict
         Parameters of the constructor.
-    encoder : dict
-        The encoder of tables, as its ``to_dict`` gives it.
+    encoder : TableEncoder
     model : MonitorModel
     stream : StreamState
     dependence : Dependence or None
@@ -48,7 +50,7 @@ class SavedMonitor(NamedTuple):
     """
 
     params: dict[str, Any]
-    encoder: dict[str, Any]
+    encoder: TableEncoder
     model: MonitorModel
     stream: StreamState
     dependence: Dependence | None
@@ -60,17 +62,21 @@ def save_monitor(path: str | Path, saved: SavedMonitor) -> None:
     write_archive(path, _FORMAT, _header(saved), _arrays(saved.model, saved.stream))
 
 
-def load_monitor(path: str | Path, kernels: Iterable[type[Kernel]] = ()) -> SavedMonitor:
+def load_monitor(
+    path: str | Path, kernels: Iterable[type[Kernel]], make: Callable[[SavedMonitor], Restored]
+) -> Restored:
     """Read what ``save_monitor`` wrote, after a check of every number that alarms rest on: a file may be forged.
 
     Parameters
     ----------
     path : str or Path
-    kernels : classes of kernels, optional
+    kernels : classes of kernels
         Kernels that are not muhat's.
+    make : callable
+        Makes the monitor; where it raises, the file is refused.
     """
     known, what = tuple(kernels), "a monitor that DriftMonitor.save of this version wrote"
-    return read_archive(path, _FORMAT, what, lambda header, arrays: _restored(header, arrays, known))
+    return read_archive(path, _FORMAT, what, lambda header, arrays: make(_restored(header, arrays, known)))
 
 
 def _header(saved: SavedMonitor) -> dict[str, Any]:
@@ -87,7 +93,7 @@ def _header(saved: SavedMonitor) -> dict[str, Any]:
     return {
         "settings": settings,
         "kernel": None if listed is None else [_encoded(one) for one in listed],
-        "encoder": saved.encoder,
+        "encoder": saved.encoder.to_dict(),
         "names": list(saved.model.names),
         "threshold": saved.model.calibration.threshold,
         "block_length": saved.block_length,
@@ -110,8 +116,8 @@ def _arrays(model: MonitorModel, stream: StreamState) -> dict[str, Any]:
     arrays |= {"start": calibration.start, "windows": model.windows, "reference": model.reference.rows}
     arrays |= {"pairs": sums.pairs, "singles": sums.singles, "recent": stream.recent, "scores": stream.scores}
     if model.autoregression is not None:
-        units = model.autoregression.units
-        arrays |= {"coefficients": model.autoregression.coefficients, "centre": units.centre, "unit": units.unit}
+        scales = model.autoregression.scales
+        arrays |= {"coefficients": model.autoregression.coefficients, "centre": scales.centre, "unit": scales.scale}
     return arrays if stream.result is None else arrays | {"alarm_rows": stream.alarm_rows}
 
 
@@ -120,7 +126,8 @@ def _restored(header: dict[str, Any], arrays: dict[str, Any], classes: tuple[typ
     if len(rows) < _FEWEST_ROWS:
         raise ValueError(f"its reference has {len(rows)} rows")
     names = tuple(str(name) for name in header["names"])
-    if len(names) != rows.shape[1]:
+    encoder = TableEncoder.from_dict(header["encoder"])
+    if len(names) != rows.shape[1] or len(encoder.features) != rows.shape[1]:
         raise ValueError(f"its {len(names)} names do not fit {rows.shape[1]} columns")
     given = None if header["kernel"] is None else tuple(decode_kernel(kernel, classes) for kernel in header["kernel"])
     settings = header["settings"]
@@ -137,7 +144,7 @@ def _restored(header: dict[str, Any], arrays: dict[str, Any], classes: tuple[typ
     found = None if header["dependence"] is None else Dependence(**header["dependence"])
     blocks = check_number("block_length", header["block_length"], low=1)
     stream = _stream(header, arrays, model)
-    return SavedMonitor(settings | {"kernel": kernel}, header["encoder"], model, stream, found, blocks)
+    return SavedMonitor(settings | {"kernel": kernel}, encoder, model, stream, found, blocks)
 
 
 def _autoregression(arrays: dict[str, Any], width: int) -> Autoregression | None:
@@ -147,7 +154,7 @@ def _autoregression(arrays: dict[str, Any], width: int) -> Autoregression | None
     centre, unit = (finite_array(arrays, name, width) for name in ("centre", "unit"))
     if not len(coefficients) or len(coefficients) % width or (unit <= 0.0).any():
         raise ValueError("its autoregression has no order, or scales that are not positive")
-    return Autoregression(ColumnUnits(centre, unit), coefficients)
+    return Autoregression(ColumnScales(centre, unit), coefficients)
 
 
 def _calibration(header: dict[str, Any], arrays: dict[str, Any], statistics: int, longest: int) -> Calibration:

@@ -147,7 +147,8 @@ class MonitorModel:
         views = Views(*(np.concatenate(pair) for pair in zip(state.views, new, strict=True)))
         with np.errstate(over="ignore", invalid="ignore"):  # refused with a word
             singles, pairs = self.reference.singles(new), self.reference.pairs(views, state.sums.seen, before)
-        if not np.isfinite(singles.sum() + pairs.sum()):
+            total = singles.sum() + pairs.sum()
+        if not np.isfinite(total):
             kernel = self.reference.plain.kernels[0]
             raise ValueError(f"{kernel!r} overflows on X; rescale the columns, or drop rows with such values")
         sums, statistics = state.sums.after(pairs, singles)

@@ -49,7 +49,9 @@ class TailScale:
             knots = np.linspace(_LOWEST, top, _KNOTS)
             at = np.quantile(values, 1.0 - np.exp(-knots))
             below = np.flatnonzero(knots <= top - _SLOPE)[-1]
-            smallest = 1e-9 * (abs(at[-1]) + abs(at[0])) + 1e-300  # where the last quantiles are equal
+            # Where statistics take few values, the last quantiles may be equal, and the least excess over them would
+            # be a huge score; continuous ones gain more than a tenth of their standard deviation per unit of the score.
+            smallest = 0.1 * float(values.std()) + 1e-9 * (abs(at[-1]) + abs(at[0])) + 1e-300
             last = (top - knots[below]) / max(at[-1] - at[below], smallest)
             steps = np.diff(at)
             inner = np.divide(np.diff(knots), steps, out=np.zeros(len(steps)), where=steps > 0)

@@ -1,0 +1,105 @@
+"""Components of a reference: whitening, ranks, and values that rows have under metrics fitted without them."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.stats import norm, rankdata
+
+import muhat as mh
+from muhat.linalg.whitening import leave_one_out, leave_two_out
+from muhat.monitor.dependence import stretches
+from muhat.monitor.reference import Metric, Ranks, Reference, pairs_of_folds, population, single_folds
+
+RNG = np.random.default_rng(0)
+ROWS = {
+    "few columns": RNG.normal(size=(20, 3)) @ RNG.normal(size=(3, 3)),
+    "many columns": RNG.normal(size=(12, 15)),
+    "a constant column": np.column_stack([RNG.normal(size=(15, 2)), np.full(15, 4.0)]),
+    "few values": RNG.integers(0, 3, size=(25, 3)).astype(float),
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_whitened_rows_have_the_metric_of_their_ridge(name):
+    reference = Reference.of(ROWS[name])
+    y = reference.metric.rows
+    n, d = y.shape
+    P = np.linalg.inv(y.T @ y / n + 0.1 * d / n * np.eye(d))
+    assert_allclose(reference.views.whitened @ reference.views.whitened.T, y @ P @ y.T, rtol=1e-8, atol=1e-9)
+    assert_allclose(reference.view(ROWS[name]).whitened, reference.views.whitened, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_single_rows_as_folds_are_the_closed_forms(name):
+    """Brute force: a metric is fitted anew without every pair of rows, and without every row."""
+    metric = Metric.of(ROWS[name] - ROWS[name].mean(axis=0))
+    n = len(metric.rows)
+    folds = stretches(n, n)
+    for fast, slow in (
+        (leave_two_out(metric.rows, metric.ridge), pairs_of_folds(metric, folds)),
+        (leave_one_out(metric.rows, metric.ridge), single_folds(metric, folds)),
+    ):
+        for mine, theirs in zip(fast, slow, strict=True):
+            off = ~np.eye(n, dtype=bool) if mine.ndim == 2 else slice(None)
+            assert_allclose(mine[off], theirs[off], rtol=1e-7, atol=1e-8)
+
+
+def test_folds_are_left_out_whole():
+    metric = Metric.of(ROWS["few columns"] - ROWS["few columns"].mean(axis=0))
+    folds = stretches(20, 4)
+    found = pairs_of_folds(metric, folds)
+    kept = np.r_[0:5, 10:15]  # without the folds of rows 7 and 17
+    centre = metric.rows[kept].mean(axis=0)
+    P = np.linalg.inv(np.cov(metric.rows[kept].T, bias=True) + metric.ridge * np.eye(3))
+    one, other = metric.rows[7] - centre, metric.rows[17] - centre
+    assert_allclose(found.products[7, 17], one @ P @ other, rtol=1e-9)
+    assert_allclose(found.squared_distances[17, 7], (one - other) @ P @ (one - other), rtol=1e-9)
+    rows = single_folds(metric, folds)
+    assert np.isinf(rows.squared_distances[5:10, 7]).all()
+    assert np.isfinite(rows.squared_distances[10:, 7]).all()
+
+
+def test_ranks_are_normal_scores_among_the_other_rows():
+    rows = RNG.integers(0, 9, size=(30, 2)).astype(float)
+    ranks, own = Ranks.of(rows)
+    for i in range(30):
+        others = np.delete(rows[:, 0], i)
+        position = rankdata(np.append(others, rows[i, 0]))[-1] / 31.0
+        expected = norm.ppf((2 * position * 31 - 1) / 60)
+        assert_allclose(own[i, 0] * ranks.scale[0] + ranks.centre[0], expected, rtol=1e-9, atol=1e-9)
+    new = np.array([[-1.0, 4.0], [99.0, 4.0], [4.5, 4.0]])
+    below = (rows[:, 0, None] < new[:, 0]).sum(axis=0) + (rows[:, 0, None] <= new[:, 0]).sum(axis=0)
+    expected = norm.ppf((below + 1) / 62)
+    assert_allclose(ranks(new)[:, 0] * ranks.scale[0] + ranks.centre[0], expected, rtol=1e-9)
+    assert_allclose(ranks(new), np.concatenate([ranks(row[None]) for row in new]), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("folds", [None, 5])
+def test_the_population_has_no_value_of_a_row_with_itself(folds):
+    reference = Reference.of(ROWS["few columns"])
+    rows = population(reference, None if folds is None else stretches(20, folds), 0 if folds is None else 2)
+    for j in range(reference.paired):
+        K = rows.values[..., j].astype(float)
+        expected = (K.sum(axis=1) - np.diag(K)) / 19
+        assert_allclose(np.diag(K), expected, rtol=1e-4, atol=1e-5)
+        assert_allclose(K, K.T, rtol=1e-4, atol=1e-5)
+    assert rows.singles.shape == (20, 9)
+    assert np.isfinite(rows.singles).all()
+
+
+def test_the_population_of_kernels_is_their_gram_matrix():
+    reference = Reference.of(ROWS["few columns"], [mh.Laplace(1.0)], scale=False)
+    rows = population(reference)
+    K = mh.Laplace(1.0)(ROWS["few columns"])
+    off = ~np.eye(20, dtype=bool)
+    assert_allclose(rows.values[off, 0], K[off], rtol=1e-6)
+    assert_allclose(rows.singles[:, 0], -2 * (K.sum(axis=1) - 1) / 19, rtol=1e-12)
+    with pytest.raises(ValueError, match="not finite"):
+        population(Reference.of(1e200 * ROWS["few columns"], [mh.Polynomial(3)], scale=False))
+
+
+def test_huge_rows_are_held_where_their_squares_are_finite():
+    reference = Reference.of(ROWS["few columns"])
+    views = reference.view(np.array([[1e300, -1e300, 0.0]]))
+    assert np.isfinite(reference.singles(views)).all()
+    assert all(np.isfinite(view).all() for view in views)
