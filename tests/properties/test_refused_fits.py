@@ -72,6 +72,8 @@ BAD_ROWS = frame(columns=OTHER).astype(object)
 BAD_ROWS.iloc[-1, 2] = "n.d."
 EMPTY = frame(columns=OTHER)
 EMPTY.iloc[-1, 1] = np.nan
+INFINITE = frame(columns=OTHER)
+INFINITE.iloc[-1, 1] = np.inf
 
 
 def changed(before, after):
@@ -99,7 +101,8 @@ def test_refused_rows(name, fitted):
     estimator = type(estimator)(**estimator.get_params(deep=False))
     if fitted:
         estimator.fit(frame())
-    for rows in (BAD_ROWS, EMPTY, frame(0, columns=OTHER)):
+    takes_tables = name == "DriftMonitor"  # with text and missing values
+    for rows in (INFINITE if takes_tables else BAD_ROWS, frame(0) if takes_tables else EMPTY, frame(0, columns=OTHER)):
         assert_unchanged(estimator, ValueError, lambda rows=rows: estimator.fit(rows))
     if "kernel" in estimator.get_params(deep=False):
         for kernel, error in ((Interrupted(), (KeyboardInterrupt, ValueError)), ("no kernel", ValueError)):
@@ -144,8 +147,8 @@ def test_refused_gram_matrices(fitted):
 def test_columns_are_matched_after_a_refused_refit():
     """Columns in another order mean what their names say, and not what the refused table would have made of them."""
     monitor = mh.DriftMonitor(50, n_simulations=100, random_state=0).fit(frame(90))
-    with pytest.raises(ValueError, match="not numbers"):
-        monitor.fit(BAD_ROWS[["b", "a"]])
+    with pytest.raises(ValueError, match="infinit"):
+        monitor.fit(INFINITE[["c", "b"]])
     rows = frame(9, seed=5)
     one, other = mh.KernelPCA(2).fit(frame()), mh.KernelPCA(2).fit(frame())
     with pytest.raises(ValueError, match="not numbers"):

@@ -218,8 +218,7 @@ def fuzz(kind: str, files: int, seed: int, folder: Path) -> tuple[Counter[str], 
 
 
 def alarmed_monitor(path: Path) -> None:
-    features = mh.Fourier(mh.Gaussian(1.0), n_components=6, random_state=0)
-    monitor = mh.DriftMonitor(run_length=50, features=features, scale=True, random_state=0).fit(ROWS)
+    monitor = mh.DriftMonitor(run_length=50, kernel=mh.Laplace(), random_state=0).fit(ROWS)
     monitor.update(np.concatenate([ROWS[:5], ROWS[5:20] + 9.0]))
     monitor.save(path)
 

@@ -17,7 +17,6 @@ import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -103,8 +102,7 @@ def together(tasks: list[Callable[[], Any]]) -> list[Any]:
 def silent_monitor() -> mh.DriftMonitor:
     """A monitor whose thresholds are out of reach."""
     monitor = mh.DriftMonitor(100, n_simulations=100, random_state=0).fit(ROWS)
-    kept = monitor._calibration
-    monitor._calibration = replace(kept, start=kept.start + 1e9, threshold=kept.threshold + 1e9)
+    monitor._model = monitor._model.raised(1e9)
     return monitor
 
 
@@ -141,7 +139,7 @@ def files_lost(shared: Any, path: Path, files: int) -> list[str]:
 
     def consistent() -> None:
         loaded = type(shared).load(path)
-        if isinstance(loaded, mh.DriftMonitor) and len(loaded._history) != loaded.rows_seen_:
+        if isinstance(loaded, mh.DriftMonitor) and len(loaded.recent_scores()[1]) != loaded.rows_seen_:
             raise AssertionError(f"{len(loaded._history)} scores of {loaded.rows_seen_} rows")
 
     shared.save(path)

@@ -346,7 +346,7 @@ def population(reference: Reference, folds: Sequence[slice] | None = None, reach
     """
     n, m = len(reference.rows), reference.paired
     check_memory(
-        4.0 * n * n * (m + 14),
+        8.0 * n * n * (1.5 * m + 1.5 + (8.0 if reference.whitens else 0.0)),
         None,
         f"calibration with {n:,} rows and {m} components",
         "pass kernel=muhat.Gaussian(), a single kernel",
