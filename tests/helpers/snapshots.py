@@ -177,7 +177,9 @@ def of_monitors():
     """Thresholds, and the alarm of a stream that changes."""
     stream = np.concatenate([rows(40, seed=5), rows(40, seed=6, shift=3.0)])
     for block in (1, 2):
-        monitor = mh.DriftMonitor(80, n_simulations=100, block_length=block, random_state=0).fit(rows(60, seed=4))
+        monitor = mh.DriftMonitor(80 // block**2, n_simulations=100, block_length=block, random_state=0).fit(
+            rows(60, seed=4)
+        )
         monitor.update(stream)
         found = monitor.result_
         yield (
@@ -190,7 +192,7 @@ def of_monitors():
         "one kernel": {"kernel": mh.Laplace(2.0), "scale": False},
         "blocks of a long reference": {
             "block_length": 3,
-            "run_length": 20_500,
+            "run_length": 600,
             "windows": [1, 5],
             "kernel": mh.Gaussian(),
         },

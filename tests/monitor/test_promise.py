@@ -8,11 +8,14 @@ from muhat.monitor.promise import _allowance, check_promise, most_promised, smoo
 
 
 def test_promises_grow_with_the_square_of_the_rows():
-    assert most_promised(100) == 1000
+    assert most_promised(100, 1.0) == 1000
+    assert most_promised(100, 2.0) == 50, "and with the rows themselves where they depend on each other"
     check_promise(1000, 100, 1.0)
     with pytest.raises(ValueError, match=r"run_length=1,001 cannot be promised from 100 reference rows; pass 101 rows"):
         check_promise(1001, 100, 1.0)
-    with pytest.raises(ValueError, match=r"100 reference rows, worth 50 independent ones, *; pass|run_length=250 at"):
+    with pytest.raises(
+        ValueError, match=r"that are worth 50 independent ones; pass 600 rows or more, or run_length=50"
+    ):
         check_promise(300, 100, 2.0)
     with pytest.raises(ValueError, match=r"depend on each other for about 10 rows; pass 200 rows or more"):
         check_promise(10, 100, 10.0)

@@ -31,9 +31,14 @@ _MOST_RUNS = 2.0  # promised run lengths after which a stream is given up
 _LARGEST = 12.0  # of an allowance
 
 
-def most_promised(independent: float) -> int:
-    """The longest run length that so many independent rows can promise."""
-    return max(int(independent**2 / MOST_FACTOR), 2)
+def most_promised(rows: int, time: float) -> int:
+    """The longest run length that reference rows can promise, of which ``time`` are worth an independent one.
+
+    n independent rows promise n²/10 rows. Where rows depend on each other for longer than an autoregression explains,
+    rows that are worth n independent ones promise n: beyond that about half of the promise was kept on hourly weather.
+    """
+    independent = rows / time
+    return max(int(independent**2 / MOST_FACTOR if time <= 1.0 else independent), 2)
 
 
 def check_promise(run_length: float, rows: int, time: float) -> None:
@@ -47,20 +52,19 @@ def check_promise(run_length: float, rows: int, time: float) -> None:
     time : float
         Autocorrelation time: how many rows are worth an independent one.
     """
-    independent = rows / time
-    worth = f", worth {independent:,.0f} independent ones," if time > 1.0 else ""
-    if time > 1.0 and independent < FEWEST_ROWS:
+    if time > 1.0 and rows / time < FEWEST_ROWS:
         raise ValueError(
             f"run_length={run_length:,.0f} cannot be promised from {rows:,} reference rows, which depend on each other "
             f"for about {time:,.0f} rows; pass {ceil(FEWEST_ROWS * time):,} rows or more, or block_length=1 if their "
             f"order means nothing"
         )
-    most = most_promised(independent)
+    most = most_promised(rows, time)
     if run_length > most:
-        enough = ceil(sqrt(MOST_FACTOR * run_length) * time)
+        worth = f" that are worth {rows / time:,.0f} independent ones" if time > 1.0 else ""
+        enough = ceil(sqrt(MOST_FACTOR * run_length) if time <= 1.0 else run_length * time)
         raise ValueError(
-            f"run_length={run_length:,.0f} cannot be promised from {rows:,} reference rows{worth or ''}; pass "
-            f"{enough:,} rows or more, or run_length={most:,} at most"
+            f"run_length={run_length:,.0f} cannot be promised from {rows:,} reference rows{worth}; pass {enough:,} rows "
+            f"or more, or run_length={most:,} at most"
         )
 
 
