@@ -63,8 +63,8 @@ def check_promise(run_length: float, rows: int, time: float) -> None:
         worth = f" that are worth {rows / time:,.0f} independent ones" if time > 1.0 else ""
         enough = ceil(sqrt(MOST_FACTOR * run_length) if time <= 1.0 else run_length * time)
         raise ValueError(
-            f"run_length={run_length:,.0f} cannot be promised from {rows:,} reference rows{worth}; pass {enough:,} rows "
-            f"or more, or run_length={most:,} at most"
+            f"run_length={run_length:,.0f} cannot be promised from {rows:,} reference rows{worth}; pass {enough:,} "
+            f"rows or more, or run_length={most:,} at most"
         )
 
 
