@@ -94,8 +94,7 @@ def _calibrated(options: Any, reading: Reading) -> _Watched:
         with warnings.catch_warnings(record=True) as notes:
             warnings.simplefilter("always")
             encoder = fit_encoder([table], scaling=standard_deviations)
-            monitor.fit(encoder.transform(table) / encoder.scales)
-            monitor.feature_names_in_ = np.array([feature.label for feature in encoder.features], dtype=object)
+            monitor.fit(table)
     for note in notes:
         _note(str(note.message))
     return _Watched(monitor, encoder, {column.name: column.kind for column in table.columns}, table, left_out)
@@ -188,7 +187,7 @@ def _watch_rows(
     for table, lines in batches:
         recent[:] = [*recent, table][-100:]
         before = monitor.rows_seen_
-        if monitor.update(encoder.transform(table) / encoder.scales):
+        if monitor.update(encoder.match(table)):
             taken = monitor.rows_seen_ - before
             recent[-1] = table.take(np.arange(taken))
             _alarm(monitor, lines[taken - 1], name, options)

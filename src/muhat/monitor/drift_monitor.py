@@ -31,7 +31,7 @@ from muhat.monitor.stream import MonitorModel, SimulationPlan, StreamState, fitt
 from muhat.parameters import ValueParametersMixin
 from muhat.progress import progress
 from muhat.tables.encoder import TableEncoder, fit_encoder
-from muhat.tables.frames import as_table
+from muhat.tables.frames import Table, as_table
 from muhat.types import Array, RandomState
 from muhat.validation import (
     check_count,
@@ -433,6 +433,8 @@ class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
 
 def stream_rows(X: Any, encoder: TableEncoder) -> Array:
     """Rows of a stream as rows of numbers: a table, a single row of it, or a number where there is one column."""
+    if isinstance(X, Table):
+        return encoder.transform(X)
     width = len(encoder.columns)
     if type(X) is np.ndarray and X.dtype == np.float64 and X.ndim in (1, 2) and X.shape[-1] == width:
         rows = np.ascontiguousarray(X.reshape(-1, width))
