@@ -177,9 +177,13 @@ class MonitorModel:
 
     def drift(self, row: int, component: int, rows: Array, score: float, threshold: float) -> Drift:
         """What the rows of a window show that raised an alarm."""
-        columns = changed_columns(self.reference.rows, rows, self.names)
-        relations = changed_relations(self.reference, rows, self.names)
         window, name = len(rows), self.components[component]
+        # The change may be younger than the window, so columns are compared in that of the shorter windows, too, which
+        # shows them best.
+        ends = [rows[-int(length) :] for length in self.windows if length <= window]
+        shown = max(ends, key=lambda end: changed_columns(self.reference.rows, end, self.names)[0][1])
+        columns = changed_columns(self.reference.rows, shown, self.names)
+        relations = changed_relations(self.reference, shown, self.names)
         return Drift(row, row - window + 1, window, score, threshold, name, columns, relations)
 
 
