@@ -50,7 +50,7 @@ FEWEST_FOR_CALIBRATION = 80
 new bag."""
 
 
-FEWEST_FOR_SCALE = 35
+FEWEST_FOR_SCALE = 25
 """Training bags that mean and standard deviation of the scores at a size come from at least."""
 
 
