@@ -128,7 +128,8 @@ def matching_names(sources: Sequence[Source], patterns: Sequence[Any] | None, op
         wanted = f"column {pattern}" if by_number else pattern
         for source in sources:
             names = [*source.names, *(column.name for column in source.left_out)]
-            fitting = [wanted] if wanted in names else [name for name in names if fnmatchcase(name, wanted)]
+            plain = wanted if wanted in names else printable(wanted)  # as the names of files are
+            fitting = [plain] if plain in names else [name for name in names if fnmatchcase(name, wanted)]
             if not fitting:
                 raise ValueError(f"{option}={pattern!r}: {source.name} has no such column; it has {listed(names)}")
             chosen |= dict.fromkeys(fitting)
