@@ -9,7 +9,7 @@ from muhat.paper.experiment import generator
 from muhat.paper.registry import CLAIMS
 
 KERNELS = ("LIN", "POLY2", "POLY3", "RBF")
-SHRUNK = ("S", "F_theorem4", "F_deletion")
+SHRUNK = ("S", "F_theorem4", "F_loo")
 BETTER, WORSE, EQUAL = 0.8, 1.2, 1.0
 CELL = {"seed": 0, "repetition": 0}
 
@@ -23,7 +23,7 @@ def judged(claim, **rows):
 
 
 def verdict(claim, **rows):
-    return judged(claim, **rows).verdict
+    return judged(claim, **rows).verdict()
 
 
 def measured(factors, repetitions=8):

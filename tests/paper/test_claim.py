@@ -1,65 +1,71 @@
-"""Rule that makes verdicts of comparisons, and the registry of claims."""
+"""Rule that turns comparisons into verdicts: wording, margins, parts, and what decides nothing."""
+
+from math import inf, nan
 
 import pytest
-from paper_samples import SHRUNK
 
-from muhat.paper.claim import (
-    Claim,
-    Count,
-    Judgement,
-    count_below,
-    count_not_above,
-    judge,
-    judged_together,
-    verdict_of_parts,
-)
+from muhat.paper.claim import Claim, Count, Judgement, Part, exact, judge, judged, paired_part
 from muhat.paper.comparison import Estimate
 
 
+def scores(support, against, total):
+    return [-inf] * support + [inf] * against + [0.0] * (total - support - against)
+
+
 @pytest.mark.parametrize(
-    ("count", "expected"),
+    ("words", "count", "expected"),
     [
-        (Count(9, 0, 10), "holds"),
-        (Count(8, 0, 10), "holds in part"),
-        (Count(99, 1, 100), "holds in part"),
-        (Count(5, 5, 10), "does not hold"),
-        (Count(0, 0, 10), "does not hold"),
-        (Count(0, 0, 0), "cannot be checked"),
+        ("plain", (9, 0, 10), "holds"),
+        ("plain", (8, 0, 10), "holds in part"),
+        ("plain", (15, 1, 16), "holds in part"),  # one of sixteen is more than chance gives
+        ("plain", (79, 1, 80), "holds"),  # one of eighty is not
+        ("plain", (5, 5, 10), "does not hold"),
+        ("plain", (0, 0, 10), "does not hold"),
+        ("plain", (0, 0, 0), "cannot be checked"),
+        ("hedged", (15, 1, 16), "holds"),
+        ("hedged", (12, 4, 16), "holds"),
+        ("hedged", (11, 0, 16), "holds in part"),
+        ("hedged", (4, 12, 16), "does not hold"),
+        ("exact", (9, 0, 10), "holds in part"),
+        ("exact", (10, 0, 10), "holds"),
+        ("not worse", (0, 0, 10), "holds"),
+        ("not worse", (0, 1, 10), "holds in part"),
+        ("not worse", (0, 10, 10), "does not hold"),
+        ("exists", (1, 9, 10), "holds"),
+        ("exists", (0, 0, 10), "does not hold"),
     ],
 )
-def test_rule(count, expected):
-    assert count.verdict == expected
+def test_wording_decides_how_many_comparisons_are_needed(words, count, expected):
+    assert Part("part", scores(*count), words).verdict() == expected
 
 
-def test_judge_says_what_was_not_run():
-    claim = Claim("a", "", "", ("figure1", "figure2"), lambda first, second: Judgement("holds", "seen"))
-    assert judge(claim, {"figure1": [{}], "figure2": []}) == Judgement("cannot be checked", "not run: figure2")
-    assert judge(claim, {"figure1": [{}], "figure2": [{}]}) == Judgement("holds", "seen")
-
-
-def test_two_standard_errors_decide():
-    estimates = [Estimate(0.79, 0.1), Estimate(0.81, 0.1), Estimate(1.19, 0.1), Estimate(1.21, 0.1)]
-    assert count_below(estimates, 1.0) == Count(1, 1, 4)
-    assert count_not_above(estimates, 1.0) == Count(3, 1, 4)
+def test_margins_decide_what_counts():
+    part = paired_part("S", [Estimate(0.8, 0.1), Estimate(0.79, 0.1), Estimate(0.6, 0.1), Estimate(1.21, 0.1)])
+    assert [part.count(margin) for margin in (1.5, 2.0, 3.0)] == [Count(3, 1, 4), Count(2, 1, 4), Count(1, 0, 4)]
+    assert paired_part("S", [Estimate(0.79, 0.1)]).verdict(3.0) == "does not hold"
 
 
 def test_rounding_and_single_repetitions_decide_nothing():
-    estimates = [Estimate(1.0 - 1e-13, 0.0), Estimate(0.5, float("nan"))]
-    assert count_below(estimates, 1.0) == Count(0, 0, 1)
-    found = judged_together({"S": estimates[1:]}, ["S"], 1.0, "ratio")
-    assert found == Judgement(
-        "cannot be checked", "ratio. S-KMSE: 0 for, 0 against, of 0, no standard error with one repetition"
-    )
+    part = paired_part("S", [Estimate(1.0 - 1e-13, 0.0), Estimate(0.5, nan), Estimate(0.9, 0.0)])
+    assert part.z == [0.0, -inf]
+    assert paired_part("S", [Estimate(0.5, nan)]).verdict() == "cannot be checked"
 
 
-def test_evidence_tells_parts_that_are_not_judged():
-    parts = {name: [Estimate(value, 0.01)] for name, value in zip(SHRUNK, (0.5, 0.6, 1.5), strict=True)}
-    found = judged_together(parts, SHRUNK[:2], 1.0, "ratio")
-    assert found.verdict == "holds"
-    assert "together: 2 for, 0 against, of 2" in found.evidence
-    assert "F-KMSE (deletion): 0 for, 1 against, of 1, from 1.500 ± 0.010" in found.evidence
+def test_parts_that_differ_hold_in_part_and_shown_ones_are_not_judged():
+    good, bad = exact("good", [True]), exact("bad", [False])
+    shown = paired_part("beside", [Estimate(1.5, 0.1)], judged=False)
+    assert Judgement([good, shown], "", "").verdict() == "holds"
+    assert Judgement([good, bad], "", "").verdict() == "holds in part"
+    assert Judgement([bad], "", "").verdict() == "does not hold"
+    assert Judgement([shown], "", "").verdict() == "cannot be checked"
+    found = judged([good, shown], "What is compared.")
+    assert found.number == "good: 1 of 1 for, none against"
+    assert found.evidence.startswith("What is compared. good: 1 of 1 for, none against; beside: 0 of 1 for, 1 against")
+    assert "from 1.500 ± 0.100" in found.evidence
 
 
-def test_parts():
-    assert verdict_of_parts(["holds", "holds"]) == "holds"
-    assert verdict_of_parts(["holds", "does not hold"]) == "holds in part"
+def test_judge_says_what_was_not_run():
+    claim = Claim("a", "", "", ("figure1", "figure2"), lambda first, second: judged([exact("a", [True])], ""))
+    assert judge(claim, {"figure1": [{}], "figure2": []}).evidence == "This run does not have figure2."
+    assert judge(claim, {"figure1": [{}], "figure2": []}).verdict() == "cannot be checked"
+    assert judge(claim, {"figure1": [{}], "figure2": [{}]}).verdict() == "holds"

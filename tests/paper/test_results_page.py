@@ -7,8 +7,8 @@ from html.parser import HTMLParser
 import pytest
 from browser import Browser, require_chromium
 
-from muhat.paper.claim import RULE, VERDICTS
-from muhat.paper.experiment import Plan, Section
+from muhat.paper.claim import REASON, RULE, VERDICTS
+from muhat.paper.experiment import PaperTable, Plan, Section
 from muhat.paper.figure1 import EXPERIMENT
 from muhat.paper.results_page import SYMBOLS, claims_text, render, write_report
 from muhat.paper.runner import StoreError
@@ -32,8 +32,10 @@ def sections():
     rows = [row for setting in EXPERIMENT.cells(Plan(repetitions=3)) for row in EXPERIMENT.run(setting, None)]
     drawn = EXPERIMENT.section(rows)
     table = Table("Accuracy by table", ["table", "KME", "improved", "difference"], ROWS, frozenset({(2, 1)}))
-    again = Picture(drawn.pictures[0].svg, "The same picture twice", 'It says "no" to <b>markup</b>.')
-    return {"figure1": drawn, "table2": Section([], [again], [table], ["Levels differ from the paper’s."])}
+    again = Picture(drawn.shown[0].svg, "The same picture twice", 'It says "no" to <b>markup</b>.')
+    cells = [[("0.5432", "better"), ("0.6 <i>scenes</i>", "worse")]]
+    paper = PaperTable("In the paper's layout", ("paper", "ours"), [("Linear", 1)], ["SMM"], [("KME", cells)])
+    return {"figure1": drawn, "table2": Section([], [again, paper, table], (), ["Levels differ from the paper’s."])}
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +47,11 @@ def results(sections):
             "where": "Section 5.1",
             "experiments": [name.split("-")[0]],
             "verdict": verdict,
+            "number": f"number of {name}",
             "evidence": evidence,
+            "note": "",
+            "parts": [],
+            "margins": {"1.5": "holds", "2": verdict, "3": verdict},
         }
         for name, text, verdict, evidence in CLAIMS
     ]
@@ -54,15 +60,20 @@ def results(sections):
         "protocol": ["Ten folds.", "Paired."],
         "summary": [CASE],
         "repetitions": 10,
+        "seconds": 60.0,
     }
     figure1 = {
         "title": EXPERIMENT.title,
         "protocol": list(EXPERIMENT.protocol),
         "summary": sections["figure1"].summary,
         "repetitions": 3,
+        "seconds": 0.5,
     }
     versions = {"python": "3.11.2", "muhat": "0.1.0", "numpy": "2.0.0", "scipy": "1.13.0", "scikit-learn": "1.6.0"}
-    meta = {"seed": 7, "quick": True, "repetitions": 3, "rule": RULE, "versions": versions}
+    run = {"date": "2026-01-31", "cpu_seconds": 300, "processor": "A processor", "system": "Linux"}
+    data = {"wine": {"rows": 178, "checksum": "0123456789ab", "original": True}}
+    meta = {"seed": 7, "quick": True, "repetitions": 3, "rule": RULE, "reason": REASON, "versions": versions}
+    meta |= {"run": run, "data": data}
     return {"claims": claims, "experiments": {"figure1": figure1, "table2": table2}, "meta": meta}
 
 
@@ -73,41 +84,51 @@ def page(results, sections, tmp_path_factory):
 
 CASE = {
     "machine": "SMM",
+    "data": "hep",
     "level2": "linear",
     "S": {"gain": 0.03, "error": 0.01},
     "F_theorem4": {"gain": -0.03, "error": 0.01},
-    "F_deletion": {"gain": 0.01, "error": None},
+    "F_loo": {"gain": 0.01, "error": None},
 }
 
 
-def test_the_summary_comes_first_and_claims_last(page, results, sections):
+def test_the_conclusion_comes_first_then_the_rule_the_claims_and_the_experiments(page, results, sections):
     text = page.read_text(encoding="utf-8")
-    places = ['id="summary"', 'class="tally"', '<section id="figure1"', '<section id="table2"', 'id="claims"']
+    places = ['id="summary"', 'class="rule"', 'class="tally"', 'id="claims"', '<section id="figure1"', 'id="table2"']
     assert sorted(places, key=text.index) == places
-    assert "Shrinkage beats KME in 1 of 3 comparisons and loses in 1." in text
-    assert "These are the counts of a quick run; a full run has other counts" in text
-    full = render({**results, "meta": {**results["meta"], "quick": False}}, sections)
-    assert "These are the counts of a full run; a quick run has other counts" in full
+    assert "it is better than KME in 1 and worse in 1 of 2 comparisons" in text
+    assert "A quick run has fewer repetitions" in text
+    assert "A quick run" not in render({**results, "meta": {**results["meta"], "quick": False}}, sections)
 
 
-def test_the_summary_says_nothing_of_what_was_not_run(results, sections):
+def test_the_conclusion_says_nothing_of_what_was_not_run(results, sections):
     alone = {"figure1": results["experiments"]["figure1"]}
     assert 'id="summary"' not in render({**results, "experiments": alone}, {"figure1": sections["figure1"]})
     once = {**results["meta"], "repetitions": 1}  # nothing exceeds two standard errors that are not known
     assert 'id="summary"' not in render({**results, "meta": once}, sections)
 
 
-def test_wide_tables_are_folded(results, sections):
-    wide = Table("Wide", [f"c{j}" for j in range(7)], [list(range(7))])
-    text = render(results, {**sections, "table2": Section([], [], [wide], [])})
-    assert text.count('<details class="wide"><summary') == 1
-    assert '<details class="wide">' not in render(results, sections)
-
-
-def test_claims_are_folded_by_the_section_that_judges_them(page):
+def test_counts_by_margin_and_the_claims_that_change(page):
     text = page.read_text(encoding="utf-8")
-    folds = re.findall(r'<details class="fold">\s*<summary>(.*?) <span.*?</details>', text, flags=re.S)
-    assert folds == [EXPERIMENT.title, "Table 2: learning on distributions", "Not run"]
+    table = text[text.index("How the counts depend on the margin") :].partition("</table>")[0]
+    counts = [re.findall(r'number">(\d+)<', row) for row in re.findall(r"<tr>.*?</tr>", table, flags=re.S)[1:]]
+    assert counts == [["4", "0", "0", "0"], ["1"] * 4, ["1"] * 4]
+    changed = text[text.index("Verdicts that depend on the margin") :].partition("</ul>")[0]
+    assert re.findall(r'href="#claim-([^"]+)"', changed) == [
+        name for name, _, verdict, _ in CLAIMS if verdict != "holds"
+    ]
+
+
+def test_cells_of_the_papers_table_have_one_mark_each(page):
+    text = page.read_text(encoding="utf-8")
+    assert '<div class="printed"><strong>0.5432</strong></div>' in text
+    assert '<div class="ours"><em>0.6 &lt;i&gt;scenes&lt;/i&gt;&nbsp;▲</em></div>' in text
+
+
+def test_the_run_is_described(page):
+    text = page.read_text(encoding="utf-8")
+    for said in ("2026-01-31", "5 min of one core", "A processor", "0123456789ab", "3.11.2"):
+        assert said in text
 
 
 class Tags(HTMLParser):
@@ -132,7 +153,7 @@ def tags(page):
 
 def test_writes_both_files_whole_and_nothing_else(page, results):
     assert sorted(path.name for path in page.parent.iterdir()) == ["index.html", "results.json"]
-    assert json.loads((page.parent / "results.json").read_text(encoding="utf-8")) == results
+    assert json.loads((page.parent / "results.json").read_text(encoding="utf-8"))["meta"] == results["meta"]
 
 
 def test_equal_input_gives_equal_bytes(page, results, sections, tmp_path):
@@ -195,14 +216,15 @@ def test_ids_are_unique_and_every_link_has_its_target(page, tags):
 
 def test_headings_are_in_order_and_landmarks_are_there(tags):
     names = [tag for tag, _ in tags]
-    assert [name for name in names if re.fullmatch("h[1-6]", name)] == ["h1", *["h2"] * 9]
+    assert [name for name in names if re.fullmatch("h[1-6]", name)] == ["h1", *["h2"] * 8]
     for landmark in ("header", "nav", "main", "footer"):
         assert names.count(landmark) == 1
 
 
 def test_pictures_tell_their_finding(tags, sections):
     spoken = [attrs["aria-label"] for _, attrs in tags if attrs.get("role") == "img"]
-    assert spoken == [picture.finding for section in sections.values() for picture in section.pictures]
+    pictures = [item for each in sections.values() for item in (*each.shown, *each.folded) if isinstance(item, Picture)]
+    assert spoken == [picture.finding for picture in pictures]
 
 
 def test_values_of_the_run_are_text_not_markup(page):
@@ -214,7 +236,7 @@ def test_values_of_the_run_are_text_not_markup(page):
 def test_the_command_repeats_the_run(results, sections, page):
     assert "muhat reproduce --quick --seed 7 --repetitions 3</code>" in page.read_text(encoding="utf-8")
     full = {**results, "meta": {**results["meta"], "quick": False, "repetitions": None}}
-    assert "muhat reproduce --seed 7</code>" in render(full, sections)
+    assert "muhat reproduce --data DIR --seed 7</code>" in render(full, sections)
 
 
 def test_a_report_without_experiments_says_so(results):
@@ -253,7 +275,7 @@ def test_the_helper_sees_requests_and_complaints(browser, tmp_path):
 
 
 def column(browser, number):
-    cells = f"[...document.querySelectorAll('#table2 tbody tr')].map(row => row.cells[{number}].textContent)"
+    cells = f"[...document.querySelectorAll('#table2 .data tbody tr')].map(row => row.cells[{number}].textContent)"
     return browser.evaluate(cells)
 
 
@@ -269,7 +291,7 @@ def column(browser, number):
 def test_tables_are_sorted_from_the_keyboard(browser, page, number, ascending):
     browser.open(page)
     given = column(browser, number)
-    head = f"document.querySelectorAll('#table2 thead th')[{number}]"
+    head = f"document.querySelectorAll('#table2 .data thead th')[{number}]"
     browser.evaluate(f"{head}.querySelector('button').focus()")
     descending = ascending[::-1] if None not in (row[number] for row in ROWS) else ["3", "−20.25", "–"]
     for order, values in (("ascending", ascending), ("descending", descending), ("none", given)):
@@ -283,14 +305,13 @@ def test_claims_are_filtered_by_verdict_and_found_again_by_link(browser, page):
     visible = (
         "[...document.querySelectorAll('.claims tbody tr')].filter(row => row.checkVisibility()).map(row => row.id)"
     )
-    assert browser.evaluate(visible) == []
     browser.evaluate("document.querySelector('.filter [data-verdict=does-not-hold]').click()")
     assert browser.evaluate(visible) == ["claim-table2-order"]
     assert browser.evaluate("document.querySelector('.shown').textContent") == "1 of 4 shown"
     followed = "new Promise(done => addEventListener('hashchange', () => setTimeout(done)))"
     browser.evaluate(f"location.hash = 'claim-table1-uci'; {followed}")
     assert browser.evaluate(visible)[-1] == "claim-table1-uci"
-    browser.evaluate("document.querySelectorAll('details.fold').forEach(fold => { fold.open = true })")
+    browser.evaluate("document.querySelector('.filter button').click()")
     assert browser.evaluate(visible) == [f"claim-{name}" for name, *_ in CLAIMS]
 
 

@@ -3,13 +3,14 @@
 import json
 import resource
 import signal
-from zlib import crc32
+from dataclasses import replace
+from datetime import date
 
 import numpy as np
 import pytest
 
 from muhat.paper.experiment import Experiment, Plan, Section, generator
-from muhat.paper.runner import StoreError, missing_cells, open_store, run
+from muhat.paper.runner import Cell, Finished, RemainingTime, StoreError, missing_cells, open_store, run
 
 
 def _run(setting, data):
@@ -31,7 +32,7 @@ TOY = Experiment(
 def run_toy(folder, workers=1, plan=Plan()):
     with open_store(folder, "1") as store:
         finished = list(run(missing_cells([TOY], plan, store), store, workers))
-        return [cell.setting["repetition"] for cell in finished], store.collected(TOY, plan)
+        return [each.cell.setting["repetition"] for each in finished], store.collected(TOY, plan)
 
 
 def test_finished_cells_are_not_run_again(tmp_path):
@@ -58,7 +59,7 @@ def test_an_experiment_with_a_missing_cell_has_no_rows(tmp_path):
         assert store.collected(TOY, Plan()) is None
 
 
-@pytest.mark.parametrize("damage", [lambda text: text[:-9], lambda text: text.replace(b"value", b"volue", 1)])
+@pytest.mark.parametrize("damage", [lambda text: text[:-9], lambda text: text.replace(b'"rows"', b'"rowx"', 1)])
 def test_a_damaged_line_is_dropped_and_its_cell_runs_again(tmp_path, damage):
     _, rows = run_toy(tmp_path)
     path = tmp_path / "cells.jsonl"
@@ -100,11 +101,32 @@ def test_a_full_disk_loses_nothing(tmp_path):
     assert run_toy(tmp_path)[1][:3] == rows
 
 
-def test_lines_with_a_right_checksum_and_wrong_content_are_dropped(tmp_path):
-    good = {"experiment": "figure1", "setting": {"seed": 0}, "rows": [{"x": 1.0}], "version": "0"}
-    wrong = [[], {}, 3, None, {**good, "rows": None}, {**good, "rows": [1]}]
-    texts = [json.dumps(content).encode() for content in [*wrong, good]] + [b"", b"{", b"[" * 100_000]
-    (tmp_path / "cells.jsonl").write_bytes(b"".join(b"%08x %s\n" % (crc32(text), text) for text in texts))
+def test_lines_of_wrong_content_are_dropped(tmp_path):
+    about = {"experiment": "figure1", "setting": {"seed": 0}, "version": "0", "seconds": 1.0, "date": "2026-01-01"}
+    good = {**about, "rows": [{"x": 1.0}]}
+    wrong = [[], {}, 3, None, {**good, "rows": None}, {**good, "rows": [1]}, {**good, "seconds": "long"}]
+    texts = [json.dumps(content).encode() for content in [*wrong, good]] + [b"{", b"[" * 100_000]
+    (tmp_path / "cells.jsonl").write_bytes(b"\n".join(texts))
     with open_store(tmp_path, "0") as store:
-        assert store.dropped == len(wrong) + 3
+        assert store.dropped == len(wrong) + 2
         assert list(store.rows.values()) == [[{"x": 1.0}]]
+        assert list(store.costs.values()) == [(1.0, "2026-01-01")]
+
+
+def test_the_time_left_follows_the_cells_that_are_done():
+    """Cells of one experiment take ten times as long as estimated; another, not begun, is assumed to do so too."""
+    other = replace(TOY, name="other")
+    cells = [Cell(TOY, {"repetition": i}) for i in range(3)] + [Cell(other, {"repetition": 3})]
+    remaining = RemainingTime(cells, workers=2)
+    assert remaining.after(Finished(cells[2], 30.0)) == pytest.approx((10 * (1 + 2) + 10 * 4) / 2)
+    assert remaining.after(Finished(cells[3], 4.0)) == pytest.approx(10 * (1 + 2) / 2)
+    assert remaining.after(Finished(cells[0], 10.0)) == pytest.approx(10 * 2 / 2)
+    assert remaining.after(Finished(cells[1], 20.0)) == 0.0
+
+
+def test_the_cost_of_an_experiment_is_kept(tmp_path):
+    run_toy(tmp_path)
+    with open_store(tmp_path, "1") as store:
+        seconds, day = store.cost(TOY, Plan())
+    assert 0.0 <= seconds < 10.0
+    assert day == date.today().isoformat()

@@ -25,7 +25,9 @@ class SpectralKernelMean(SketchedMeanMixin, BaseKernelMean):
     paper's F-KMSE with weights :math:`\beta = (K + \lambda I)^{-1} K 1_n`.
 
     Differs from the paper: λ is chosen by true deletion, where row i leaves the data and the span. The paper's
-    score (Theorem 4, ``lam="theorem4"``) leaves :math:`\phi(x_i)` in the span and shrinks too much.
+    score (Theorem 4, ``lam="theorem4"``) leaves :math:`\phi(x_i)` in the span and shrinks too much. The paper
+    minimises it by MATLAB's ``fminsearch`` and ``fminbnd`` and names neither start nor bounds, which decide how much is
+    shrunk; here λ is the exact minimiser on [0, inf].
 
     Parameters
     ----------

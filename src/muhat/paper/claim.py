@@ -1,23 +1,46 @@
-"""Claims of the paper: a sentence, the rule that judges it, and the evidence of a run; the rule counts comparisons."""
+"""Claims of the paper: a sentence, the comparisons that judge it, and the rule that turns counts into a verdict."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import isfinite
-from typing import Literal, get_args
+from math import inf, isfinite
+from typing import Literal, NamedTuple, get_args
 
-from muhat.paper.comparison import LABELS, ROUNDING, Estimate
+from muhat.paper.comparison import ROUNDING, Estimate
 from muhat.paper.experiment import Row
 
 Verdict = Literal["holds", "holds in part", "does not hold", "cannot be checked"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 
+Words = Literal["plain", "hedged", "exact", "not worse", "exists"]
+"""How strongly a sentence is worded, which decides how many comparisons must be for it."""
+
+MARGIN = 2.0
+"""Standard errors by which a difference must exceed zero to count."""
+
+MARGINS = (1.5, MARGIN, 3.0)
+"""Margins at which the verdicts are shown."""
+
+NEARLY_ALL, OFTEN, BY_CHANCE = 0.9, 0.75, 1 / 40
+"""Shares of comparisons: for a plain claim, for a hedged one, and against any claim by chance alone."""
+
 RULE = (
-    "Each claim is cut into paired comparisons, and a comparison counts for or against it when the difference exceeds "
-    "two standard errors (for table 1: when the paired sign test decides at 5 %). A claim holds when at least nine "
-    "comparisons in ten are for it and none is against it; it does not hold when no more are for it than against it; "
-    "otherwise it holds in part."
+    "Each claim is cut into its parts, and each part into paired comparisons. A comparison is for or against the part "
+    "when the difference exceeds two standard errors (in table 1, which has ten splits: when the paired sign test of "
+    "the paper decides at 5 %). A plain statement (“outperform”, “consistently”) holds when at least nine comparisons "
+    "in ten are for it and at most one in forty is against it. A hedged one (“often”, “in general”, “one would "
+    "expect”) holds when three in four are for it. An exact one (a theorem) must hold in every case, and “there are "
+    "some cases” needs cases. A part does not hold when no more comparisons are for it than against it; otherwise it "
+    "holds in part. A claim has the verdict that its parts share, and holds in part when they differ."
+)
+
+REASON = (
+    "Why these numbers: where two estimators are equal, a difference exceeds two standard errors in one comparison of "
+    "forty on either side, so that one in forty against a claim is no evidence against it. A single exception among "
+    "few comparisons still counts, because one in forty of them is less than one. Hedges are part of what the authors "
+    "say, so that a claim of what happens often is not refuted by an exception. The table shows what other margins "
+    "would give."
 )
 
 ESTIMATOR_SECTION = "Kernel mean shrinkage estimator"
@@ -26,18 +49,73 @@ EXPERIMENTS_SUMMARY = "Experiments, summary"
 CONCLUSIONS = "Conclusions"
 """Sections of the paper that several files quote."""
 
-NEARLY_ALL = 0.9
-"""Share of the comparisons that must be for a claim."""
 
-_DECISIVE = 2.0
+class Count(NamedTuple):
+    """Numbers of comparisons that speak for a claim, against it, and in all."""
+
+    support: int
+    against: int
+    total: int
+
+    def __str__(self) -> str:
+        return f"{self.support} of {self.total} for, {self.against or 'none'} against"
+
+
+@dataclass(frozen=True)
+class Part:
+    """One part of a claim: its comparisons in standard errors, negative where they are for the claim.
+
+    ``span`` tells how large the differences are. A part that is not ``judged`` is shown beside the others.
+    """
+
+    label: str
+    z: Sequence[float]
+    words: Words = "plain"
+    span: str = ""
+    judged: bool = True
+
+    def count(self, margin: float = MARGIN) -> Count:
+        """Comparisons beyond the margin."""
+        against = sum(z > margin for z in self.z)
+        support = len(self.z) - against if self.words == "not worse" else sum(z < -margin for z in self.z)
+        return Count(support, against, len(self.z))
+
+    def verdict(self, margin: float = MARGIN) -> Verdict:
+        """Verdict by :data:`RULE`."""
+        support, against, total = self.count(margin)
+        if total == 0:
+            return "cannot be checked"
+        holds = {
+            "plain": support >= NEARLY_ALL * total and against <= BY_CHANCE * total,
+            "hedged": support >= OFTEN * total,
+            "exact": support == total,
+            "not worse": against <= BY_CHANCE * total,
+            "exists": support > BY_CHANCE * total,
+        }
+        if holds[self.words]:
+            return "holds"
+        return "does not hold" if support <= against or self.words == "exists" else "holds in part"
+
+    def __str__(self) -> str:
+        span = f" ({self.span})" if self.span else ""
+        return f"{self.label}: {self.count()}{span}"
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """The verdict, and the figures it rests on."""
+    """Parts of a claim with one number for the reader, the evidence in sentences, and a note of caution."""
 
-    verdict: Verdict
+    parts: Sequence[Part]
+    number: str
     evidence: str
+    note: str = ""
+
+    def verdict(self, margin: float = MARGIN) -> Verdict:
+        """Verdict that the judged parts share; "holds in part" where they differ."""
+        verdicts = {part.verdict(margin) for part in self.parts if part.judged} - {"cannot be checked"}
+        if not verdicts:
+            return "cannot be checked"
+        return verdicts.pop() if len(verdicts) == 1 else "holds in part"
 
 
 @dataclass(frozen=True)
@@ -60,84 +138,33 @@ def judge(claim: Claim, rows: Mapping[str, list[Row]]) -> Judgement:
     """Judgement of a run, whose rows are given by the name of the experiment."""
     missing = [name for name in claim.needs if not rows.get(name)]
     if missing:
-        return Judgement("cannot be checked", f"not run: {', '.join(missing)}")
+        return Judgement((), "not run", f"This run does not have {' and '.join(missing)}.")
     return claim.check(*(rows[name] for name in claim.needs))
 
 
-@dataclass(frozen=True)
-class Count:
-    """Numbers of comparisons that speak for a claim, against it, and in all."""
-
-    support: int = 0
-    against: int = 0
-    total: int = 0
-
-    @property
-    def verdict(self) -> Verdict:
-        """The verdict by the rule of the report."""
-        if self.total == 0:
-            return "cannot be checked"
-        if self.against == 0 and self.support >= NEARLY_ALL * self.total:
-            return "holds"
-        return "does not hold" if self.support <= self.against else "holds in part"
-
-    def __add__(self, other: Count) -> Count:
-        return Count(self.support + other.support, self.against + other.against, self.total + other.total)
-
-    def __str__(self) -> str:
-        return f"{self.support} for, {self.against} against, of {self.total}"
+def judged(parts: Sequence[Part], what: str, number: str = "", note: str = "") -> Judgement:
+    """Judgement whose evidence lists the counts of all parts after a sentence on what is compared."""
+    shown = number or "; ".join(f"{part.label}: {part.count()}" for part in parts if part.judged)
+    return Judgement(parts, shown, f"{what} {'; '.join(map(str, parts))}.", note)
 
 
-def decidable(estimates: Iterable[Estimate]) -> list[Estimate]:
-    """Estimates with a standard error, which needs two repetitions; the error is at least that of rounding."""
-    return [Estimate(value, max(error, ROUNDING)) for value, error in estimates if isfinite(error)]
+def paired_part(
+    label: str, estimates: Iterable[Estimate], bound: float = 1.0, words: Words = "plain", judged: bool = True
+) -> Part:
+    """Part whose comparisons are estimates with a standard error, for the claim where they lie below the bound."""
+    known = [estimate for estimate in estimates if isfinite(estimate.error)]
+    span = f"from {min(known)} to {max(known)}" if known else ""
+    return Part(label, [standardised(estimate, bound) for estimate in known], words, span, judged)
 
 
-def count_below(estimates: Iterable[Estimate], bound: float) -> Count:
-    """Count decidable estimates that lie below a bound by two standard errors, and above it."""
-    distances = [(estimate.value - bound, _DECISIVE * estimate.error) for estimate in decidable(estimates)]
-    below = sum(distance < -margin for distance, margin in distances)
-    above = sum(distance > margin for distance, margin in distances)
-    return Count(below, above, len(distances))
+def standardised(estimate: Estimate, bound: float) -> float:
+    """Distance from the bound in standard errors; zero where it is a rounding error."""
+    distance = estimate.value - bound
+    if abs(distance) <= ROUNDING:
+        return 0.0
+    return distance / estimate.error if estimate.error > 0 else inf if distance > 0 else -inf
 
 
-def count_not_above(estimates: Iterable[Estimate], bound: float) -> Count:
-    """Count for claims that nothing is lost: estimates above the bound are against it, all others for it."""
-    count = count_below(estimates, bound)
-    return Count(count.total - count.against, count.against, count.total)
-
-
-def count_true(statements: Iterable[bool]) -> Count:
-    """Count exact statements, each of which is for a claim or against it."""
-    known = list(statements)
-    return Count(sum(known), len(known) - sum(known), len(known))
-
-
-def judged_together(
-    parts: Mapping[str, Sequence[Estimate]], judged: Sequence[str], bound: float, what: str
-) -> Judgement:
-    """Verdict by the rule on the judged parts together; the evidence tells all parts."""
-    counts = {name: count_below(estimates, bound) for name, estimates in parts.items()}
-    together = sum((counts[name] for name in judged), Count())
-    texts = [f"{LABELS.get(name, name)}: {counts[name]}, {spanned(each)}" for name, each in parts.items()]
-    if len(judged) > 1:
-        texts.insert(0, f"{' and '.join(LABELS.get(name, name) for name in judged)} together: {together}")
-    return Judgement(together.verdict, f"{what}. {'; '.join(texts)}")
-
-
-def judged_exactly(statements: list[bool], what: str) -> Judgement:
-    """Verdict on exact statements, one per row."""
-    count = count_true(statements)
-    return Judgement(count.verdict, f"{what}; exact comparisons, no standard error: {count}")
-
-
-def verdict_of_parts(verdicts: Iterable[Verdict]) -> Verdict:
-    """Verdict on a claim with several parts: the one they share, or that it holds in part."""
-    different = set(verdicts)
-    return different.pop() if len(different) == 1 else "holds in part"
-
-
-def spanned(estimates: Iterable[Estimate]) -> str:
-    """From the least to the greatest."""
-    known = decidable(estimates)
-    return f"from {min(known)} to {max(known)}" if known else "no standard error with one repetition"
+def exact(label: str, statements: Iterable[bool], words: Words = "exact", span: str = "") -> Part:
+    """Part whose comparisons are statements that are true or false without a standard error."""
+    return Part(label, [-inf if statement else inf for statement in statements], words, span)

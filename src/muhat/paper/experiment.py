@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 from zlib import crc32
 
 import numpy as np
@@ -37,20 +37,41 @@ class Plan:
 
 
 @dataclass(frozen=True)
+class PaperTable:
+    """A table in the paper's own layout, with several lines per cell: the paper's number, and ours below it.
+
+    ``groups`` are the headings above the columns with the number of columns of each. A line of a cell is a text and a
+    mark: "better" or "worse" where the difference from KME is significant, else nothing.
+    """
+
+    caption: str
+    lines: Sequence[str]
+    groups: Sequence[tuple[str, int]]
+    columns: Sequence[str]
+    rows: Sequence[tuple[str, Sequence[Sequence[tuple[str, str]]]]]
+
+
+Item = Picture | Table | PaperTable
+
+
+@dataclass(frozen=True)
 class Section:
-    """Part of the report on one experiment; ``results.json`` keeps the summary and the notes."""
+    """Part of the report on one experiment: what is shown at once, and details that are folded.
+
+    ``results.json`` keeps the summary and the notes.
+    """
 
     summary: list[Row]
-    pictures: Sequence[Picture] = ()
-    tables: Sequence[Table] = ()
+    shown: Sequence[Item] = ()
+    folded: Sequence[Item] = ()
     notes: Sequence[str] = ()
 
 
 class Headline(NamedTuple):
-    """A line of the report's opening: the experiment, the subject, and a sentence made from the summary."""
+    """A sentence of the conclusion, made from the summary of an experiment."""
 
     experiment: str
-    subject: str
+    kind: Literal["replicates", "does not", "unchecked"]
     sentence: Callable[[list[Row]], str]
 
 

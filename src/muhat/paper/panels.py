@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -35,13 +36,13 @@ def draw_panels(
         for ax in axes[:, 0]:
             ax.set_ylabel(label)
         picture.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=legend_columns)
-        return svg(picture)
+        return re.sub(' clip-path="[^"]*"', "", svg(picture))  # nothing leaves the axes
 
 
 def draw_points(ax: Any, positions: Any, points: list[Row], part: str, **style: Any) -> Any:
     """One part of the points, with bars of two standard errors where they are known."""
     values, errors = (np.array([point[key] for point in points], dtype=np.float64) for key in (part, "error"))
-    return ax.errorbar(positions, values, 2.0 * np.nan_to_num(errors), **{"capsize": 2, "marker": "o", **style})
+    return ax.errorbar(positions, values, 2.0 * np.nan_to_num(errors), **{"marker": "o", **style})
 
 
 def draw_ratios(ax: Any, positions: Sequence[float], summary: list[Row], estimators: Sequence[str]) -> None:
@@ -65,14 +66,16 @@ def draw_baseline(ax: Any) -> None:
     ax.axhline(1.0, color=COLOURS["KME"], lw=1, ls="--")
 
 
-def scale_by_logarithm(ax: Any) -> None:
-    """A logarithmic vertical axis with plain numbers as labels."""
-    from matplotlib.ticker import LogLocator, NullFormatter
+def use_log_scale(ax: Any) -> None:
+    """A logarithmic vertical axis whose labels are plain numbers: powers of ten over decades, else finer steps."""
+    from matplotlib.ticker import LogLocator, NullLocator
 
     ax.set_yscale("log")
-    ax.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    ax.yaxis.set_major_formatter(lambda value, _: f"{value:.4g}".replace("e+0", "e"))
-    ax.yaxis.set_minor_formatter(NullFormatter())
+    low, high = ax.get_ylim()
+    steps = (1.0,) if high > 1e3 * low else (1.0, 2.0, 5.0) if high > 4.0 * low else tuple(np.arange(1, 10, 0.5))
+    ax.yaxis.set_major_locator(LogLocator(subs=steps))
+    ax.yaxis.set_major_formatter(lambda value, _: f"{value:g}".replace("e+0", "e").replace("e-0", "e−"))
+    ax.yaxis.set_minor_locator(NullLocator())
 
 
 def mark_positions(ax: Any, positions: Sequence[float]) -> None:

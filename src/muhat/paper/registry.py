@@ -13,6 +13,7 @@ EXPERIMENTS: dict[str, Experiment] = {
 
 CLAIMS: tuple[Claim, ...] = (
     theorems.james_stein_dominates,
+    theorems.james_stein_inadmissible,
     theorems.theorem1_better_for_any_target,
     theorems.theorem2_form_of_f_kmse,
     kernel_choice.slow_decay_gains_more,
@@ -24,6 +25,9 @@ CLAIMS: tuple[Claim, ...] = (
     theorems.theorem3_minimises_loocv,
     theorems.theorem4_is_loocv,
     theorems.selection_in_linear_time,
+    theorems.cross_validation_costs_little,
+    figure3.cose_improves_operator,
+    figure2.similar_in_other_settings,
     figure1.tend_to_outperform,
     figure1.large_lambda_deteriorates,
     figure2.outperform,
@@ -32,21 +36,21 @@ CLAIMS: tuple[Claim, ...] = (
     figure2.never_worse,
     table1.consistently_smaller,
     table1.few_exceptions,
-    table1.better_on_small_tables,
-    table1.simple_and_flexible_compete,
-    table1.density_superior,
     figure3.cose_outperforms,
     figure3.centring_improves_little,
     table2.machines_improve,
+    table1.better_on_small_tables,
+    table1.simple_and_flexible_compete,
     table2.simple_and_flexible_compete,
-    table2.superior_in_applications,
+    table1.superior_in_applications,
 )
 
 HEADLINES: tuple[Headline, ...] = (
     *figure2.HEADLINES,
+    *theorems.HEADLINES,
     kernel_choice.HEADLINE,
-    normalisation.HEADLINE,
-    table1.HEADLINE,
-    figure3.HEADLINE,
+    *table1.HEADLINES,
+    *figure3.HEADLINES,
     table2.HEADLINE,
 )
+"""Sentences of the conclusion, in the order within each of its paragraphs."""

@@ -7,21 +7,28 @@ import platform
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 from time import monotonic
 from typing import Any
 
-from muhat.paper.claim import RULE, judge
+import numpy as np
+from sklearn.utils import Bunch
+
+from muhat.paper.claim import MARGINS, REASON, RULE, Claim, Judgement, judge
 from muhat.paper.experiment import Experiment, Plan, Row, Section
 from muhat.paper.protocol import load_data
 from muhat.paper.registry import CLAIMS, EXPERIMENTS
 from muhat.paper.results_page import Results, claims_text, write_report
-from muhat.paper.runner import Cell, CellStore, StoreError, missing_cells, open_store, run
+from muhat.paper.runner import Cell, CellStore, Finished, RemainingTime, StoreError, missing_cells, open_store, run
 from muhat.progress import progress
 
 _PAUSE = 60.0  # seconds between two lines of a log
 _PACKAGES = ("muhat", "numpy", "scipy", "scikit-learn")
+
+Files = dict[str, dict[str, Any]]
+"""Data that were read: rows, checksum, and whether it is the file of the published run, by name."""
 
 
 def reproduce(
@@ -29,27 +36,28 @@ def reproduce(
 ) -> int:
     """Run the experiments named, by default all; 0 when the report is written. See ``muhat reproduce --help``."""
     experiments = _chosen(names)
-    prepared = _check_data(experiments, plan, data)
+    files = _check_data(experiments, plan, data)
     with open_store(out, version("muhat")) as store:
         missing = missing_cells(experiments, plan, store, data)
         _say_what_was_found(store, sum(len(experiment.cells(plan)) for experiment in experiments), missing, workers)
         try:
-            _follow(run(missing, store, workers, dask), missing)
+            _follow(run(missing, store, workers, dask), RemainingTime(missing, workers), len(missing))
         except KeyboardInterrupt:
             print(f"stopped; finished cells are in {store.path}, and the same command goes on")
             raise
-        page = write_all(plan, store, Path(out), prepared)
+        page = write_all(plan, store, Path(out), files)
     print(f"report: {page}")
     return 0
 
 
-def write_all(plan: Plan, store: CellStore, folder: Path, prepared: Sequence[str] = ()) -> Path:
-    """Report on every experiment whose cells are all there; it names data files that are not those of our run."""
+def write_all(plan: Plan, store: CellStore, folder: Path, files: Files | None = None) -> Path:
+    """Report on every experiment whose cells are all there, with the data files that were read."""
     rows = {name: store.collected(experiment, plan) for name, experiment in EXPERIMENTS.items()}
     complete = {name: found for name, found in rows.items() if found is not None}
+    known = files or {}
     try:
-        sections = {name: noted_section(EXPERIMENTS[name], plan, found, prepared) for name, found in complete.items()}
-        results = _results(plan, complete, sections)
+        sections = {name: noted_section(EXPERIMENTS[name], plan, found, known) for name, found in complete.items()}
+        results = _results(plan, store, complete, sections, known)
     except (LookupError, TypeError, AttributeError, ValueError) as error:
         raise StoreError(
             f"{store.path} holds cells that cannot be read ({type(error).__name__}: {error}); delete this file, and "
@@ -72,13 +80,13 @@ def show_claims(out: str) -> int:
     return 0
 
 
-def noted_section(experiment: Experiment, plan: Plan, rows: list[Row], prepared: Sequence[str]) -> Section:
+def noted_section(experiment: Experiment, plan: Plan, rows: list[Row], files: Files) -> Section:
     """Section of an experiment, with a note for each data set that is not the file of the published run."""
     section = experiment.section(rows)
     notes = [
         f"The numbers of {name} come from a file made by `muhat prepare`, not from the file of the published run."
-        for name in prepared
-        if name in experiment.data_sets(plan)
+        for name in experiment.data_sets(plan)
+        if not files.get(name, {}).get("original", True)
     ]
     return replace(section, notes=[*section.notes, *notes])
 
@@ -90,23 +98,34 @@ def _chosen(names: Sequence[str]) -> list[Experiment]:
     return [experiment for name, experiment in EXPERIMENTS.items() if not names or name in names]
 
 
-def _check_data(experiments: list[Experiment], plan: Plan, data: str | None) -> list[str]:
-    """Load every table and all bags before the first cell runs, and name the bags made by ``muhat prepare``.
+def _check_data(experiments: list[Experiment], plan: Plan, data: str | None) -> Files:
+    """Load every table and all bags before the first cell runs, and return the checksum of each.
 
     All that is missing is named at once, with the way to get each.
     """
-    prepared, missing = [], []
+    files: Files = {}
+    missing = []
     for name in dict.fromkeys(name for experiment in experiments for name in experiment.data_sets(plan)):
         try:
-            if not load_data(name, data).get("original", True):
-                prepared.append(name)
+            loaded = load_data(name, data)
+            rows = loaded.data if "data" in loaded else loaded.get("events", loaded.get("bags"))
+            files[name] = {"rows": len(rows), "checksum": checksum(loaded), "original": loaded.get("original", True)}
         except ValueError as error:
             users = [experiment.name for experiment in experiments if name in experiment.data_sets(plan)]
             missing.append(f"{' and '.join(users)} cannot run: {error}.")
     if missing:
         remedy = "Name the folder by --data, choose other experiments, or add --quick, which needs no data folder."
         raise ValueError("\n".join([*missing, remedy]))
-    return prepared
+    return files
+
+
+def checksum(loaded: Bunch) -> str:
+    """First 12 digits of the SHA-256 of a table's sorted values, or of the events or bags as they are."""
+    if "data" in loaded:
+        values = loaded.data[np.lexsort(loaded.data.T)]
+    else:
+        values = np.concatenate(loaded.bags) if "bags" in loaded else loaded.events
+    return sha256(np.ascontiguousarray(values, dtype="<f8").tobytes()).hexdigest()[:12]
 
 
 def _say_what_was_found(store: CellStore, cells: int, missing: list[Cell], workers: int) -> None:
@@ -118,16 +137,14 @@ def _say_what_was_found(store: CellStore, cells: int, missing: list[Cell], worke
     print(f"{cells:,} cells{found}; about {duration(sum(cell.seconds for cell in missing) / workers)}", flush=True)
 
 
-def _follow(finished: Iterable[Cell], cells: list[Cell]) -> None:
+def _follow(finished: Iterable[Finished], remaining: RemainingTime, cells: int) -> None:
     """Say how long the other cells will take: always in a terminal, once a minute in a log."""
-    start = last = monotonic()
-    done, whole = 0.0, sum(cell.seconds for cell in cells)
+    last = monotonic()
     with progress() as say:
         for count, cell in enumerate(finished, start=1):
-            done, now = done + cell.seconds, monotonic()
-            left = (now - start) * (whole - done) / done
-            line = f"{count:,} of {len(cells):,} cells, about {duration(left)} left"
+            line = f"{count:,} of {cells:,} cells, about {duration(remaining.after(cell))} left"
             say(line)
+            now = monotonic()
             if now - last >= _PAUSE and not sys.stderr.isatty():
                 last = now
                 print(line, flush=True)
@@ -144,22 +161,49 @@ def duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"
 
 
-def _results(plan: Plan, rows: dict[str, list[Row]], sections: dict[str, Section]) -> Results:
-    claims = []
-    for claim in CLAIMS:
-        finding = judge(claim, rows)
-        about = {"id": claim.id, "text": claim.text, "where": claim.where, "experiments": list(claim.needs)}
-        claims.append({**about, "verdict": finding.verdict, "evidence": finding.evidence})
+def _results(
+    plan: Plan, store: CellStore, rows: dict[str, list[Row]], sections: dict[str, Section], data: Files
+) -> Results:
+    costs = {name: store.cost(EXPERIMENTS[name], plan) for name in rows}
     return {
-        "claims": claims,
-        "experiments": {name: _described(name, rows[name], section) for name, section in sections.items()},
+        "claims": [_judged(claim, judge(claim, rows)) for claim in CLAIMS],
+        "experiments": {
+            name: {**_described(name, rows[name], section), "seconds": round(costs[name][0], 1)}
+            for name, section in sections.items()
+        },
         "meta": {
             "seed": plan.seed,
             "quick": plan.quick,
             "repetitions": plan.repetitions,
             "rule": RULE,
+            "reason": REASON,
             "versions": {"python": platform.python_version(), **{name: version(name) for name in _PACKAGES}},
+            "data": data,
+            "run": {
+                "date": max((day for _, day in costs.values()), default=""),
+                "cpu_seconds": round(sum(seconds for seconds, _ in costs.values())),
+                "processor": _processor(),
+                "system": f"{platform.system()} {platform.machine()}",
+            },
         },
+    }
+
+
+def _judged(claim: Claim, found: Judgement) -> Row:
+    return {
+        "id": claim.id,
+        "text": claim.text,
+        "where": claim.where,
+        "experiments": list(claim.needs),
+        "verdict": found.verdict(),
+        "number": found.number,
+        "evidence": found.evidence,
+        "note": found.note,
+        "parts": [
+            {"label": part.label, "verdict": part.verdict(), **part.count()._asdict(), "judged": part.judged}
+            for part in found.parts
+        ],
+        "margins": {f"{margin:g}": found.verdict(margin) for margin in MARGINS},
     }
 
 
@@ -172,3 +216,13 @@ def _described(name: str, rows: list[Row], section: Section) -> dict[str, Any]:
         "notes": list(section.notes),
         "summary": section.summary,
     }
+
+
+def _processor() -> str:
+    """Name of the processor, as the system tells it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()

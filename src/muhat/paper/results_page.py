@@ -6,48 +6,65 @@ import json
 from pathlib import Path
 from shutil import get_terminal_size
 from textwrap import wrap
-from typing import Any, NamedTuple
+from typing import Any
 
-from muhat.paper.claim import VERDICTS
-from muhat.paper.experiment import Section
+from muhat.paper.claim import MARGINS, VERDICTS
+from muhat.paper.experiment import PaperTable, Section
 from muhat.paper.registry import HEADLINES
 from muhat.paper.runner import StoreError
-from muhat.report.page import page_template, write_whole
+from muhat.report.page import Picture, page_template, write_whole
 
 Results = dict[str, Any]
 """Content of ``results.json``: ``{"claims": […], "experiments": {name: …}, "meta": {…}}``.
 
-A claim has ``id``, ``text``, ``where``, ``verdict``, ``evidence`` and ``experiments``, the names of those that the
-verdict rests on; an experiment has ``title``, ``protocol``, ``repetitions``, ``notes`` and ``summary``.
+A claim has ``id``, ``text``, ``where``, ``verdict``, ``number``, ``evidence``, ``note``, ``parts``, ``margins`` (the
+verdict by the number of standard errors) and ``experiments``, the names of those that the verdict rests on; an
+experiment has ``title``, ``protocol``, ``repetitions``, ``seconds``, ``notes`` and ``summary``. ``meta["run"]`` alone
+differs between two runs of the same plan on the same data.
 """
 
 SYMBOLS: dict[str, str] = dict(zip(VERDICTS, "✓½✗?", strict=True))
 
+HEADINGS = {
+    "replicates": "What replicates.",
+    "does not": "What does not, and why.",
+    "unchecked": "What cannot be checked.",
+}
 
-class Line(NamedTuple):
-    """A line of the report's opening: the experiment that it rests on, its subject, and a sentence."""
-
-    experiment: str
-    subject: str
-    words: str
+_DIGITS = 7
 
 
-def summary_lines(experiments: dict[str, Any]) -> list[Line]:
-    """The headlines of the experiments that were run, in the order of the README."""
-    known = [headline for headline in HEADLINES if headline.experiment in experiments]
-    return [Line(name, subject, sentence(experiments[name]["summary"])) for name, subject, sentence in known]
+def conclusion(experiments: dict[str, Any]) -> dict[str, str]:
+    """Paragraphs on what replicates, what does not and what cannot be checked, by their headings."""
+    paragraphs = {}
+    for kind, heading in HEADINGS.items():
+        known = [line for line in HEADLINES if line.kind == kind and line.experiment in experiments]
+        if known:
+            sentences = [line.sentence(experiments[line.experiment]["summary"]) for line in known]
+            paragraphs[heading] = " ".join(sentences)
+    return paragraphs
 
 
 def write_report(folder: Path, results: Results, sections: dict[str, Section]) -> Path:
     """Write ``results.json`` and ``index.html``, each whole or not at all, and return the path of the page.
 
-    The same input gives the same bytes. The page is one file that loads nothing: it can be sent, stored and printed.
-    ``sections`` holds pictures, tables and notes by the name of the experiment.
+    The page is one file that loads nothing: it can be sent, stored and printed. ``sections`` holds pictures, tables
+    and notes by the name of the experiment.
     """
-    _write(folder / "results.json", json.dumps(results, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+    text = json.dumps(_rounded(results), separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    _write(folder / "results.json", text + "\n")
     page = folder / "index.html"
     _write(page, render(results, sections))
     return page
+
+
+def _rounded(value: Any) -> Any:
+    """The same with numbers of seven digits, which is more than any of them means."""
+    if isinstance(value, float):
+        return float(f"{value:.{_DIGITS}g}")
+    if isinstance(value, dict):
+        return {key: _rounded(each) for key, each in value.items()}
+    return [_rounded(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def render(results: Results, sections: dict[str, Section]) -> str:
@@ -55,36 +72,53 @@ def render(results: Results, sections: dict[str, Section]) -> str:
     experiments, meta = results["experiments"], results["meta"]
     claims = [{**claim, "link": _link(claim, experiments)} for claim in results["claims"]]
     return page_template("report.html", "muhat.paper").render(
-        lines=[] if meta["repetitions"] == 1 else summary_lines(experiments),  # one has no standard error to count by
+        conclusion={} if meta["repetitions"] == 1 else conclusion(experiments),  # one has no standard error to count by
         claims=claims,
-        folded=_folded(claims, experiments),
-        counts=[(verdict, sum(claim["verdict"] == verdict for claim in claims)) for verdict in VERDICTS],
+        counts=_counts(claims),
+        changed=[claim for claim in claims if len(set(claim["margins"].values())) > 1],
+        margins=[f"{margin:g}" for margin in MARGINS],
+        verdicts=VERDICTS,
         symbols=SYMBOLS,
         slugs={verdict: verdict.replace(" ", "-") for verdict in VERDICTS},
         experiments=experiments,
         sections=sections,
+        kind=_kind,
         meta=meta,
         maker="reproduce",
         command=_command(meta),
     )
 
 
+def _kind(item: Any) -> str:
+    return "picture" if isinstance(item, Picture) else "paper" if isinstance(item, PaperTable) else "table"
+
+
+def _counts(claims: list[dict[str, Any]]) -> dict[str, dict[str, int]]:
+    """How many claims have each verdict, by the margin."""
+    return {
+        f"{margin:g}": {
+            verdict: [claim["margins"][f"{margin:g}"] for claim in claims].count(verdict) for verdict in VERDICTS
+        }
+        for margin in MARGINS
+    }
+
+
 def claims_text(results: Results, width: int | None = None) -> str:
     """Verdict, claim and evidence, wrapped to the width of the terminal.
 
     >>> claim = {"id": "a", "text": "S-KMSE improves on KME.", "where": "Section 5",
-    ...          "verdict": "holds in part", "evidence": "7 for, 0 against, of 9"}
+    ...          "verdict": "holds in part", "number": "7 of 9", "evidence": "7 of 9 for, none against"}
     >>> print(claims_text({"claims": [claim]}, width=80))
-    ½ holds in part
+    ½ holds in part: 7 of 9
       S-KMSE improves on KME. (Section 5)
-      7 for, 0 against, of 9
+      7 of 9 for, none against
     <BLANKLINE>
     0 holds, 1 holds in part, 0 does not hold, 0 cannot be checked
     """
     width = width or get_terminal_size().columns
     lines = []
     for claim in results["claims"]:
-        lines.append(f"{SYMBOLS[claim['verdict']]} {claim['verdict']}")
+        lines += wrap(f"{SYMBOLS[claim['verdict']]} {claim['verdict']}: {claim['number']}", max(width, 20))
         for text in (f"{claim['text']} ({claim['where']})", claim["evidence"]):
             lines += wrap(text, max(width, 20), initial_indent="  ", subsequent_indent="  ")
     verdicts = [claim["verdict"] for claim in results["claims"]]
@@ -109,14 +143,7 @@ def _link(claim: dict[str, Any], experiments: dict[str, Any]) -> str | None:
     return next((name for name in claim["experiments"] if name in experiments), None)
 
 
-def _folded(claims: list[dict[str, Any]], experiments: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
-    """Claims by the title of the section that judges them, in the order of the page; those without one come last."""
-    titles = {name: experiment["title"] for name, experiment in experiments.items()} | {None: "Not run"}
-    found = {title: [claim for claim in claims if claim["link"] == name] for name, title in titles.items()}
-    return {title: judged for title, judged in found.items() if judged}
-
-
 def _command(meta: dict[str, Any]) -> str:
-    parts = ["muhat reproduce", "--quick" if meta["quick"] else "", f"--seed {meta['seed']}"]
+    parts = ["muhat reproduce", "--quick" if meta["quick"] else "--data DIR", f"--seed {meta['seed']}"]
     parts.append(f"--repetitions {meta['repetitions']}" if meta["repetitions"] else "")
     return " ".join(filter(None, parts))

@@ -1,4 +1,4 @@
-"""Runner: cells over processes or a Dask cluster, each stored in a file as soon as it is finished."""
+"""Runner of the experiments: cells over processes or a Dask cluster, each stored in a file when it is finished."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ import os
 import sys
 from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
+from datetime import date
 from io import FileIO
 from operator import methodcaller
 from pathlib import Path
-from typing import Any, NamedTuple, cast
-from zlib import crc32
+from time import perf_counter, process_time
+from typing import Any, NamedTuple
 
 from joblib import Parallel, delayed, parallel_config
 from threadpoolctl import threadpool_limits
@@ -31,15 +32,15 @@ class StoreError(ValueError):
 class CellStore:
     """Rows of finished cells in ``folder/cells.jsonl``, by the key of the cell. See :func:`open_store`.
 
-    A line is a checksum, a space and JSON. It is appended by one write, so that all lines before are kept, whatever
-    ends the run. Lines that are cut off or damaged are dropped when the file is read, as are cells of another version
-    of the library: ``dropped`` and ``outdated`` count them, and their cells run again.
+    A line of JSON is appended by one write, so that all lines before are kept, whatever ends the run. Lines that are
+    cut off or damaged are dropped when the file is read, as are cells of another version of the library: ``dropped``
+    and ``outdated`` count them, and their cells run again. ``costs`` has seconds of CPU and the date of each cell.
     """
 
     def __init__(self, file: FileIO, path: Path, version: str):
-        self.path = path
-        self.version = version
+        self.path, self.version = path, version
         self.rows: dict[str, list[Row]] = {}
+        self.costs: dict[str, tuple[float, str]] = {}
         self.dropped = self.outdated = 0
         self._file = file
         file.seek(0)
@@ -51,47 +52,44 @@ class CellStore:
 
     def _read(self, line: bytes) -> None:
         try:
-            cell = _parsed(line)
-            key, rows, version = cell_key(cell["experiment"], cell["setting"]), cell["rows"], cell["version"]
-            if version == self.version:
-                self.rows[key] = [dict(row) for row in rows]
-            else:
+            cell = json.loads(line)
+            if cell["version"] != self.version:
                 self.outdated += 1
+                return
+            rows, cost = [dict(row) for row in cell["rows"]], (float(cell["seconds"]), str(cell["date"]))
+            key = cell_key(cell["experiment"], cell["setting"])
+            self.rows[key], self.costs[key] = rows, cost
         except (ValueError, LookupError, TypeError, RecursionError):
             self.dropped += 1
 
-    def add(self, experiment: Experiment, setting: Setting, rows: list[Row]) -> None:
+    def add(self, experiment: Experiment, setting: Setting, rows: list[Row], seconds: float) -> None:
         """Store a finished cell."""
-        line = _line({"experiment": experiment.name, "setting": setting, "rows": rows, "version": self.version})
+        about = {"experiment": experiment.name, "setting": setting, "version": self.version}
+        cost = round(seconds, 3), date.today().isoformat()
+        cell = {**about, "seconds": cost[0], "date": cost[1], "rows": rows}
+        line = json.dumps(cell, separators=(",", ":"), allow_nan=False).encode() + b"\n"
         end = self._file.seek(0, os.SEEK_END)
         try:
             if self._file.write(line) < len(line):
                 raise OSError("only a part of the line was written")
         except OSError as error:
             self._file.truncate(end)
-            reason = error.strerror or error
             raise StoreError(
-                f"cannot write to {self.path} ({reason}); all cells finished before are kept: "
+                f"cannot write to {self.path} ({error.strerror or error}); all cells finished before are kept: "
                 "make room and run the same command, or choose another folder with --out"
             ) from error
-        self.rows[cell_key(experiment.name, setting)] = rows
+        key = cell_key(experiment.name, setting)
+        self.rows[key], self.costs[key] = rows, cost
 
     def collected(self, experiment: Experiment, plan: Plan) -> list[Row] | None:
         """All rows of a finished experiment, in the order of its cells; None where a cell is missing."""
         keys = [cell_key(experiment.name, setting) for setting in experiment.cells(plan)]
         return [row for key in keys for row in self.rows[key]] if self.rows.keys() >= set(keys) else None
 
-
-def _line(cell: dict[str, Any]) -> bytes:
-    text = json.dumps(cell, separators=(",", ":"), allow_nan=False).encode()
-    return b"%08x %s\n" % (crc32(text), text)
-
-
-def _parsed(line: bytes) -> dict[str, Any]:
-    checksum, _, text = line.partition(b" ")
-    if checksum != b"%08x" % crc32(text):
-        raise ValueError("the checksum is another")
-    return cast(dict[str, Any], json.loads(text))
+    def cost(self, experiment: Experiment, plan: Plan) -> tuple[float, str]:
+        """Seconds of CPU that a finished experiment took, and the date of its last cell."""
+        costs = [self.costs[cell_key(experiment.name, setting)] for setting in experiment.cells(plan)]
+        return sum(seconds for seconds, _ in costs), max(day for _, day in costs)
 
 
 @contextmanager
@@ -123,8 +121,15 @@ class Cell(NamedTuple):
 
     @property
     def seconds(self) -> float:
-        """About how long it takes on one core."""
+        """About how long it takes on one idle core."""
         return self.experiment.seconds(self.setting)
+
+
+class Finished(NamedTuple):
+    """A finished cell, and how long it took by the clock."""
+
+    cell: Cell
+    elapsed: float
 
 
 def missing_cells(experiments: list[Experiment], plan: Plan, store: CellStore, data: str | None = None) -> list[Cell]:
@@ -134,17 +139,17 @@ def missing_cells(experiments: list[Experiment], plan: Plan, store: CellStore, d
     return sorted(missing, key=lambda cell: -cell.seconds)
 
 
-def run(cells: list[Cell], store: CellStore, workers: int = 1, dask: str | None = None) -> Iterator[Cell]:
+def run(cells: list[Cell], store: CellStore, workers: int = 1, dask: str | None = None) -> Iterator[Finished]:
     """Run cells in this order, store each when it is finished, and yield it."""
     with _parallel(workers, dask) as parallel:
         tasks = (
             delayed(_perform)(number, cell.experiment.run, cell.setting, cell.data) for number, cell in enumerate(cells)
         )
-        results: Generator[tuple[int, list[Row]], None, None] = parallel(tasks)
+        results: Generator[tuple[int, list[Row], float, float], None, None] = parallel(tasks)
         with closing(results):
-            for number, rows in results:
-                store.add(cells[number].experiment, cells[number].setting, rows)
-                yield cells[number]
+            for number, rows, seconds, elapsed in results:
+                store.add(cells[number].experiment, cells[number].setting, rows, seconds)
+                yield Finished(cells[number], elapsed)
 
 
 @contextmanager
@@ -159,8 +164,36 @@ def _parallel(workers: int, dask: str | None) -> Iterator[Parallel]:
         yield Parallel(-1, return_as="generator_unordered")
 
 
-def _perform(number: int, run_cell: RunCell, setting: Setting, data: str | None) -> tuple[int, list[Row]]:
-    """Rows of a cell, on one thread, so that sums do not depend on how many cells run at a time."""
+def _perform(number: int, run_cell: RunCell, setting: Setting, data: str | None) -> tuple[int, Any, float, float]:
+    """Rows of a cell, seconds of CPU and by the clock; on one thread, so that sums do not depend on the other cells."""
+    before, started = process_time(), perf_counter()
     with threadpool_limits(limits=1):
         rows = run_cell(setting, data)
-    return number, json.loads(json.dumps(rows, default=methodcaller("item")))  # as they will be read again
+    plain = json.loads(json.dumps(rows, default=methodcaller("item")))  # as they will be read again
+    return number, plain, process_time() - before, perf_counter() - started
+
+
+class RemainingTime:
+    """Estimate of the time that is left, from how long the cells of each experiment took so far.
+
+    An experiment of which no cell is finished is assumed to differ from its estimate as the others do, which accounts
+    for the speed and the load of the machine.
+    """
+
+    def __init__(self, cells: list[Cell], workers: int) -> None:
+        self.workers = workers
+        self.planned: dict[str, float] = {}
+        for cell in cells:
+            name = cell.experiment.name
+            self.planned[name] = self.planned.get(name, 0.0) + cell.seconds
+        self.done = dict.fromkeys(self.planned, 0.0)
+        self.elapsed = dict.fromkeys(self.planned, 0.0)
+
+    def after(self, finished: Finished) -> float:
+        """Seconds that are left after this cell."""
+        name = finished.cell.experiment.name
+        self.done[name] += finished.cell.seconds
+        self.elapsed[name] += finished.elapsed
+        overall = sum(self.elapsed.values()) / sum(self.done.values())
+        rates = {name: self.elapsed[name] / done if done else overall for name, done in self.done.items()}
+        return sum((self.planned[name] - self.done[name]) * rates[name] for name in self.planned) / self.workers

@@ -3,31 +3,34 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import product
 from math import comb
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from scipy.stats import fisher_exact, spearmanr
+from scipy.optimize import minimize
+from scipy.stats import fisher_exact, norm, spearmanr
 from sklearn.base import clone
 from sklearn.cluster import KMeans
 
 from muhat.density.matched_mixture import MatchedGaussianMixture
-from muhat.density.solvers import Solver
+from muhat.density.objective import matching_objective
+from muhat.density.start import start_mixture
+from muhat.elements import Element
+from muhat.means.base import BaseKernelMean
+from muhat.measures import GaussianMixture
 from muhat.paper.claim import (
     CONCLUSIONS,
     EXPERIMENTS_SUMMARY,
     NEARLY_ALL,
-    Claim,
-    Count,
     Judgement,
-    Verdict,
+    Part,
     claim,
-    verdict_of_parts,
+    exact,
+    judged,
 )
 from muhat.paper.comparison import (
-    COLOURS,
     LABELS,
     PAPERS,
     SHRUNK,
@@ -38,29 +41,45 @@ from muhat.paper.comparison import (
     sign_test,
     summarised,
 )
-from muhat.paper.experiment import Experiment, Headline, Plan, Row, Section, Setting, generator
-from muhat.paper.panels import draw_panels, table_of_columns
+from muhat.paper.experiment import Experiment, Headline, Item, PaperTable, Plan, Row, Section, Setting, generator
+from muhat.paper.figure3 import improved_errors
 from muhat.paper.protocol import BUNDLED, ESTIMATORS, KERNELS, UCI_TABLES, standardised_table, uci_tables
-from muhat.report.page import Picture, Table
+from muhat.report.page import Table
 from muhat.types import Array
 
 NAME = "table1"
 COMPONENTS = 10
 RESTARTS = 50
 TEST_SHARE = 0.3
+FLOOR = 1e-3
 
 LEVEL = 0.05
 """Level of the sign tests."""
 
-CONVERGED_SETS = ("wine", "vowel", "bodyfat", "glass")
-SOLVER_KERNELS: dict[Solver, tuple[str, ...]] = {"slsqp": tuple(KERNELS), "lbfgs": ("RBF",)}
+Reading = Literal["slsqp", "lbfgs", "means"]
+READINGS: dict[Reading, str] = {
+    "slsqp": "all parameters, SLSQP of at most 100 iterations (the table)",
+    "lbfgs": "all parameters, L-BFGS of at most 5,000 iterations",
+    "means": "only the means θ, L-BFGS",
+}
+"""What is optimised, and how far."""
+
+SMALL_SETS = tuple(name for name in UCI_TABLES if name not in ("sonar", "satimage", "segment", "abalone"))
+LOW_SETS = ("wine", "vehicle", "vowel", "housing", "bodyfat", "glass")
+BINARY_SET = "australian"
+KERNELS_OF: dict[str, tuple[str, ...]] = {
+    "slsqp": tuple(KERNELS),
+    "lbfgs": ("POLY2", "POLY3", "RBF"),
+    "means": tuple(KERNELS),
+}
 
 
 def _cells(plan: Plan) -> list[Setting]:
-    tables = {"slsqp": BUNDLED} if plan.quick else {"slsqp": UCI_TABLES, "lbfgs": CONVERGED_SETS}
+    full = {"slsqp": UCI_TABLES, "lbfgs": LOW_SETS, "means": SMALL_SETS}
+    quick = {"slsqp": BUNDLED, "lbfgs": BUNDLED[:1], "means": BUNDLED}
     return [
         {**each, "set": name, "solver": solver}
-        for solver, names in tables.items()
+        for solver, names in (quick if plan.quick else full).items()
         for name in names
         for each in plan.repeated(full=10, quick=6)
     ]
@@ -70,13 +89,25 @@ def _run(setting: Setting, data: str | None) -> list[Row]:
     rng = generator(NAME, setting)
     train, test = _split(standardised_table(setting["set"], data), rng)
     start = KMeans(COMPONENTS, n_init=RESTARTS, random_state=int(rng.integers(2**31 - 1))).fit(train)
-    kernels = SOLVER_KERNELS[setting["solver"]]
+    solver = setting["solver"]
     with warnings.catch_warnings():
         # Of iterations that ran out and of variances at their floor: the rows tell of both.
         warnings.simplefilter("ignore", UserWarning)
-        return [
-            {**setting, "kernel": name, **_likelihoods(name, setting["solver"], start, train, test)} for name in kernels
+        rows = [
+            {**setting, "kernel": name, **_likelihoods(name, solver, start, train, test)} for name in KERNELS_OF[solver]
         ]
+    if (setting["set"], solver) == (BINARY_SET, "means"):
+        rows[0]["real_valued"] = _start_of_real_columns(setting, data)
+    return rows
+
+
+def _start_of_real_columns(setting: Setting, data: str | None) -> float:
+    """Negative log-likelihood of the k-means start, which is KME's with LIN, on the real-valued columns alone."""
+    rng = generator(NAME, setting)
+    train, test = _split(standardised_table(setting["set"], data, "strict_real"), rng)
+    start = KMeans(COMPONENTS, n_init=RESTARTS, random_state=int(rng.integers(2**31 - 1))).fit(train)
+    first = start_mixture(start, train, COMPONENTS, True, FLOOR)
+    return -float(GaussianMixture(first.weights, first.means, first.variances[:, 0]).log_density(test).mean())
 
 
 def _split(X: Array, rng: np.random.Generator) -> tuple[Array, Array]:
@@ -86,18 +117,40 @@ def _split(X: Array, rng: np.random.Generator) -> tuple[Array, Array]:
     return X[order[n_test:]], X[order[:n_test]]
 
 
-def _likelihoods(kernel: str, solver: Solver, start: KMeans, train: Array, test: Array) -> Row:
+def _likelihoods(kernel: str, solver: Reading, start: KMeans, train: Array, test: Array) -> Row:
     """Mean negative log-likelihoods of the test rows, and how each fit ended."""
     row: Row = {"n": len(train), "d": train.shape[1]}
     for name, estimator in ESTIMATORS.items():
-        matched = MatchedGaussianMixture(COMPONENTS, KERNELS[kernel], _fast(estimator, train), solver, init=start).fit(
-            train
-        )
-        row["initialisation"] = -float(matched.initial_density_.log_density(test).mean())
-        row[name] = -matched.score(test)
-        row[f"{name}_converged"] = matched.converged_
-        row[f"{name}_variance"] = float(matched.weights_ @ matched.variances_)
+        if solver == "means":
+            initial, density, converged = _matched_means(kernel, estimator, start, train)
+        else:
+            mean = _fast(estimator, train)
+            matched = MatchedGaussianMixture(COMPONENTS, KERNELS[kernel], mean, solver, init=start).fit(train)
+            initial, density, converged = matched.initial_density_, matched.density_, matched.converged_
+        row["initialisation"] = -float(initial.log_density(test).mean())
+        row[name] = -float(density.log_density(test).mean())
+        row[f"{name}_converged"] = bool(converged)
+        row[f"{name}_variance"] = float(density.weights @ np.einsum("jkk->j", density.covariances)) / train.shape[1]
     return row
+
+
+def _matched_means(
+    kernel: str, estimator: BaseKernelMean, start: KMeans, train: Array
+) -> tuple[GaussianMixture, GaussianMixture, bool]:
+    """Start, matched mixture and convergence where only the means move, and weights and variances stay as they are."""
+    target: Element = clone(estimator).set_params(kernel=KERNELS[kernel]).fit(train).mean_
+    objective, first = matching_objective(target), start_mixture(start, train, COMPONENTS, True, FLOOR)
+    size = float(target.kernel.diag(train).mean())
+
+    def value(x: Array) -> tuple[float, Array]:
+        squared_distance, by = objective.with_gradient(first._replace(means=x.reshape(first.means.shape)))
+        return squared_distance / size, by.means.ravel() / size
+
+    options = {"maxiter": 5000, "maxfun": 10000, "ftol": 1e-13, "gtol": 1e-8}
+    found = minimize(value, first.means.ravel(), jac=True, method="L-BFGS-B", options=options)
+    means = found.x.reshape(first.means.shape)
+    initial, density = (GaussianMixture(first.weights, each, first.variances[:, 0]) for each in (first.means, means))
+    return initial, density, bool(found.success)
 
 
 def _fast(estimator: Any, train: Array) -> Any:
@@ -112,11 +165,11 @@ def _fast(estimator: Any, train: Array) -> Any:
 
 
 # Measured, table by table; for sonar the quadratic programmes cost the cube of their 620 variables.
-_SECONDS = dict(zip(UCI_TABLES, (7.6, 34.0, 1.7, 14.0, 7.3, 1.6, 34.0, 9.8, 3.0, 2.2, 1.9, 1.5, 3.6, 1.2), strict=True))
+_SECONDS = dict(zip(UCI_TABLES, (3.0, 15.0, 0.6, 6.0, 2.5, 0.5, 25.0, 2.6, 1.0, 0.5, 0.6, 0.5, 1.0, 0.4), strict=True))
 
 
 def _seconds(setting: Setting) -> float:
-    return 2.0 if setting["solver"] == "lbfgs" else _SECONDS[setting["set"]]
+    return {"slsqp": _SECONDS[setting["set"]], "lbfgs": 5.0, "means": 1.0}[setting["solver"]]
 
 
 PRINTED = ("KME", *PAPERS)  # the paper's F-KMSE chooses λ by Theorem 4
@@ -159,46 +212,40 @@ PAPER = dict(_parsed(line) for line in _PRINTED_NUMBERS.strip().splitlines())
 LARGE_SETS = ("satimage", "abalone")
 """Those that the paper marks by a star and calls relatively large."""
 
-Column = tuple[str, list[Any]]
-
-_MARKS = {-1: " ↓", 0: "", 1: " ↑"}
+Cells = dict[tuple[str, str], list[Row]]
 
 
-def decided_by_signs(rows: list[Row], estimator: str, baseline: str = "KME") -> int:
-    """−1 where the paired sign test finds the estimator's likelihood loss smaller, 1 where larger, else 0."""
-    values, base = column(rows, estimator), column(rows, baseline)
-    if sign_test(values, base) > LEVEL:
-        return 0
-    return -1 if (values < base).sum() > (values > base).sum() else 1
-
-
-def in_table(rows: list[Row], solver: str = "slsqp") -> dict[tuple[str, str], list[Row]]:
+def in_table(rows: list[Row], solver: str = "slsqp") -> Cells:
     """Rows of each (set, kernel) that was run, in the order of the table."""
     cells = grouped(select(rows, solver=solver), "set", "kernel")
     return {key: cells[key] for key in product(UCI_TABLES, KERNELS) if key in cells}
 
 
-def _section(rows: list[Row]) -> Section:
-    summary = [_summary(cell, *key) for key, cell in in_table(rows).items()]
-    converged = [_summary(cell, *key) for key, cell in in_table(rows, "lbfgs").items()]
-    agreement = [{"kernel": kernel, **_agreement(summary, kernel)} for kernel in KERNELS]
-    tables = [_overview(agreement), *(_kernel_table(summary, kernel) for kernel in KERNELS)]
-    if converged:
-        tables.append(_solver_table(converged, summary))
-    return Section([*summary, *converged, *agreement], [_picture(summary, agreement)], tables, _notes(summary))
+def sign_score(rows: list[Row], estimator: str, baseline: str = "KME") -> float:
+    """The sign test on the splits as a normal score, negative where the estimator's likelihood loss is smaller."""
+    return sign_test(column(rows, estimator), column(rows, baseline))
+
+
+def _decision(rows: list[Row], estimator: str) -> int:
+    score = sign_score(rows, estimator)
+    return 0 if abs(score) < norm.isf(LEVEL / 2.0) else int(np.sign(score))
+
+
+# Report
 
 
 def _summary(cell: list[Row], name: str, kernel: str) -> Row:
     row: Row = {"set": name, "kernel": kernel, "solver": cell[0]["solver"], "repetitions": len(cell)}
     row["initialisation"] = float(column(cell, "initialisation").mean())
+    if "real_valued" in cell[0]:
+        row["real_valued"] = float(column(cell, "real_valued").mean())
     for estimator in ESTIMATORS:
         values, base = column(cell, estimator), column(cell, "KME")
         row[estimator] = {
             "mean": float(values.mean()),
             **summarised(mean_difference(values, base), "difference"),
             "below": int((values < base).sum()),
-            "decided": decided_by_signs(cell, estimator),
-            "unmoved": float(np.isclose(values, column(cell, "initialisation"), rtol=1e-9).mean()),
+            "decided": _decision(cell, estimator),
             "converged": float(column(cell, f"{estimator}_converged").mean()),
             "variance": float(column(cell, f"{estimator}_variance").mean()),
         }
@@ -206,138 +253,142 @@ def _summary(cell: list[Row], name: str, kernel: str) -> Row:
 
 
 def _agreement(summary: list[Row], kernel: str) -> Row:
-    """How far KME's column lies from the paper's, and how many sets the sign test decides, theirs for the same sets."""
-    chosen = select(summary, kernel=kernel)
+    """How far KME's column lies from the paper's, and on how many sets the sign test decides; theirs beside ours."""
+    chosen = select(summary, kernel=kernel, solver="slsqp")
     logs = [abs(np.log(row["KME"]["mean"] / PAPER[row["set"]][kernel]["KME"].value)) for row in chosen]
-    found: Row = {"sets": len(chosen), "median_log_ratio": float(np.median(logs))}
+    found: Row = {"kernel": kernel, "sets": len(chosen), "median_log_ratio": float(np.median(logs))}
     for estimator in SHRUNK:
-        verdicts = [row[estimator]["decided"] for row in chosen]
-        found[estimator] = {"better": verdicts.count(-1), "worse": verdicts.count(1)}
+        decisions = [row[estimator]["decided"] for row in chosen]
+        found[estimator] = {"better": decisions.count(-1), "worse": decisions.count(1)}
         if estimator in PRINTED:
-            printed = [_paper_verdict(row["set"], kernel, estimator) for row in chosen]
-            found[estimator] |= {"paper_better": printed.count(-1), "paper_worse": printed.count(1)}
+            found[estimator]["paper_better"] = sum(PAPER[row["set"]][kernel][estimator].bold for row in chosen)
     return found
 
 
-def _paper_verdict(name: str, kernel: str, estimator: str) -> int:
-    number, base = PAPER[name][kernel][estimator], PAPER[name][kernel]["KME"]
-    return int(np.sign(number.value - base.value)) if number.bold else 0
-
-
-def _overview(agreement: list[Row]) -> Table:
-    columns: list[Column] = [(name, [found[name] for found in agreement]) for name in ("kernel", "sets")]
-    for estimator in SHRUNK:
-        kinds = {LABELS[estimator]: "", "paper": "paper_"} if estimator in PRINTED else {LABELS[estimator]: ""}
-        for title, kind in kinds.items():
-            counts = [[found[estimator][f"{kind}{part}"] for part in ("better", "worse")] for found in agreement]
-            columns.append((title, [f"{better} / {worse}" for better, worse in counts]))
-    columns.append(("median |log(ours/paper)|, KME", [found["median_log_ratio"] for found in agreement]))
-    return table_of_columns("Sets on which the sign test finds the estimator better / worse than KME", columns)
-
-
-def _kernel_table(summary: list[Row], kernel: str) -> Table:
-    """One kernel's columns of the paper's table, each beside the paper's own."""
-    chosen = select(summary, kernel=kernel)
-    columns, bold = _first_columns(chosen), set()
-    for estimator in ESTIMATORS:
-        bold |= {(i, len(columns)) for i, row in enumerate(chosen) if row[estimator]["decided"]}
-        columns.append((LABELS[estimator], [_marked_mean(row[estimator]) for row in chosen]))
-        if estimator in PRINTED:
-            printed = [PAPER[row["set"]][kernel][estimator] for row in chosen]
-            bold |= {(i, len(columns)) for i, number in enumerate(printed) if number.bold}
-            columns.append(("paper", [f"{number.value:.3f}" for number in printed]))
+def _papers_table(summary: list[Row]) -> PaperTable:
+    """The paper's 14 rows and 12 columns; each cell has the paper's number above ours."""
+    marks, rows = {-1: "better", 0: "", 1: "worse"}, []
+    for name in (name for name in UCI_TABLES if select(summary, set=name, solver="slsqp")):
+        cells = []
+        for kernel, estimator in product(KERNELS, PRINTED):
+            [row] = select(summary, set=name, kernel=kernel, solver="slsqp")
+            printed, ours = PAPER[name][kernel][estimator], row[estimator]
+            against = "†" if ours["decided"] * ours["difference"] < 0 else ""
+            cells.append(
+                [
+                    (f"{printed.value:.2f}", "better" if printed.bold else ""),
+                    (f"{ours['mean']:.2f}{against}", marks[ours["decided"]]),
+                ]
+            )
+        rows.append((f"{name}*" if name in LARGE_SETS else name, cells))
     caption = (
-        f"{kernel}: mean negative log-likelihood of the test rows. Bold: the paired sign test against KME decides at "
-        f"{LEVEL:.0%}, for less (↓) or for more (↑)"
+        "Table 1 in the paper's layout: average negative log-likelihood of test rows over 10 splits; the paper's "
+        f"number above ours. Bold: the paired sign test finds less than KME's at {LEVEL:.0%}; italic with ▲: more. The "
+        "sign test counts splits, so that the mean can lie on the other side (†). A star marks the large sets."
     )
-    return table_of_columns(caption, columns, bold)
+    groups = [(kernel, len(PRINTED)) for kernel in KERNELS]
+    return PaperTable(caption, ("paper", "ours"), groups, ("KME", "S-KMSE", "F-KMSE") * len(KERNELS), rows)
 
 
-def _solver_table(converged: list[Row], summary: list[Row]) -> Table:
-    early = [select(summary, set=row["set"], kernel=row["kernel"])[0]["KME"]["mean"] for row in converged]
-    names, start = _first_columns(converged)
-    columns = [names, ("kernel", [row["kernel"] for row in converged]), start]
-    columns.append(("KME, stopped early", [f"{mean:.3f}" for mean in early]))
-    columns += [(LABELS[e], [_marked_mean(row[e]) for row in converged]) for e in ESTIMATORS]
-    return table_of_columns("The same by L-BFGS, which runs until it converges", columns)
-
-
-def _first_columns(summary: list[Row]) -> list[Column]:
-    starts = [f"{row['initialisation']:.3f}" for row in summary]
-    return [("set", [row["set"] for row in summary]), ("k-means start", starts)]
-
-
-def _marked_mean(value: Row) -> str:
-    return f"{value['mean']:.3f}{_MARKS[value['decided']]}"
-
-
-def _picture(summary: list[Row], agreement: list[Row]) -> Picture:
-    names = [name for name in UCI_TABLES if select(summary, set=name)]
-
-    def draw(ax: Any, kernel: str) -> None:
-        chosen = select(summary, kernel=kernel)
-        for offset, estimator in enumerate(SHRUNK, start=-1):
-            places, label = np.arange(len(names)) + 0.2 * offset, LABELS[estimator]
-            change, error = _percent(chosen, estimator, "difference"), 2 * _percent(chosen, estimator, "error")
-            style: dict[str, Any] = {"color": COLOURS[estimator], "marker": "o", "ls": "none"}
-            ax.errorbar(change, places, xerr=error, ms=4, label=label, **style)
-            if estimator in PRINTED:
-                printed = _paper_percent(chosen, estimator)
-                ax.plot(printed, places, markerfacecolor="none", ms=6, label=f"{label}, paper", **style)
-        ax.axvline(0.0, color=COLOURS["KME"], lw=1, ls="--")
-        ax.set_xscale("symlog", linthresh=1.0)
-        ax.xaxis.set_major_formatter("{x:g}")
-        ax.tick_params(axis="x", labelsize=7)
-        ax.set(
-            xlabel="% of KME's",
-            title=kernel,
-            yticks=range(len(names)),
-            yticklabels=names,
-            ylim=(len(names) - 0.5, -0.5),
-        )
-
+def _readings_table(summary: list[Row]) -> Table:
+    """What is optimised decides the sign: sets better and worse than KME by reading and kernel."""
+    rows = []
+    for solver, kernel in product(READINGS, KERNELS):
+        chosen = select(summary, solver=solver, kernel=kernel)
+        if not chosen:
+            continue
+        counts = []
+        for name in PAPERS:
+            lower = sum(row[name]["difference"] < 0 for row in chosen)
+            decisions = [row[name]["decided"] for row in chosen]
+            counts.append(f"{lower} ({decisions.count(-1)} : {decisions.count(1)})")
+        ended = np.mean([row[name]["converged"] for row in chosen for name in ESTIMATORS])
+        rows.append([READINGS[solver], kernel, len(chosen), *counts, f"{ended:.0%}"])
     caption = (
-        "Mean difference of the negative log-likelihood from KME's, in per cent of KME's; bars are two standard "
-        "errors. The scale is logarithmic beyond 1 %. Left of the line shrinkage is better."
+        "The same by what is optimised: sets on which the mean is lower than KME's (and better : worse by the sign "
+        "test), and the share of fits that converged"
     )
-    text = draw_panels(draw, KERNELS, "", width=10, height=1.6 + 0.33 * len(names), sharey=True)
-    return Picture(text, caption, _finding(agreement))
+    return Table(caption, ["optimised", "kernel", "sets", "S-KMSE", "F-KMSE", "converged"], rows)
 
 
-def _percent(summary: list[Row], estimator: str, part: str) -> Array:
-    return np.array([100.0 * (row[estimator][part] or 0.0) / row["KME"]["mean"] for row in summary])
+def _baseline_table(summary: list[Row]) -> Table:
+    """KME's own numbers against the paper's, which no shrinkage enters, and the size of the effect of shrinkage."""
+    rows = []
+    for kernel in KERNELS:
+        chosen = select(summary, kernel=kernel, solver="slsqp")
+        pairs = {row["set"]: (row["KME"]["mean"], PAPER[row["set"]][kernel]["KME"].value) for row in chosen}
+        far = sorted(pairs, key=lambda name: -abs(np.log(pairs[name][0] / pairs[name][1])))[:2]
+        texts = [f"{name} {pairs[name][0]:.1f} ({pairs[name][1]:.1f})" for name in far]
+        effects = [_effect(chosen, kernel, estimator) for estimator in PAPERS]
+        rows.append([kernel, f"{_agreement(summary, kernel)['median_log_ratio']:.2f}", *effects, ", ".join(texts)])
+    caption = (
+        "The baseline: median |log(ours/paper)| of KME's numbers, and the sets farthest from the paper. The effect of "
+        "shrinkage: median change against KME over the sets, ours (the paper's)"
+    )
+    return Table(caption, ["kernel", "KME", "S-KMSE", "F-KMSE", "farthest KME, ours (paper)"], rows)
 
 
-def _paper_percent(summary: list[Row], estimator: str) -> Array:
-    printed = [PAPER[row["set"]][row["kernel"]] for row in summary]
-    return np.array([100.0 * (numbers[estimator].value / numbers["KME"].value - 1.0) for numbers in printed])
+def _effect(chosen: list[Row], kernel: str, estimator: str) -> str:
+    ours = [100.0 * (row[estimator]["mean"] / row["KME"]["mean"] - 1.0) for row in chosen]
+    papers = [_paper_percent(row["set"], kernel, estimator) for row in chosen]
+    return f"{np.median(ours):+z.1f} % ({np.median(papers):+z.1f} %)"
 
 
-def _finding(agreement: list[Row]) -> str:
-    parts = []
-    for found in agreement:
-        counts = [f"{LABELS[e]} {found[e]['better']} : {found[e]['worse']}" for e in SHRUNK]
-        parts.append(f"{found['kernel']} {', '.join(counts)}")
-    sets = agreement[-1]["sets"]
-    return f"Sets of {sets} where the sign test finds less loss than KME's : more. {'; '.join(parts)}."
+def _paper_percent(name: str, kernel: str, estimator: str) -> float:
+    numbers = PAPER[name][kernel]
+    return 100.0 * (numbers[estimator].value / numbers["KME"].value - 1.0)
+
+
+def _details_table(summary: list[Row], solver: Reading) -> Table:
+    """Every mean of a reading, with the start."""
+    chosen = select(summary, solver=solver)
+    rows = [
+        [row["set"], row["kernel"], f"{row['initialisation']:.3f}", *(f"{row[e]['mean']:.3f}" for e in ESTIMATORS)]
+        for row in chosen
+    ]
+    return Table(
+        f"Means of {READINGS[solver]}", ["set", "kernel", "k-means start", *(LABELS[e] for e in ESTIMATORS)], rows
+    )
 
 
 def _notes(summary: list[Row]) -> list[str]:
-    linear = select(summary, kernel="LIN")
-    moved = max(abs(row["KME"]["mean"] - row["initialisation"]) for row in linear)
-    notes = [f"With LIN, KME's objective is 0 at the k-means start: its column is the start's, within {moved:.1g}."]
-    for kernel in ("POLY2", "POLY3", "RBF"):
-        chosen = select(summary, kernel=kernel)
-        widths = [np.median([row[e]["variance"] / row["KME"]["variance"] for row in chosen]) for e in SHRUNK]
-        ended, unmoved = (
-            np.mean([row[e][part] for row in chosen for e in ESTIMATORS]) for part in ("converged", "unmoved")
-        )
-        notes.append(
-            f"{kernel}: the mean variance of the components is {widths[0]:.2f} (S), {widths[1]:.2f} (F, Theorem 4) and "
-            f"{widths[2]:.2f} (F, deletion) times KME's, in the median of the sets; {ended:.0%} of the fits "
-            f"converged within the iterations allowed, and {unmoved:.0%} found nothing better than the start."
-        )
-    return notes
+    by_kernel = {kernel: select(summary, kernel=kernel, solver="slsqp") for kernel in KERNELS}
+    moved = max(abs(row["KME"]["mean"] - row["initialisation"]) for row in by_kernel.pop("LIN"))
+    ended, widths = [], []
+    for kernel, chosen in by_kernel.items():
+        ended.append(f"{kernel} {np.mean([row[name]['converged'] for row in chosen for name in ESTIMATORS]):.0%}")
+        widths.append(f"{kernel} {np.median([row['S']['variance'] / row['KME']['variance'] for row in chosen]):.2f}")
+    return [
+        f"With LIN, KME's objective is 0 at the k-means start, so that its column is that of the start (within "
+        f"{moved:.1g}) and says nothing about the optimisation.",
+        f"Fits of the table that converged within 100 iterations: {', '.join(ended)}. The table above counts those "
+        "that converge by the other readings. Where KME's own numbers are far from the paper's, before any shrinkage "
+        "enters, we could not reproduce the baseline; that is so for POLY2 and POLY3.",
+        "Why polynomial kernels lose when all parameters are free: an unnormalised β shrinks the second moments of the "
+        f"target, and the variances follow. Mean variance of the components of S-KMSE relative to KME's, median over "
+        f"the sets: {', '.join(widths)}. With only the means free, σ stays as k-means left it.",
+        *_binary_note(summary),
+    ]
+
+
+def _binary_note(summary: list[Row]) -> list[str]:
+    """Why binary columns are kept, where the run has the set that decides it."""
+    return [
+        f"Binary columns are kept although the paper says “only real-valued features”, because its own numbers support "
+        f"that: on {row['set']} with LIN the paper has {PAPER[row['set']]['LIN']['KME'].value:.1f}, all columns give "
+        f"{row['KME']['mean']:.1f} and the real-valued ones alone {row['real_valued']:.1f}."
+        for row in summary
+        if "real_valued" in row
+    ]
+
+
+def _section(rows: list[Row]) -> Section:
+    solvers: tuple[Reading, ...] = ("slsqp", "lbfgs", "means")
+    summary = [_summary(cell, *key) for solver in solvers for key, cell in in_table(rows, solver).items()]
+    agreement = [_agreement(summary, kernel) for kernel in KERNELS]
+    shown: list[Item] = [_papers_table(summary), _readings_table(summary), _baseline_table(summary)]
+    folded = [_details_table(summary, solver) for solver in solvers]
+    return Section([*summary, *agreement], shown, folded, _notes(summary))
 
 
 EXPERIMENT = Experiment(
@@ -348,9 +399,10 @@ EXPERIMENT = Experiment(
         f"A mixture of {COMPONENTS} isotropic Gaussians starts from k-means (the best of {RESTARTS} runs, the same for "
         "all estimators and kernels of a split) and is moved until its kernel mean is nearest to the estimate. "
         "The value is the mean negative log-likelihood of the test rows.",
-        "The paper names no optimiser, and optimiser and stopping matter more than the estimator. The table uses "
-        "sequential quadratic programmes on (π, θ, σ) with tolerance 1e-6 and at most 100 iterations; L-BFGS run to "
-        "convergence is shown for a few sets.",
+        "The paper names no optimiser, and does not say whether σ and π are optimised or stay as k-means left them. "
+        "Three readings: sequential quadratic programmes on (π, θ, σ) with tolerance 1e-6 and at most 100 iterations, "
+        "as in the table; L-BFGS on the same parameters with at most 5,000 iterations, on six tables; and L-BFGS on "
+        "the means θ alone, on ten. A fit that does not converge is counted as such.",
         "Variances stay above 1e-3. The constant columns of ionosphere and segment are left out.",
     ),
     cells=_cells,
@@ -361,9 +413,12 @@ EXPERIMENT = Experiment(
 )
 
 
+# Claims
+
+_WHERE = "Experiments, density estimation (table 1)"
 _FEW = 0.1
 _FEWEST_SETS = 5  # 2/5! is the first p-value of a perfect rank correlation below 5 %
-Cells = dict[tuple[str, str], list[Row]]
+_SIGN_TESTS = "One paired sign test per table and kernel, against KME."
 
 
 def _undecidable(cells: Cells) -> Judgement | None:
@@ -373,29 +428,29 @@ def _undecidable(cells: Cells) -> Judgement | None:
     if least <= LEVEL:
         return None
     reason = (
-        f"with {pairs} repetitions the sign test's p-value is at least {least:.2g}: it cannot decide at {LEVEL:.0%}"
+        f"With {pairs} repetitions the sign test's p-value is at least {least:.2g}: it cannot decide at {LEVEL:.0%}."
     )
-    return Judgement("cannot be checked", reason)
+    return Judgement((), "too few repetitions", reason)
 
 
-def _count(cells: Cells, estimators: Iterable[str], kernels: Iterable[str] = KERNELS, baseline: str = "KME") -> Count:
-    """Sign tests that find the estimators better than the baseline, and worse."""
+def _part(
+    cells: Cells, label: str, estimators: Iterable[str], kernels: Sequence[str] = tuple(KERNELS), baseline: str = "KME"
+) -> Part:
+    """Sign tests of the estimators on all tables with these kernels."""
     chosen = [rows for (_, kernel), rows in cells.items() if kernel in kernels]
-    verdicts = [decided_by_signs(rows, estimator, baseline) for estimator in estimators for rows in chosen]
-    return Count(verdicts.count(-1), verdicts.count(1), len(verdicts))
+    return Part(label, [sign_score(rows, estimator, baseline) for estimator in estimators for rows in chosen])
 
 
-def _by_kernel(cells: Cells, estimator: str, baseline: str = "KME") -> str:
-    counts = {kernel: _count(cells, [estimator], [kernel], baseline) for kernel in KERNELS}
-    return ", ".join(f"{kernel} {count.support}:{count.against}" for kernel, count in counts.items())
-
-
-def _by_estimator(cells: Cells) -> str:
-    """Counts of every estimator, over all kernels and by kernel."""
-    return "; ".join(f"{LABELS[e]} {_count(cells, [e])} ({_by_kernel(cells, e)})" for e in SHRUNK)
-
-
-_WHERE = "Experiments, density estimation (table 1)"
+def _by_kernel(rows: list[Row]) -> list[Part]:
+    """Parts of S-KMSE and F-KMSE over all kernels of the table, and beside them each kernel by what is optimised."""
+    names = {"S": "S-KMSE", "F_theorem4": "F-KMSE"}
+    parts = [_part(in_table(rows), label, [name]) for name, label in names.items()]
+    for (solver, freedom), kernel, (name, label) in product(
+        {"slsqp": "all free", "means": "only θ"}.items(), KERNELS, names.items()
+    ):
+        part = _part(in_table(rows, solver), f"{label}, {kernel}, {freedom}", [name], [kernel])
+        parts.append(Part(part.label, part.z, judged=False))
+    return parts
 
 
 @claim(
@@ -405,20 +460,11 @@ _WHERE = "Experiments, density estimation (table 1)"
     NAME,
 )
 def consistently_smaller(rows: list[Row]) -> Judgement:
-    """One sign test per table, kernel and estimator of the paper."""
+    """S-KMSE and F-KMSE are one part each; kernels and readings are shown."""
     cells = in_table(rows)
-    count = _count(cells, PAPERS)
-    evidence = f"sign tests over {_sets(cells)} sets and 4 kernels, better:worse than KME: {_by_estimator(cells)}"
-    return _undecidable(cells) or Judgement(count.verdict, evidence)
-
-
-density_superior = Claim(
-    "density-superior",
-    "The shrinkage estimates lead to superior performance on real-world applications (density estimation).",
-    CONCLUSIONS,
-    (NAME,),
-    consistently_smaller.check,
-)
+    parts = _by_kernel(rows)
+    note = "With RBF most tables are for the claim; with POLY it depends on which parameters are optimised."
+    return _undecidable(cells) or judged(parts, _SIGN_TESTS, note=note)
 
 
 @claim(
@@ -434,21 +480,24 @@ def few_exceptions(rows: list[Row]) -> Judgement:
     large = {key: cell for key, cell in cells.items() if key[0] in LARGE_SETS}
     others = {key: cell for key, cell in cells.items() if key[0] not in LARGE_SETS}
     if not large or not others:
-        return Judgement("cannot be checked", f"the run compares no large set ({', '.join(LARGE_SETS)}) with others")
-    among_large, among_others = _count(large, PAPERS), _count(others, PAPERS)
-    among_all = among_large + among_others
+        return Judgement(
+            (), "no large set was run", f"The run compares no large set ({', '.join(LARGE_SETS)}) with others."
+        )
+    among_large, among_others = (_part(part, "", PAPERS).count() for part in (large, others))
+    against, total = among_large.against + among_others.against, among_large.total + among_others.total
     table = [[count.against, count.total - count.against] for count in (among_large, among_others)]
     p = float(fisher_exact(table, alternative="greater").pvalue)
-    parts = (among_all.against <= _FEW * among_all.total) + (p <= LEVEL)
-    verdicts: tuple[Verdict, ...] = ("does not hold", "holds in part", "holds")
+    parts = [
+        exact("few (at most a tenth)", [against <= _FEW * total]),
+        exact("more on the large sets", [p <= LEVEL]),
+    ]
     evidence = (
-        f"KME is better by the sign test in {among_all.against} of {among_all.total} comparisons (few: at most a "
-        f"tenth), in {among_large.against} of {among_large.total} on {' and '.join(LARGE_SETS)} and "
-        f"{among_others.against} of {among_others.total} on the others (Fisher's exact test that large sets have "
-        f"more: p = {p:.2g}). In the paper's table KME's mean is the smaller in {_paper_cases(True)} and "
-        f"{_paper_cases(False)}. Few, and more on large sets, are one part each"
+        f"KME is better by the sign test in {against} of {total} comparisons, in {among_large.against} of "
+        f"{among_large.total} on {' and '.join(LARGE_SETS)} and {among_others.against} of {among_others.total} on the "
+        f"others (Fisher's exact test that large sets have more: p = {p:.2g}). In the paper's table KME's mean is the "
+        f"smaller in {_paper_cases(True)} and {_paper_cases(False)}."
     )
-    return _undecidable(cells) or Judgement(verdicts[parts], evidence)
+    return _undecidable(cells) or Judgement(parts, f"KME better in {against} of {total} comparisons", evidence)
 
 
 def _paper_cases(large: bool) -> str:
@@ -467,20 +516,21 @@ def _paper_cases(large: bool) -> str:
 def better_on_small_tables(rows: list[Row]) -> Judgement:
     """Two parts: better than KME, and the more so the fewer rows there are, by the rank correlation over the sets."""
     cells = in_table(rows)
-    if _sets(cells) < _FEWEST_SETS:
-        reason = f"a rank correlation at {LEVEL:.0%} needs {_FEWEST_SETS} sets, and the run has {_sets(cells)}"
-        return Judgement("cannot be checked", reason)
-    found = {(kernel, e): _correlation(cells, kernel, e) for kernel in KERNELS for e in SHRUNK}
-    verdicts = [_sign(*found[key]) for key in found if key[1] in PAPERS]
-    count = Count(verdicts.count(1), verdicts.count(-1), len(verdicts))
-    listed = ", ".join(f"{kernel} {LABELS[e]} {rho:+.2f} (p {p:.2g})" for (kernel, e), (rho, p) in found.items())
-    evidence = (
-        "rank correlations over the sets of the number of rows with the change relative to KME, which speak for the "
-        f"claim where they are positive and significant at {LEVEL:.0%}: {count} ({listed}). Sign tests of better:worse "
-        f"than KME: {_by_estimator(cells)}. Better, and more so on small sets, are one part each"
+    sets = len({name for name, _ in cells})
+    if sets < _FEWEST_SETS:
+        reason = f"A rank correlation at {LEVEL:.0%} needs {_FEWEST_SETS} sets, and the run has {sets}."
+        return Judgement((), "too few sets", reason)
+    found = {(kernel, name): _correlation(cells, kernel, name) for kernel in KERNELS for name in PAPERS}
+    # A positive correlation of the number of rows with the change is for the claim, hence the sign.
+    scores = [-float(np.sign(rho) * norm.isf(p / 2.0)) for rho, p in found.values()]
+    parts = [_part(cells, "better than KME", PAPERS), Part("more so on small sets", scores)]
+    listed = ", ".join(
+        f"{kernel} {'S' if name == 'S' else 'F'} {rho:+.2f}" for (kernel, name), (rho, _) in found.items()
     )
-    verdict = verdict_of_parts((_count(cells, PAPERS).verdict, count.verdict))
-    return _undecidable(cells) or Judgement(verdict, evidence)
+    what = (
+        f"Sign tests, and rank correlations over the sets of the number of rows with the change against KME ({listed})."
+    )
+    return _undecidable(cells) or judged(parts, what)
 
 
 def _correlation(cells: Cells, kernel: str, estimator: str) -> tuple[float, float]:
@@ -490,10 +540,6 @@ def _correlation(cells: Cells, kernel: str, estimator: str) -> tuple[float, floa
         return 0.0, 1.0
     result = spearmanr([rows[0]["n"] for rows in chosen], change)
     return float(result.statistic), float(result.pvalue)
-
-
-def _sign(correlation: float, p: float) -> int:
-    return int(np.sign(correlation)) if p <= LEVEL else 0
 
 
 @claim(
@@ -506,36 +552,64 @@ def _sign(correlation: float, p: float) -> int:
 def simple_and_flexible_compete(rows: list[Row]) -> Judgement:
     """S and F against each other: each wins somewhere, and neither wins nine in ten of what is decided."""
     cells = in_table(rows)
-    count = _count(cells, ["S"], baseline="F_theorem4")
-    evidence = (
-        f"S-KMSE is better than F-KMSE (Theorem 4) by the sign test in {count.support} of {count.total} comparisons, "
-        f"worse in {count.against} (S:F by kernel: {_by_kernel(cells, 'S', 'F_theorem4')}). The claim holds when each "
-        "wins somewhere and neither wins nine in ten of those decided"
-    )
-    wins = sorted((count.support, count.against))
+    [simple, *_] = parts = [_part(cells, "S better : worse than F", ["S"], baseline="F_theorem4")]
+    parts += [_part(cells, kernel, ["S"], [kernel], "F_theorem4") for kernel in KERNELS]
+    wins = sorted(simple.count()[:2])
     if not sum(wins):
-        return _undecidable(cells) or Judgement("cannot be checked", evidence)
-    if not wins[0]:
-        return Judgement("does not hold", evidence)
-    return Judgement("holds" if wins[1] < NEARLY_ALL * sum(wins) else "holds in part", evidence)
+        return _undecidable(cells) or Judgement((), "nothing is decided", f"{simple}.")
+    competes = (
+        exact("each wins somewhere", [wins[0] > 0]),
+        exact("neither wins nine in ten", [wins[1] < NEARLY_ALL * sum(wins)]),
+    )
+    shown = "; ".join(map(str, parts))
+    return Judgement(
+        competes, f"S better in {simple.count().support}, F in {simple.count().against}", f"Sign tests. {shown}."
+    )
 
 
-def _sets(cells: Cells) -> int:
-    return len({name for name, _ in cells})
+@claim(
+    "applications-superior",
+    "The shrinkage estimates … also lead to superior performance on real-world applications.",
+    CONCLUSIONS,
+    NAME,
+    "figure3",
+)
+def superior_in_applications(rows: list[Row], pca_rows: list[Row]) -> Judgement:
+    """Densities and kernel PCA are one part each; the bags of table 2 are substitutes and are not judged."""
+    cells = in_table(rows)
+    parts = [_part(cells, "density estimation", PAPERS), improved_errors(pca_rows)]
+    note = (
+        "SMM and OCSMM cannot be checked, because the paper's data are not available; on our substitutes shrinkage "
+        "gains nothing."
+    )
+    return _undecidable(cells) or judged(parts, "Sign tests of table 1, and errors of figure 3.", note=note)
 
 
-def _sentence(summary: list[Row]) -> str:
-    texts = []
-    for kernel in ("RBF", "POLY3"):
-        [counts] = [row for row in summary if row.get("sets") and row["kernel"] == kernel]
-        better, worse, printed = (
-            " and ".join(str(counts[name][part]) for name in PAPERS) for part in ("better", "worse", "paper_better")
-        )
-        texts.append(
-            f"With {kernel}, S- and F-KMSE are better than KME on {better} of {counts['sets']} tables and worse on "
-            f"{worse}; the paper has them better on {printed}."
-        )
-    return " ".join(texts)
+def _rbf_sentence(summary: list[Row]) -> str:
+    [counts] = [row for row in summary if row.get("sets") and row["kernel"] == "RBF"]
+    chosen = select([row for row in summary if "solver" in row], kernel="RBF", solver="slsqp")
+    better, worse, printed = (
+        " and ".join(str(counts[name][part]) for name in PAPERS) for part in ("better", "worse", "paper_better")
+    )
+    return (
+        f"In table 1 with RBF, S- and F-KMSE have a significantly smaller loss than KME on {better} of "
+        f"{counts['sets']} tables and a larger one on {worse} (the paper: smaller on {printed}). The effects are "
+        f"smaller than the paper's: in the median {_effect(chosen, 'RBF', 'S')} for S-KMSE and "
+        f"{_effect(chosen, 'RBF', 'F_theorem4')} for F-KMSE, the paper's in brackets."
+    )
 
 
-HEADLINE = Headline(NAME, "Densities (table 1).", _sentence)
+def _poly_sentence(summary: list[Row]) -> str:
+    counts = {}
+    for kernel, solver in product(("POLY2", "POLY3"), ("slsqp", "means")):
+        chosen = select([row for row in summary if "solver" in row], kernel=kernel, solver=solver)
+        counts[kernel, solver] = f"{sum(row['S']['difference'] < 0 for row in chosen)} of {len(chosen)}"
+    return (
+        "With polynomial kernels what is optimised decides the sign, which the paper leaves open: S-KMSE has a smaller "
+        f"mean loss than KME on {counts['POLY2', 'slsqp']} tables with POLY2 and {counts['POLY3', 'slsqp']} with POLY3 "
+        f"when all parameters are free, and on {counts['POLY2', 'means']} and {counts['POLY3', 'means']} when only the "
+        "means are. There KME itself is far from the paper's numbers, so that we could not reproduce the baseline."
+    )
+
+
+HEADLINES = (Headline(NAME, "replicates", _rbf_sentence), Headline(NAME, "does not", _poly_sentence))

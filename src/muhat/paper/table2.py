@@ -1,4 +1,4 @@
-"""Table 2: support measure machines whose kernels between bags rest on each estimator of the kernel mean."""
+"""Table 2: support measure machines on substitutes for the paper's data, by the estimator of the kernel mean."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import inf
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,18 +22,8 @@ from muhat.linalg.blocks import blocks
 from muhat.linalg.gram import evaluate_fast
 from muhat.means.nested import mean_weights
 from muhat.measures import GaussianMixture
-from muhat.paper.claim import (
-    CONCLUSIONS,
-    EXPERIMENTS_SUMMARY,
-    NEARLY_ALL,
-    Count,
-    Judgement,
-    Verdict,
-    claim,
-    count_below,
-)
+from muhat.paper.claim import BY_CHANCE, EXPERIMENTS_SUMMARY, Judgement, Part, claim, paired_part
 from muhat.paper.comparison import (
-    COLOURS,
     LABELS,
     PAPERS,
     SHRUNK,
@@ -45,16 +35,16 @@ from muhat.paper.comparison import (
     select,
     summarised,
 )
-from muhat.paper.experiment import Experiment, Headline, Plan, Row, Section, Setting, generator
-from muhat.paper.figure3 import improved_errors
-from muhat.paper.panels import draw_panels, draw_points, mark_positions
+from muhat.paper.experiment import Experiment, Headline, PaperTable, Plan, Row, Section, Setting, generator
 from muhat.paper.protocol import ESTIMATORS
-from muhat.report.page import Picture, Table
+from muhat.report.page import Table
 from muhat.types import Array
 
 NAME = "table2"
-SETS = ("scenes4_indoor", "hep")
+SUBSTITUTES = {"scenes4_indoor": "four indoor scenes", "hep": "ATLAS Higgs challenge", "hep_wh": "simulated WH → ℓνbb"}
+TASKS = (("SMM", "scenes4_indoor"), ("OCSMM", "hep"), ("OCSMM", "hep_wh"))
 SIZES = (10, 20, 50, 100)
+SHOWN_SIZE = 20
 QUICK_SIZES = (10, 20)
 MACHINES, LEVELS = ("SMM", "OCSMM"), ("linear", "gaussian")
 
@@ -74,17 +64,17 @@ FOLDS = 10
 SCENES = (100, 100)
 """Images of each class to train on, and to test on."""
 
-GROUPS, MADE_GROUPS, SHARE = (150, 100), (60, 50), 0.5
+GROUPS, SYNTHETIC_GROUPS, SHARE = (150, 100), (60, 50), 0.5
 """Bags of events: normal ones to train on; normal and as many anomalous ones to test on; signal in those."""
 
-MADE = "made"
-MADE_CLASSES, MADE_BAGS, MADE_COLUMNS, MADE_EVENTS = 4, (20, 30), 10, 4000
+SYNTHETIC = "synthetic"
+SYNTHETIC_CLASSES, SYNTHETIC_BAGS, SYNTHETIC_COLUMNS, SYNTHETIC_EVENTS = 4, (20, 30), 10, 4000
 _CONCENTRATION = 5.0  # of a bag's mixing weights about those of its class
 
 
 @dataclass(frozen=True)
 class Grid:
-    """Parameters to choose from: the embedding's σ² is median/2^doubling, the level-2 bandwidth a multiple."""
+    """Parameters to choose from: the embedding's σ² is median/2^doubling, the bandwidth between bags a multiple."""
 
     doublings: Sequence[int] = (0, 1, 2)
     multiples: Sequence[float] = (0.5, 1.0, 2.0)
@@ -95,24 +85,25 @@ class Grid:
 FULL = Grid()
 QUICK = Grid(doublings=(0, 2), multiples=(1.0,), C=(1.0, 30.0, 1e3), nu=(0.1,))
 _ROW_TILE, _COLUMN_TILE = 256, 2048  # rows of pairs that are compared at a time
-_SECONDS = {"SMM": {10: 34, 20: 37, 50: 48, 100: 82}, "OCSMM": {10: 6, 20: 7, 50: 9, 100: 15}}
+_SECONDS: dict[str, dict[int, float]] = {
+    "SMM": {10: 13, 20: 14, 50: 20, 100: 35},
+    "OCSMM": {10: 2.5, 20: 3, 50: 4, 100: 6},
+}
 
 
 def _cells(plan: Plan) -> list[Setting]:
-    if plan.quick:
-        tasks = [(machine, MADE, size) for machine in MACHINES for size in QUICK_SIZES]
-    else:
-        tasks = [(machine, name, size) for machine, name in zip(MACHINES, SETS, strict=True) for size in SIZES]
+    synthetic = [(machine, SYNTHETIC) for machine in MACHINES]
+    tasks: Sequence[tuple[str, str]] = synthetic if plan.quick else TASKS
     return [
         {**each, "machine": machine, "data": data, "size": size}
-        for machine, data, size in tasks
-        for each in plan.repeated(full=10, quick=5)
+        for (machine, data), size in product(tasks, QUICK_SIZES if plan.quick else SIZES)
+        for each in plan.repeated(full=5 if machine == "SMM" else 10, quick=5)
     ]
 
 
 def _run(setting: Setting, data: str | None) -> list[Row]:
     name, size = setting["data"], setting["size"]
-    grid = QUICK if name == MADE else FULL
+    grid = QUICK if name == SYNTHETIC else FULL
     part = {key: setting[key] for key in ("machine", "data", "size", "repetition")}
     rng = generator(NAME, setting)
     if setting["machine"] == "OCSMM":
@@ -124,7 +115,7 @@ def _run(setting: Setting, data: str | None) -> list[Row]:
 
 
 def _seconds(setting: Setting) -> float:
-    return 4.0 if setting["data"] == MADE else float(_SECONDS[setting["machine"]][setting["size"]])
+    return 1.0 if setting["data"] == SYNTHETIC else _SECONDS[setting["machine"]][setting["size"]]
 
 
 # Bags to train and to test on
@@ -141,8 +132,8 @@ class SplitBags(NamedTuple):
 
 def labelled_bags(name: str, size: int, rng: np.random.Generator, data: str | None) -> SplitBags:
     """The first rows of each bag; training and test bags drawn at random, as many of each class."""
-    if name == MADE:
-        return _made_bags(size, rng)
+    if name == SYNTHETIC:
+        return _synthetic_bags(size, rng)
     scenes = load_bags(name, data=data)
     bags = np.stack(scenes.bags)[:, :size].astype(np.float64)
     n_train, n_test = SCENES
@@ -155,26 +146,26 @@ def _members(labels: NDArray[np.intp]) -> list[NDArray[np.intp]]:
     return [np.flatnonzero(labels == label) for label in np.unique(labels)]
 
 
-def _made_bags(size: int, rng: np.random.Generator) -> SplitBags:
+def _synthetic_bags(size: int, rng: np.random.Generator) -> SplitBags:
     """Bags from one mixture, with mixing weights drawn for each bag about those of the bag's class."""
-    P = paper_mixture(MADE_COLUMNS, random_state=rng)
-    classes = rng.dirichlet(np.ones(len(P.weights)), size=MADE_CLASSES)
+    P = paper_mixture(SYNTHETIC_COLUMNS, random_state=rng)
+    classes = rng.dirichlet(np.ones(len(P.weights)), size=SYNTHETIC_CLASSES)
 
     def drawn(count: int) -> tuple[Array, NDArray[np.intp]]:
-        labels = np.repeat(np.arange(MADE_CLASSES), count)
+        labels = np.repeat(np.arange(SYNTHETIC_CLASSES), count)
         weights = [rng.dirichlet(_CONCENTRATION * classes[label] + 0.01) for label in labels]
         bags = [GaussianMixture(each, P.means, P.covariances).sample(size, random_state=rng) for each in weights]
         return np.stack(bags), labels
 
-    return SplitBags(*drawn(MADE_BAGS[0]), *drawn(MADE_BAGS[1]))
+    return SplitBags(*drawn(SYNTHETIC_BAGS[0]), *drawn(SYNTHETIC_BAGS[1]))
 
 
 def anomaly_bags(name: str, size: int, rng: np.random.Generator, data: str | None) -> SplitBags:
     """Normal bags to train on; the test bags are drawn from other background events, half of them with signal."""
-    background, signal = _made_events(rng) if name == MADE else _events(name, data)
+    background, signal = _synthetic_events(rng) if name == SYNTHETIC else _events(name, data)
     background = rng.permutation(background)
     half = len(background) // 2
-    n_train, n_test = MADE_GROUPS if name == MADE else GROUPS
+    n_train, n_test = SYNTHETIC_GROUPS if name == SYNTHETIC else GROUPS
     train, labels = draw_bags(background[:half], signal, n_normal=n_train, n_anomalous=0, size=size, random_state=rng)
     test, test_labels = draw_bags(
         background[half:], signal, n_normal=n_test, n_anomalous=n_test, size=size, share=SHARE, random_state=rng
@@ -187,18 +178,18 @@ def _events(name: str, data: str | None) -> tuple[Array, Array]:
     return events.events[events.target == 0], events.events[events.target == 1]
 
 
-def _made_events(rng: np.random.Generator) -> tuple[Array, Array]:
+def _synthetic_events(rng: np.random.Generator) -> tuple[Array, Array]:
     """Events of a mixture, and of one with its mixing weights reversed."""
-    P = paper_mixture(MADE_COLUMNS, random_state=rng)
+    P = paper_mixture(SYNTHETIC_COLUMNS, random_state=rng)
     reversed_weights = GaussianMixture(P.weights[::-1], P.means, P.covariances)
-    return P.sample(MADE_EVENTS, random_state=rng), reversed_weights.sample(MADE_EVENTS, random_state=rng)
+    return P.sample(SYNTHETIC_EVENTS, random_state=rng), reversed_weights.sample(SYNTHETIC_EVENTS, random_state=rng)
 
 
 # Support measure machines
 
 
 def accuracies(bags: SplitBags, grid: Grid, seed: int) -> dict[str, dict[str, float]]:
-    """Accuracy on the test bags by level-2 kernel and estimator, all parameters by cross-validation on the others."""
+    """Accuracy on test bags by kernel between bags and estimator, parameters by cross-validation on the others."""
     folds = StratifiedKFold(FOLDS, shuffle=True, random_state=seed)
     search = GridSearchCV(SVC(kernel="precomputed"), {"C": list(grid.C)}, cv=folds)
     scores: dict[tuple[str, str], float] = {}
@@ -213,7 +204,7 @@ def accuracies(bags: SplitBags, grid: Grid, seed: int) -> dict[str, dict[str, fl
 
 
 def areas(bags: SplitBags, grid: Grid) -> dict[tuple[str, str], dict[str, float]]:
-    """Area under the ROC curve by (level-2 kernel, parameters) and estimator."""
+    """Area under the ROC curve by (kernel between bags, parameters) and estimator."""
     found: dict[tuple[str, str], dict[str, float]] = {}
     for doubling, estimator, inner in inner_products(bags, grid.doublings):
         for gram in level2_grams(inner, grid.multiples):
@@ -333,12 +324,11 @@ def _best(rows: list[Row]) -> list[Row]:
     return [{name: row[name] for name, row in zip(best, split, strict=True)} for split in splits]
 
 
-def differences(rows: list[Row], estimator: str, machine: str) -> list[Estimate]:
+def losses_against_kme(rows: list[Row], estimator: str, machine: str, data: str) -> list[Estimate]:
     """KME's value less the estimator's, one per case: below 0 where the estimator is better."""
     return [
         mean_difference(column(part, "KME"), column(part, estimator))
-        for case, part in cases(rows)
-        if case["machine"] == machine
+        for case, part in cases(select(rows, machine=machine, data=data))
     ]
 
 
@@ -349,34 +339,55 @@ def _summary(rows: list[Row]) -> list[Row]:
         for name in ESTIMATORS:
             gain = mean_difference(column(part, name), column(part, "KME"))
             row[name] = {"mean": float(column(part, name).mean()), **summarised(gain, "gain")}
-        row["all parameters"] = _over_parameters(select(rows, **case))
+        every = select(rows, **case)
+        row["all parameters"] = {name: float((column(every, name) - column(every, "KME")).mean()) for name in SHRUNK}
         summary.append(row)
     return summary
 
 
-def _over_parameters(rows: list[Row]) -> Row:
-    """Mean gain over all choices of parameters, none picked on the test bags."""
-    return {name: float((column(rows, name) - column(rows, "KME")).mean()) for name in SHRUNK}
+def _papers_table(summary: list[Row]) -> PaperTable:
+    """The paper's three rows and four columns, each cell with the paper's number and those of our substitutes."""
+    size = SHOWN_SIZE if select(summary, size=SHOWN_SIZE) else summary[0]["size"]
+    columns = list(product(LEVELS, MACHINES))
+    rows = []
+    for name in ("KME", *PAPERS):
+        cells = []
+        for level2, machine in columns:
+            lines = [(f"{PAPER[machine, level2][name]:.4f}", "")]
+            for row in select(summary, machine=machine, level2=level2, size=size):
+                lines.append((f"{row[name]['mean']:.4f} {SUBSTITUTES.get(row['data'], row['data'])}", _mark(row[name])))
+            cells.append(lines)
+        rows.append(({"KME": "KME", "S": "S-KMSE", "F_theorem4": "F-KMSE"}[name], cells))
+    caption = (
+        f"Table 2 in the paper's layout: accuracy of SMM and area under the ROC curve of OCSMM. The paper's number "
+        f"comes first; below it ours on substitutes, with bags of {size} rows. Bold: better than KME by two standard "
+        "errors of the pairs; italic with ▲: worse. Levels cannot be compared, because the data are others."
+    )
+    titles = {"linear": "Linear", "gaussian": "Non-linear"}
+    groups = [(titles[level2], len(MACHINES)) for level2 in LEVELS]
+    return PaperTable(caption, ("paper", "ours, on substitutes"), groups, MACHINES * len(LEVELS), rows)
+
+
+def _mark(value: Row) -> str:
+    worse, better = decided([value], "gain", 0.0)
+    return "better" if better else "worse" if worse else ""
+
+
+def _table(summary: list[Row]) -> Table:
+    columns, values = (
+        ["machine", "bags", "kernel between bags", "size"],
+        [[row[key] for key in CASE] for row in summary],
+    )
+    for name in ESTIMATORS:
+        for row, shown in zip(summary, values, strict=True):
+            shown.append(f"{row[name]['mean']:.4f}" if name == "KME" else _shown(row[name]))
+    caption = "All sizes of bags: accuracy or area (in brackets: less KME's ± standard error of the pairs)"
+    return Table(caption, [*columns, *(LABELS[name] for name in ESTIMATORS)], values)
 
 
 def _shown(value: Row) -> str:
     error = "" if value["error"] is None else f" ± {value['error']:.4f}"
     return f"{value['mean']:.4f} ({value['gain']:+z.4f}{error})"
-
-
-def _table(summary: list[Row]) -> Table:
-    """Our columns, each beside the paper's own."""
-    columns, values = ["machine", "bags", "level 2", "size"], [[row[key] for key in CASE] for row in summary]
-    for name in ESTIMATORS:
-        columns += [LABELS[name], "paper"] if name in PAPER["SMM", "linear"] else [LABELS[name]]
-        for row, shown in zip(summary, values, strict=True):
-            shown.append(f"{row[name]['mean']:.4f}" if name == "KME" else _shown(row[name]))
-            printed = PAPER[row["machine"], row["level2"]].get(name)
-            shown += [] if printed is None else [f"{printed:.4f}"]
-    caption = (
-        "Accuracy of SMM and area under the ROC curve of OCSMM (in brackets: less KME's ± standard error of the pairs)"
-    )
-    return Table(caption, columns, values)
 
 
 def _parameters_table(summary: list[Row]) -> Table:
@@ -385,74 +396,62 @@ def _parameters_table(summary: list[Row]) -> Table:
         for row in select(summary, machine="OCSMM")
     ]
     caption = "OCSMM: area less KME's at the same parameters, mean over all choices, none picked on the test bags"
-    return Table(caption, ["bags", "level 2", "size", *(LABELS[name] for name in SHRUNK)], rows)
-
-
-def _picture(summary: list[Row]) -> Picture:
-    def draw(ax: Any, panel: tuple[str, str]) -> None:
-        machine, level2 = panel
-        chosen = select(summary, machine=machine, level2=level2)
-        sizes, printed = [row["size"] for row in chosen], PAPER[panel]
-        for name in ESTIMATORS:
-            style = {"color": COLOURS[name], "label": LABELS[name], "ms": 4, "capsize": 3}
-            draw_points(ax, sizes, [row[name] for row in chosen], "gain", **style)
-        for name in PAPERS:
-            style = {"color": COLOURS[name], "label": f"{LABELS[name]}, paper", "ls": ":", "lw": 1.4}
-            ax.axhline(printed[name] - printed["KME"], **style)
-        mark_positions(ax, sizes)
-        ax.set(xlabel="rows of a bag", title=f"{machine}, {level2}")
-        ax.yaxis.set_major_formatter("{x:.3g}")
-
-    return Picture(
-        draw_panels(draw, product(MACHINES, LEVELS), "accuracy or area, less KME's"),
-        "Gain over KME by the size of the bags; bars are two standard errors of the pairs. Dotted: the gain that the "
-        "paper prints, for bags of its own.",
-        _finding(summary),
-    )
-
-
-def _finding(summary: list[Row]) -> str:
-    parts = []
-    for name in SHRUNK:
-        gains = [row[name]["gain"] for row in summary]
-        worse, better = decided((row[name] for row in summary), "gain", 0.0)
-        parts.append(f"{LABELS[name]} {min(gains):+.3f} to {max(gains):+.3f} ({better}:{worse})")
-    return (
-        f"Gains over KME in {len(summary)} cases, and in brackets how many are better and worse by two standard "
-        f"errors: {'; '.join(parts)}."
-    )
+    return Table(caption, ["bags", "kernel between bags", "size", *(LABELS[name] for name in SHRUNK)], rows)
 
 
 def _section(rows: list[Row]) -> Section:
     summary = _summary(rows)
     notes = ["The best parameters of OCSMM are picked on the test bags, as in the paper: all areas are optimistic."]
-    if any(row["data"] == MADE for row in rows):
-        notes.append("These bags were made by the code: they are not data of the paper's kind.")
-    return Section(summary, [_picture(summary)], [_table(summary), _parameters_table(summary)], notes)
+    if any(row["data"] == SYNTHETIC for row in rows):
+        notes.append("These bags are synthetic: they are not data of the paper's kind.")
+    folded = [_table(summary), _parameters_table(summary)]
+    return Section(summary, [_papers_table(summary)], folded, notes)
 
 
 EXPERIMENT = Experiment(
     name=NAME,
-    title="Table 2: learning on distributions",
+    title="Table 2: learning on distributions, on substitutes",
     protocol=(
-        "The paper's data are not to be had. SMM classifies images of four indoor scenes, each a bag of SIFT "
-        "descriptors: 100 images a class to train on and 100 to test on, at random; a bag of size s is the first s of "
-        "its descriptors. OCSMM is trained on 150 bags of background events of the ATLAS Higgs challenge and tested on "
-        "100 such bags, of other events, and 100 of which half the events are signal. In the quick form the bags are "
-        "made by the code: mixtures of Gaussians whose shares depend on the class.",
-        "Gaussian embedding kernel, σ² the median of the pooled training rows over 1, 2 or 4; level 2 linear or "
-        "Gaussian, at 0.5, 1 or 2 times the median distance of bags. SMM: these and C (1 to 10⁴) by 10-fold "
-        "cross-validation on the training bags, for each estimator apart. OCSMM: ν of 0.05, 0.1, 0.5; all choices are "
-        "run, and the best one on the test bags is shown, as the paper does, beside the mean over all. The quick form "
-        "has a smaller grid.",
-        "All estimators share splits, bags and folds.",
+        "The paper's data are not publicly available, so that this is a conceptual replication on substitutes. SMM "
+        "classifies images of four indoor scenes, each a bag of SIFT descriptors: 100 images per class to train on "
+        "and 100 to test on, at random, five times; a bag of size s is the first s of its descriptors. OCSMM is "
+        "trained on 150 bags of background events and tested on 100 such bags, of other events, and 100 of which half "
+        "the events are signal, ten times; the events are those of the ATLAS Higgs challenge, and of simulated "
+        "WH → ℓνbb. In the quick form the bags are synthetic: mixtures of Gaussians whose weights depend on the class.",
+        "Gaussian embedding kernel, σ² the median of the pooled training rows over 1, 2 or 4; the kernel between bags "
+        "is linear or Gaussian, at 0.5, 1 or 2 times the median distance of bags. SMM: these and C (1 to 10⁴) by "
+        "10-fold cross-validation on the training bags, for each estimator apart. OCSMM: ν of 0.05, 0.1, 0.5; all "
+        "choices are run, and the best one on the test bags is shown, as the paper does, beside the mean over all. The "
+        "quick form has a smaller grid.",
+        "All estimators share splits, bags and folds. Version 0.2 ran ten splits of SMM: of 16 comparisons none was "
+        "better than KME and one was worse.",
     ),
     cells=_cells,
     run=_run,
     seconds=_seconds,
     section=_section,
-    data_sets=lambda plan: () if plan.quick else SETS,
+    data_sets=lambda plan: () if plan.quick else tuple(SUBSTITUTES),
 )
+
+
+# Claims
+
+
+def _parts(rows: list[Row]) -> list[Part]:
+    """Gains over KME by machine, data and estimator of the paper; none is judged, because the data are substitutes."""
+    tasks = dict.fromkeys((row["machine"], row["data"]) for row in rows)
+    return [
+        paired_part(
+            f"{machine} on {SUBSTITUTES.get(data, data)}, {'S-KMSE' if mean == 'S' else 'F-KMSE'}",
+            losses_against_kme(rows, mean, machine, data),
+            0.0,
+            judged=False,
+        )
+        for (machine, data), mean in product(tasks, PAPERS)
+    ]
+
+
+_UNAVAILABLE = "The paper's data are not publicly available, and ours are substitutes (other scenes, other physics)."
 
 
 @claim(
@@ -462,85 +461,41 @@ EXPERIMENT = Experiment(
     NAME,
 )
 def machines_improve(rows: list[Row]) -> Judgement:
-    """One comparison per machine, level-2 kernel, size of bags and estimator of the paper."""
-    return Judgement(_better_machines(rows).verdict, f"{_gains(rows)}{_caution(rows)}")
-
-
-def _better_machines(rows: list[Row]) -> Count:
-    counts = (count_below(differences(rows, mean, machine), 0.0) for mean in PAPERS for machine in MACHINES)
-    return sum(counts, Count())
-
-
-def _gains(rows: list[Row]) -> str:
-    parts = []
-    for machine in MACHINES:
-        for mean in SHRUNK:
-            losses = differences(rows, mean, machine)
-            if losses:
-                gain = -np.mean([loss.value for loss in losses])
-                parts.append(f"{machine} with {LABELS[mean]} {count_below(losses, 0.0)} (mean gain {gain:+.4f})")
-    return f"cases of level-2 kernel and size of bags, better than KME by two standard errors: {'; '.join(parts)}"
-
-
-def _caution(rows: list[Row]) -> str:
-    made = any(row["data"] == MADE for row in rows)
-    return ". This rests on bags made by the code, not on data of the paper's kind" if made else ""
+    """Not judged on substitutes; the conceptual replication is told."""
+    parts = _parts(rows)
+    better, worse, total = (sum(counts) for counts in zip(*(part.count() for part in parts), strict=True))
+    number = f"on our substitutes shrinkage {_gained(better, worse, total)}"
+    return Judgement(parts, number, f"{_UNAVAILABLE} {'; '.join(map(str, parts))}.")
 
 
 @claim(
     "bags-competitive",
-    "The performance of S-KMSE and F-KMSE is very competitive.",
+    "The performance of S-KMSE and F-KMSE is very competitive (on table 2).",
     EXPERIMENTS_SUMMARY,
     NAME,
 )
 def simple_and_flexible_compete(rows: list[Row]) -> Judgement:
-    """Competitive means level: neither wins by two standard errors in more than a tenth of the cases."""
+    """Not judged on substitutes; S against F is told."""
     gaps = [mean_difference(column(part, "S"), column(part, "F_theorem4")) for _, part in cases(rows)]
-    count = count_below(gaps, 0.0)
-    level = count.total - count.support - count.against
-    verdict: Verdict = "holds in part"
-    if not count.total:
-        verdict = "cannot be checked"
-    elif level >= NEARLY_ALL * count.total:
-        verdict = "holds"
-    elif max(count.support, count.against) > 0.5 * count.total:
-        verdict = "does not hold"
-    return Judgement(
-        verdict,
-        f"table 2, {count.total} cases: F (Theorem 4) better by two standard errors in {count.support}, S in "
-        f"{count.against}, level in {level}; the claim holds when nine cases in ten are level and fails when one of "
-        f"the two wins more than half{_caution(rows)}",
-    )
+    part = paired_part("F-KMSE against S-KMSE", gaps, 0.0, judged=False)
+    better, worse, total = part.count()
+    number = f"on our substitutes level in {total - better - worse} of {total} cases"
+    return Judgement([part], number, f"{_UNAVAILABLE} {part}.")
 
 
-@claim(
-    "applications-superior",
-    "The shrinkage estimates … also lead to superior performance on real-world applications.",
-    CONCLUSIONS,
-    "figure3",
-    NAME,
-)
-def superior_in_applications(pca_rows: list[Row], rows: list[Row]) -> Judgement:
-    """All comparisons of figure 3 and table 2 together; synthetic bags are no application."""
-    components = improved_errors(pca_rows)
-    public = [row for row in rows if row["data"] != MADE]
-    bags = _better_machines(public)
-    left_out = "" if public else ". Bags made by the code are not an application and do not enter"
-    return Judgement(
-        (components + bags).verdict,
-        f"kernel PCA (errors E1 and E2, all scenarios) {components}; SMM and OCSMM {bags}; density estimation is "
-        f"judged by itself{left_out}",
-    )
+def _gained(better: int, worse: int, total: int) -> str:
+    gain = "gains nothing" if better <= BY_CHANCE * total else "gains in some cases"
+    return f"{gain}: it is better than KME in {better} and worse in {worse} of {total} comparisons"
 
 
 def _sentence(summary: list[Row]) -> str:
-    found = [row[name] for row in summary for name in SHRUNK]
+    found = [row[name] for row in summary for name in PAPERS]
     worse, better = decided(found, "gain", 0.0)
-    printed = [case[name] - case["KME"] for case in PAPER.values() for name in PAPERS]
+    names = dict.fromkeys(str(SUBSTITUTES.get(row["data"], row["data"])) for row in summary)
     return (
-        f"Shrinkage beats KME in {better} of {len(found)} comparisons and loses in {worse}. The paper has gains of "
-        f"{min(printed):.3f} to {max(printed):.3f}."
+        f"Table 2 cannot be checked, because its data are not publicly available; on our substitutes "
+        f"({', '.join(names)}) shrinkage {_gained(better, worse, len(found))}."
     )
 
 
-HEADLINE = Headline(NAME, "Bags (table 2).", _sentence)
+HEADLINE = Headline(NAME, "unchecked", _sentence)

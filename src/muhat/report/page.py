@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -73,7 +74,7 @@ def inline_svg(svg: str, prefix: str) -> Markup:
     """A picture for the page: no size of its own, no id that another picture has, no digits that a screen cannot show.
 
     >>> print(inline_svg('<svg width="9pt" height="7pt" viewBox="0 0 9 7"><path id="a" d="M 1.23456 2"/></svg>', "p"))
-    <svg class="p" aria-hidden="true" focusable="false" viewBox="0 0 9 7"><path id="p-a" d="M 1.23 2"/></svg>
+    <svg class="p" aria-hidden="true" focusable="false" viewBox="0 0 9 7"><path d="M 1.2 2"/></svg>
     """
     from markupsafe import Markup
 
@@ -82,9 +83,51 @@ def inline_svg(svg: str, prefix: str) -> Markup:
     text = f'<svg class="{prefix}" aria-hidden="true" focusable="false" {box[0] if box else ""}>{rest}'
     text = re.sub(r"<metadata>.*?</metadata>\s*", "", text, flags=re.DOTALL)
     text = re.sub(r'xlink:href="', 'href="', text)
-    text = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{prefix}-", text)
-    text = re.sub(r"\.\d{3,}(?=[^\d])", lambda digits: digits[0][:3], text)
-    return Markup(re.sub(r">\s+<", "><", text))
+    text = re.sub(r"<[^>]+>", _with_fewer_digits, text)
+    text = re.sub(r' transform="rotate\(-0[^"]*"', "", re.sub(r"\s*\n\s*(?=[A-Za-z])", " ", text))
+    return Markup(_styles_as_classes(_without_idle_groups(_short_ids(re.sub(r">\s+<", "><", text), prefix)), prefix))
+
+
+def _with_fewer_digits(tag: re.Match[str]) -> str:
+    """A tag with one digit after the point; texts, such as the labels of an axis, keep theirs."""
+    return re.sub(r"\.\d{2,}(?=[^\d])", lambda digits: digits[0][:2], tag[0])
+
+
+def _short_ids(svg: str, prefix: str) -> str:
+    """The same with ids that no other picture has, and without those that nothing refers to."""
+    used = dict.fromkeys(re.findall(r'(?:url\(#|href="#)([^")]+)', svg))
+    names = {name: f"{prefix}-{i}" for i, name in enumerate(used)}
+    svg = re.sub(r' id="([^"]*)"', lambda found: f' id="{names[found[1]]}"' if found[1] in names else "", svg)
+    return re.sub(r'(url\(#|href="#)([^")]+)', lambda found: found[1] + names[found[2]], svg)
+
+
+def _without_idle_groups(svg: str) -> str:
+    """The same without groups that have no attribute, which do nothing."""
+    parts: list[str] = []
+    idle: list[bool] = []
+    for part in re.split(r"(<g\b[^>]*>|</g>)", svg):
+        if part == "</g>":
+            dropped = idle.pop()
+        elif part.startswith("<g"):
+            dropped = part == "<g>"
+            idle.append(dropped)
+        else:
+            dropped = False
+        parts += [] if dropped else [part]
+    return "".join(parts)
+
+
+def _styles_as_classes(svg: str, prefix: str) -> str:
+    """The same with every style that occurs more than twice as a class, which halves the picture."""
+    counts = Counter(re.findall(r' style="([^"]*)"', svg))
+    names = {style: f"{prefix}-s{i}" for i, (style, count) in enumerate(counts.most_common()) if count > 2}
+    rules = "".join(f".{name}{{{style}}}" for style, name in names.items())
+
+    def replaced(found: re.Match[str]) -> str:
+        return f' class="{names[found[1]]}"' if found[1] in names else found[0]
+
+    body = re.sub(r' style="([^"]*)"', replaced, svg)
+    return body.replace(">", f"><style>{rules}</style>", 1) if rules else body
 
 
 def shown(value: Any) -> str:

@@ -41,11 +41,6 @@
   const claims = all("table.claims tbody tr");
   const show = (verdict) => {
     for (const row of claims) row.hidden = verdict !== "" && row.dataset.verdict !== verdict;
-    for (const fold of all("details.fold")) {
-      const left = all("tbody tr", fold).filter((row) => !row.hidden);
-      fold.hidden = left.length === 0;
-      if (verdict !== "") fold.open = true;
-    }
     for (const button of all("button", filter)) button.setAttribute("aria-pressed", button.dataset.verdict === verdict);
     filter.querySelector(".shown").textContent = `${claims.filter((row) => !row.hidden).length} of ${claims.length} shown`;
   };
@@ -53,10 +48,8 @@
   for (const button of all("button", filter)) button.addEventListener("click", () => show(button.dataset.verdict));
   const reveal = () => {
     const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
-    const fold = target?.closest("details.fold");
-    if (!fold || (fold.open && !target.hidden)) return;
-    if (target.hidden) show("");
-    fold.open = true;
+    if (!target?.hidden) return;
+    show("");
     target.scrollIntoView();
   };
   addEventListener("hashchange", reveal);

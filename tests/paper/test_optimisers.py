@@ -1,0 +1,30 @@
+"""MATLAB's optimisers on functions whose minimum is known, and F-KMSE by each of their readings."""
+
+import numpy as np
+import oracles
+import pytest
+
+from muhat.linalg.spectrum import whole_spectrum
+from muhat.paper.optimisers import READINGS, flexible_weights, fminbnd, fminsearch, weights_by_reading
+
+
+def test_fminbnd_stays_within_its_bounds():
+    assert fminbnd(lambda x: (x - 0.3) ** 2, 0.0, 1.0) == pytest.approx(0.3, abs=1e-4)
+    assert fminbnd(lambda x: (x - 3.0) ** 2, 0.0, 1.0) == pytest.approx(1.0, abs=2e-4)
+
+
+def test_fminsearch_finds_a_minimum_and_stops_at_once_where_the_function_is_flat():
+    assert fminsearch(lambda x: 100.0 * (x - 0.3) ** 2, 0.01) == pytest.approx(0.3, abs=1e-3)
+    assert fminsearch(lambda x: 1e-3 * (x - 0.3) ** 2, 0.001) == pytest.approx(0.001, abs=1e-4)
+
+
+def test_readings_minimise_the_score_of_theorem_4():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(12, 3)) + 1.0
+    K = oracles.gram(lambda x, y: oracles.gaussian(x, y, 2.0), X, X)
+    weights = weights_by_reading(whole_spectrum(K.copy()))
+    assert list(weights) == list(READINGS)
+    lams = np.linspace(1e-3, 10.0, 2000)
+    best = lams[np.argmin([oracles.theorem4_score(K, lam) for lam in lams])]
+    assert weights["F_fminbnd_10"] == pytest.approx(oracles.tikhonov_weights(K, best), rel=1e-2)
+    assert flexible_weights(whole_spectrum(K.copy()), 0.5) == pytest.approx(oracles.tikhonov_weights(K, 0.5))
