@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import json
 import re
 import shutil
+import sys
 from importlib.metadata import version as installed_version
 from pathlib import Path
 
 HERE = Path(__file__).parent
 EXAMPLES = HERE.parent / "examples"
 REPORT = HERE / "reproduction"
+sys.path.insert(0, str(HERE))
 
 project = "muhat"
 author = "The muhat developers"
@@ -27,7 +30,7 @@ extensions = [
     "sphinx_design",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["README.md", "reproduction", "gallery/*.ipynb", "gallery/*.py"]
+exclude_patterns = ["reproduction", "gallery/*.ipynb", "gallery/*.py", "generated/*.ipynb"]
 templates_path = ["_templates"]
 smartquotes = False
 highlight_language = "text"
@@ -221,7 +224,18 @@ def drop_repeated_signatures(app, domain, kind, content):
         seen.add(signature.astext())
 
 
+def write_notebook(app):
+    """The tutorial as a notebook, to be downloaded."""
+    from notebooks import notebook
+
+    folder = HERE / "generated"
+    folder.mkdir(exist_ok=True)
+    page = (HERE / "tutorial.md").read_text(encoding="utf-8")
+    (folder / "tutorial.ipynb").write_text(json.dumps(notebook(page), indent=1), encoding="utf-8")
+
+
 def setup(app):
+    app.connect("builder-inited", write_notebook)
     app.connect("object-description-transform", drop_repeated_signatures)
     app.connect("autodoc-process-signature", constructor_signature)
     if REPORT.exists():

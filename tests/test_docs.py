@@ -3,16 +3,16 @@
 import ast
 import importlib
 import inspect
-import json
 import re
 import shutil
 import subprocess
 import sys
-from collections import Counter
 from importlib.util import find_spec
 from pathlib import Path
 
 import draw
+import figures
+import notebooks
 import pytest
 import subpackages
 
@@ -30,8 +30,8 @@ names_of = {"ids": lambda path: path.name}
 
 
 def documented():
-    """Dotted names below muhat that the reference and the page of extension points list."""
-    pages = [(DOCS / name).read_text(encoding="utf-8") for name in ("reference.md", "extending.md")]
+    """Dotted names below muhat that the pages list for the reference."""
+    pages = [page.read_text(encoding="utf-8") for page in PAGES]
     return set(re.findall(r"^   ([\w.]+)$", "".join(pages), flags=re.M))
 
 
@@ -47,7 +47,7 @@ def test_every_public_name_is_in_the_reference():
 
 
 @pytest.mark.parametrize("subpackage", mh._SUBPACKAGES)
-def test_every_public_name_of_a_room_is_in_the_reference(subpackage):
+def test_every_public_name_of_a_subpackage_is_in_the_reference(subpackage):
     names = getattr(importlib.import_module(f"muhat.{subpackage}"), "__all__", [])
     assert {name for name in names if name not in mh.__all__ and f"{subpackage}.{name}" not in documented()} == set()
 
@@ -100,15 +100,8 @@ def test_files_that_pages_name_exist(page):
     assert [path for path in paths if not (ROOT / path).exists()] == []
 
 
-def test_every_benchmark_that_a_page_cites_is_in_the_table_of_figures():
-    table = (DOCS / "notes" / "figures.md").read_text(encoding="utf-8")
-    cited = {path for page in READ for path in re.findall(r"\bbenchmarks/[\w/]+\.py", page.read_text(encoding="utf-8"))}
-    assert {path for path in cited if path not in table} == set()
-
-
 def toctrees():
     """Documents named in any toctree."""
-    yield from (str(page.relative_to(DOCS).with_suffix("")) for page in DOCS.glob("notes/*.md"))
     for page in PAGES:
         for block in re.findall(r"^```\{toctree\}\n(.*?)^```$", page.read_text(encoding="utf-8"), flags=re.M | re.S):
             yield from (line for line in block.splitlines() if line and not line.startswith(":") and "*" not in line)
@@ -117,22 +110,15 @@ def toctrees():
 def test_every_page_is_in_one_toctree():
     listed = sorted(name for name in toctrees() if name != "gallery/index")
     pages = [str(page.relative_to(DOCS).with_suffix("")) for page in PAGES]
-    assert listed == sorted(page for page in pages if page not in {"index", "README"})
+    assert listed == sorted(page for page in pages if page != "index")
 
 
-def test_the_plain_index_lists_every_page():
-    text = (DOCS / "README.md").read_text(encoding="utf-8")
-    inner = {"index.md", "README.md", "guide.md", "project.md", "reference.md", "extending.md"}
-    pages = [page.name for page in PAGES if page.parent == DOCS and page.name not in inner]
-    assert [name for name in pages if f"]({name})" not in text] == []
-
-
-def test_the_picture_of_the_rooms_is_the_one_that_is_drawn():
+def test_the_drawing_of_the_subpackages_is_the_one_that_is_drawn():
     stored = (DOCS / "images" / "modules.svg").read_text(encoding="utf-8")
     assert draw.modules() == stored, "the subpackages have changed: run python docs/draw.py"
 
 
-def test_the_page_on_architecture_has_the_rooms():
+def test_the_page_on_architecture_lists_the_subpackages():
     page = (DOCS / "architecture.md").read_text(encoding="utf-8")
     assert subpackages.with_table(page) == page, "the subpackages have changed: run python docs/subpackages.py"
 
@@ -163,9 +149,9 @@ def test_the_site_builds_without_warnings(tmp_path):
     assert loaded == [], "the site loads from elsewhere"
 
 
-@pytest.fixture(scope="module")
-def report():
-    return json.loads((DOCS / "reproduction" / "results.json").read_text(encoding="utf-8"))
+@pytest.mark.parametrize("name", figures.figures())
+def test_figures_of_the_text_are_those_that_commands_printed(name):
+    assert figures.disagreements(name, figures.figures()[name]) == []
 
 
 def test_the_page_on_the_paper_counts_the_verdicts_of_the_report(report):
@@ -198,9 +184,17 @@ def test_what_to_expect_is_what_the_report_has(report):
         assert cells.split(" | ") == [f"{ratio:.3f}".removeprefix("0") for ratio in ratios]
 
 
-def test_the_landing_page_shows_what_the_readme_shows():
-    """A stranger who goes from one to the other meets the same four questions, lines and answers."""
-    pages = [page.read_text(encoding="utf-8") for page in (ROOT / "README.md", DOCS / "index.md")]
-    readme, landing = (re.findall(r"^## ([^\n]+\?)\n\n```python\n(.*?)```", page, flags=re.M | re.S) for page in pages)
-    assert len(landing) == 4
-    assert readme == landing
+def test_every_benchmark_that_a_page_cites_is_registered():
+    commands = " ".join(figure["command"] for figure in figures.figures().values())
+    cited = {path for page in READ for path in re.findall(r"\bbenchmarks/[\w/]+\.py", page.read_text(encoding="utf-8"))}
+    assert {path for path in cited if path not in commands} == set()
+
+
+@pytest.mark.slow
+def test_the_tutorial_runs_as_a_notebook(tmp_path):
+    nbclient, nbformat = pytest.importorskip("nbclient"), pytest.importorskip("nbformat")
+    page = (DOCS / "tutorial.md").read_text(encoding="utf-8")
+    made = nbformat.from_dict(notebooks.notebook(page))
+    done = nbclient.NotebookClient(made, timeout=300, resources={"metadata": {"path": tmp_path}}).execute()
+    outputs = [output for cell in done.cells if cell.cell_type == "code" for output in cell.outputs]
+    assert any("% lower" in output.get("text", "") for output in outputs)
