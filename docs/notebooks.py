@@ -25,11 +25,12 @@ def notebook(page: str) -> dict[str, Any]:
 def _cell(k: int, piece: str) -> dict[str, Any]:
     if k % 2 == 0:
         return {"cell_type": "markdown", "id": f"cell{k}", "metadata": {}, "source": piece.strip()}
-    lines = [line[4:] for line in piece.splitlines() if line.startswith((">>>", "..."))]
+    lines = [line[4:] for line in piece.splitlines() if line.startswith((">>> ", "... "))]
+    raises = "\nTraceback (most recent call last):\n" in piece
     return {
         "cell_type": "code",
         "id": f"cell{k}",
-        "metadata": {},
+        "metadata": {"tags": ["raises-exception"]} if raises else {},
         "source": "\n".join(lines),
         "execution_count": None,
         "outputs": [],
