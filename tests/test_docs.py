@@ -3,10 +3,12 @@
 import ast
 import importlib
 import inspect
+import json
 import re
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from importlib.util import find_spec
 from pathlib import Path
 
