@@ -1,74 +1,84 @@
-"""A class for each group: readers of digits
-=========================================
+"""Groups that come in kinds
+=========================
 
-Two post offices read handwritten digits. One sees more ones and sevens, the other more threes and eights; any digit
-comes to both. From a batch of digits, which office is it? :class:`~muhat.DistributionRidgeClassifier` has nothing to
-search, and its probabilities know the size of a batch. :class:`~muhat.BagPrior` turns batches of any sizes into vectors
-for any classifier of scikit-learn, and ``pool=True`` does the same inside a support measure machine, where
-cross-validation says whether it pays.
+Fifty groups come in five kinds, and most of them have few rows. The kernel mean of a group of eight rows is mostly
+noise. :class:`~muhat.BagPrior` estimates from all groups how their means vary (empirical Bayes) and, where groups come
+in kinds, shrinks each mean toward the centre of its kind; :func:`~muhat.pooled_means` does both in one call. The
+setting is that of Marienwald, Fermanian and Blanchard (2021).
 """
 
 import matplotlib.pyplot as plt
 import numpy as np
-from sklearn.datasets import load_digits
-from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
 
 import muhat as mh
 
-digits = load_digits()
-FEATURES = mh.Nystroem(n_components=100, random_state=0)
-
-
-def batches(n, rng):
-    """Batches of 3 to 100 digits, and the office of each."""
-    office, bags = rng.integers(0, 2, n), []
-    for kind in office:
-        size = int(np.exp(rng.uniform(np.log(3), np.log(100))))
-        favoured = np.isin(digits.target, [1, 7] if kind == 0 else [3, 8])
-        weights = np.where(favoured, 2.0, 1.0) * rng.dirichlet(np.full(10, 10.0))[digits.target]
-        bags.append(digits.data[rng.choice(len(weights), size, p=weights / weights.sum())] / 16)
-    return bags, office
-
-
-rng = np.random.default_rng(0)
-(train, y), (test, truth) = batches(120, rng), batches(300, rng)
+RADIUS = 5.0
+kernel = mh.Gaussian(bandwidth=2.25)
+rng = np.random.default_rng(1)
 
 # %%
-# Four classifiers
-# ----------------
-# The search may choose ``pool``, so it is not worse than plain means, up to chance.
+# Fifty groups
+# ------------
+# The centres of the kinds lie on a circle, and every group is a Gaussian distribution with a covariance of its own.
 
-grid = [{"C": [1.0, 10.0, 100.0], "pool": [False, True]}]
-machines = {
-    "ridge classifier": mh.DistributionRidgeClassifier(features=FEATURES),
-    "machine, plain means": mh.SupportMeasureClassifier(features=FEATURES, C=10.0),
-    "machine, pool searched": GridSearchCV(mh.SupportMeasureClassifier(features=FEATURES), grid, cv=3),
-    "BagPrior + logistic regression": make_pipeline(mh.BagPrior(features=FEATURES), LogisticRegression(C=100.0)),
+kinds = np.arange(50) % 5
+sizes = rng.integers(6, 30, size=50)
+bags, truths = [], []
+for kind, size in zip(kinds, sizes, strict=True):
+    turn = rng.uniform(-np.pi / 4, np.pi / 4)
+    axes = np.array([[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]])
+    centre = RADIUS * np.array([np.cos(2 * np.pi * kind / 5), np.sin(2 * np.pi * kind / 5)])
+    covariance = axes @ np.diag([1.0, 10.0]) @ axes.T
+    bags.append(rng.multivariate_normal(centre, covariance, size))
+    truths.append(mh.embed(kernel, mh.GaussianMixture([1.0], [centre], [covariance])))
+
+# %%
+# Plain and pooled means
+# ----------------------
+# The squared distance from the kernel mean of the true distribution, averaged over groups, relative to plain means.
+
+plain = [mh.embed(kernel, bag) for bag in bags]
+prior = mh.BagPrior(kernel, random_state=0).fit(bags)
+estimates = {
+    "one centre for all groups": mh.BagPrior(kernel, kinds=1, random_state=0).fit(bags).means(bags),
+    "centres of kinds": prior.means(bags),
 }
-scores = {}
-for name, machine in machines.items():
-    scores[name] = machine.fit(train, y).predict(test) == truth
-    print(f"{name:<32} accuracy {scores[name].mean():.2f}")
-print(f"the search chose {machines['machine, pool searched'].best_params_}")
+
+
+def squared_errors(means):
+    return np.array([mean.distance(truth) ** 2 for mean, truth in zip(means, truths, strict=True)])
+
+
+for name, means in estimates.items():
+    print(f"{name:<28} squared error {squared_errors(means).mean() / squared_errors(plain).mean():.2f} of plain means")
+weights = ", ".join(f"{weight:.2f} for {count}" for count, weight in prior.kinds_.items())
+print(f"weights of the numbers of kinds: {weights}")
 
 # %%
-# How sure?
-# ---------
-# The same batches cut to three digits: the probabilities move toward one half.
+# One small group
+# ---------------
+# Its kernel mean from its own rows, pooled, and in truth. Rows of all groups are in the background, coloured by kind.
 
-ridge = machines["ridge classifier"]
-for name, batches_now in {"whole batches": test, "three digits of each": [bag[:3] for bag in test]}.items():
-    sure = ridge.predict_proba(batches_now).max(axis=1)
-    right = ridge.predict(batches_now) == truth
-    print(f"{name:<21} mean probability of the class {sure.mean():.2f}, right {right.mean():.2f}")
-
-# %%
-# Batches on a map
-# ----------------
-# The two directions in which batches differ most, in units of the noise of a digit. Small circles are small batches,
-# and lie near the middle: they tell little.
-
-mh.plotting.BagMapDisplay.from_prior(machines["BagPrior + logistic regression"][0], test, truth)
+smallest = int(np.argmin(sizes))
+panels = {
+    f"from its {sizes[smallest]} rows": plain[smallest],
+    "pooled": estimates["centres of kinds"][smallest],
+    "truth": truths[smallest],
+}
+side = np.linspace(-13, 13, 80)
+grid = np.stack(np.meshgrid(side, side), axis=-1)
+levels = np.linspace(0.1, 0.9, 5) * truths[smallest](grid.reshape(-1, 2)).max()
+figure, axes = plt.subplots(1, 3, figsize=(8.8, 3.2), layout="constrained", sharex=True, sharey=True)
+for ax, (title, mean) in zip(axes, panels.items(), strict=True):
+    colours = plt.get_cmap("Set2")(np.repeat(kinds, sizes))
+    ax.scatter(*np.concatenate(bags).T, s=4, c=colours, linewidths=0)
+    ax.scatter(*bags[smallest].T, s=14, color="black", linewidths=0)
+    ax.contour(*np.moveaxis(grid, -1, 0), mean(grid.reshape(-1, 2)).reshape(80, 80), levels, colors="#222222")
+    ax.set(title=title, xticks=[], yticks=[], aspect="equal", xlim=(-13, 13), ylim=(-13, 13))
 plt.show()
+
+# %%
+# When it does not help
+# ---------------------
+# Groups of many hundreds of rows hardly need each other, and groups that have nothing in common gain nothing. More than
+# one kind needs five groups for each. See :doc:`/bags`.

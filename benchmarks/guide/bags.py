@@ -1,4 +1,4 @@
-"""Accuracies of classifiers of bags, and areas of one-class machines: the numbers of docs/bags.md.
+"""Accuracies of classifiers of bags, and areas of one-class machines.
 
 python benchmarks/guide/bags.py
 python benchmarks/guide/bags.py --draws 2

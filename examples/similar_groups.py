@@ -1,9 +1,10 @@
-"""Groups that are alike: shipments of the same grower
-===================================================
+"""Similar groups: shipments of the same grower
+============================================
 
 Eight growers each blend three cultivars in proportions of their own, and send five shipments. The laboratory opens
-between 3 and 100 bottles of each. Which shipments come from one grower? ``BagPrior.log_odds`` says how much more likely
-two shipments are if one grower sent both, and gives small ones no undue trust.
+between 3 and 100 bottles of each. Which shipments come from one grower? ``log_odds`` of :class:`~muhat.BagPrior` says
+how much more likely two shipments are if they have one distribution than if they have two; for small shipments, which
+tell little, it stays near zero.
 """
 
 import matplotlib.pyplot as plt
@@ -30,8 +31,9 @@ for grower, size in zip(growers, sizes, strict=True):
 # %%
 # Neighbours
 # ----------
-# The MMD of two samples is their distance. Its biased form is large for small samples, and its unbiased form ranks the
-# smallest samples first, since their estimates are the most negative. Neither knows what a sample of its size can tell.
+# The maximum mean discrepancy (MMD) is a distance between samples. Its biased estimate is large for small samples, and
+# its unbiased estimate ranks the smallest samples first, because theirs are the most negative. Neither takes into
+# account how much a sample of a given size can tell.
 
 prior = mh.BagPrior().fit(bags)
 odds = prior.log_odds(bags)
@@ -53,14 +55,20 @@ for name, values in closeness.items():
 # %%
 # Clusters
 # --------
-# Two lines of scikit-learn: log-odds with the sign changed are a distance for agglomerative clustering.
+# Log-odds with the sign changed serve as a distance for scikit-learn's agglomerative clustering.
 
 distances = odds.max() - odds
 labels = AgglomerativeClustering(8, metric="precomputed", linkage="average").fit_predict(distances)
 print(f"adjusted Rand index of the clusters: {adjusted_rand_score(growers, labels):.2f}")
 
 # %%
-# A map: the two directions in which shipments differ most. The area of a circle grows with the number of bottles.
+# A map of the two directions in which shipments differ most, coloured by grower. The area of a circle grows with the
+# number of bottles.
 
 BagMapDisplay.from_prior(prior, bags, growers)
 plt.show()
+
+# %%
+# When it does not help
+# ---------------------
+# If all groups are large, distances of plain means are as good; see :doc:`/bags`.
