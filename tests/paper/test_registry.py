@@ -7,7 +7,7 @@ from paper_samples import CELL
 
 from muhat.paper.experiment import Plan, cell_key
 from muhat.paper.registry import CLAIMS, EXPERIMENTS
-from muhat.report.page import Table
+from muhat.report.page import ReportTable
 
 SYNTHETIC = {
     "figure1": CELL,
@@ -35,7 +35,7 @@ def test_section_of_one_repetition(name):
     text = json.dumps(section.summary, allow_nan=False, ensure_ascii=False)
     assert name == "theorems" or '"error": null' in text
     for item in (*section.shown, *section.folded):
-        if isinstance(item, Table):
+        if isinstance(item, ReportTable):
             assert all(len(line) == len(item.columns) for line in item.rows)
             assert not any("nan" in str(value).lower() for line in item.rows for value in line)
         else:

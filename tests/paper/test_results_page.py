@@ -12,7 +12,7 @@ from muhat.paper.experiment import PaperTable, Plan, Section
 from muhat.paper.figure1 import EXPERIMENT
 from muhat.paper.results_page import SYMBOLS, claims_text, render, write_report
 from muhat.paper.runner import StoreError
-from muhat.report.page import Picture, Table
+from muhat.report.page import Picture, ReportTable
 
 CLAIMS = [
     ("figure1-shrinks", "S-KMSE and F-KMSE outperform KME for moderate λ.", "holds", "11 for, 0 against, of 12"),
@@ -31,7 +31,7 @@ ROWS = [
 def sections():
     rows = [row for setting in EXPERIMENT.cells(Plan(repetitions=3)) for row in EXPERIMENT.run(setting, None)]
     drawn = EXPERIMENT.section(rows)
-    table = Table("Accuracy by table", ["table", "KME", "improved", "difference"], ROWS, frozenset({(2, 1)}))
+    table = ReportTable("Accuracy by table", ["table", "KME", "improved", "difference"], ROWS, frozenset({(2, 1)}))
     again = Picture(drawn.shown[0].svg, "The same picture twice", 'It says "no" to <b>markup</b>.')
     cells = [[("0.5432", "better"), ("0.6 <i>scenes</i>", "worse")]]
     paper = PaperTable("In the paper's layout", ("paper", "ours"), [("Linear", 1)], ["SMM"], [("KME", cells)])

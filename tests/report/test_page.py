@@ -2,7 +2,7 @@
 
 import pytest
 
-from muhat.report.page import Table, column_classes, shown
+from muhat.report.page import ReportTable, column_classes, shown
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ from muhat.report.page import Table, column_classes, shown
     ],
 )
 def test_a_column_of_numbers_is_one_whose_every_cell_begins_with_a_number(cells, expected):
-    assert column_classes(Table("", ["a", "b"], [["", cell] for cell in cells]))[1] == expected
+    assert column_classes(ReportTable("", ["a", "b"], [["", cell] for cell in cells]))[1] == expected
 
 
 @pytest.mark.parametrize(

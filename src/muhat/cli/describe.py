@@ -9,13 +9,13 @@ import numpy as np
 
 from muhat.cli.output import check_target, write_text
 from muhat.comparison.column_counts import ColumnCounts, count_column
-from muhat.comparison.explanations import Sample, UnusualRow, unusual_rows
 from muhat.comparison.formatting import first_of, percent, plural, shown
 from muhat.comparison.html_report import Raw, html_page, html_table, sparkline, text
 from muhat.comparison.pair_tests import strongest_pairs
 from muhat.comparison.sources import chosen_names, matching_names, open_sources, prepared
 from muhat.comparison.text_report import in_short, notes_text, paragraph, reasons_text, table
 from muhat.comparison.two_tables import kernel_and_points, row_hashes, sampled_rows
+from muhat.comparison.unusual_rows import Sample, UnusualRow, unusual_rows
 from muhat.files.tables import Reading
 from muhat.progress import printable_json, progress, repeated
 from muhat.tables.frames import Table

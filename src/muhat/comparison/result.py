@@ -13,8 +13,8 @@ import numpy as np
 
 from muhat.comparison.column_counts import ColumnCounts
 from muhat.comparison.effects import Interval
-from muhat.comparison.explanations import UnusualRow
 from muhat.comparison.formatting import readable
+from muhat.comparison.unusual_rows import UnusualRow
 from muhat.inference.two_sample import MMDResult
 from muhat.tables.frames import LeftOut, Table
 

@@ -7,9 +7,9 @@ from shutil import get_terminal_size
 from textwrap import wrap
 
 from muhat.comparison.column_counts import ColumnCounts
-from muhat.comparison.explanations import Reason, UnusualRow
 from muhat.comparison.formatting import first_of, percent, plural, pvalue_text, readable, shown
 from muhat.comparison.result import ColumnResult, Comparison, Finding, PairResult
+from muhat.comparison.unusual_rows import Reason, UnusualRow
 from muhat.progress import printable
 
 _ROWS = 12

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from muhat.comparison import column_tests, effects
 from muhat.comparison.column_counts import ColumnCounts, count_column
-from muhat.comparison.explanations import Sample, unusual_rows
 from muhat.comparison.pair_tests import LEAST_ROWS, MOST_FEATURES, PairChange, pair_changes
 from muhat.comparison.result import ColumnResult, Comparison, MissingResult, PairResult, TableFacts
 from muhat.comparison.sources import Source, chosen_names, listed, matching_names, open_sources, prepared, unmatched
+from muhat.comparison.unusual_rows import Sample, unusual_rows
 from muhat.files.tables import Reading
 from muhat.inference.two_sample import MMDResult, mmd_test
 from muhat.kernels.base import Kernel

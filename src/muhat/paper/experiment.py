@@ -10,7 +10,7 @@ from zlib import crc32
 
 import numpy as np
 
-from muhat.report.page import Picture, Table
+from muhat.report.page import Picture, ReportTable
 
 Setting = dict[str, Any]
 """All that the result of a cell depends on, as JSON values; ``seed`` and ``repetition`` are always among them."""
@@ -51,7 +51,7 @@ class PaperTable:
     rows: Sequence[tuple[str, Sequence[Sequence[tuple[str, str]]]]]
 
 
-Item = Picture | Table | PaperTable
+Item = Picture | ReportTable | PaperTable
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ from muhat.paper.experiment import Experiment, Headline, Item, Plan, Row, Sectio
 from muhat.paper.optimisers import READINGS, flexible_weights, weights_by_reading
 from muhat.paper.panels import draw_panels, draw_ratios, ratio_table, table_of_columns, use_log_scale
 from muhat.paper.protocol import COMPARED, KERNELS, exact_loss, population_and_sample, selected_losses
-from muhat.report.page import Picture, Table
+from muhat.report.page import Picture, ReportTable
 from muhat.types import Array
 
 NAME = "figure2"
@@ -204,7 +204,7 @@ def _ratios_picture(summary: list[Row]) -> Picture:
     return Picture(_panels(summary, "mean loss / KME's", draw), caption, f"Relative to KME: {', '.join(ranges)}.")
 
 
-def _choices_table(summary: list[Row]) -> Table:
+def _choices_table(summary: list[Row]) -> ReportTable:
     """How the choice of λ decides the outcome for F-KMSE."""
     paper, rows = _of_the_paper(summary), []
     for name, label in CHOICES.items():
@@ -219,10 +219,10 @@ def _choices_table(summary: list[Row]) -> Table:
         f"F-KMSE by the choice of λ, over the {len(paper)} settings of figure 2: settings better : worse than KME by "
         f"two standard errors, settings with a gain above {SMALL:.1%}, and mean loss relative to KME's"
     )
-    return Table(caption, ["choice of λ", "better : worse", f"gain > {SMALL:.1%}", "LIN and POLY", "RBF"], rows)
+    return ReportTable(caption, ["choice of λ", "better : worse", f"gain > {SMALL:.1%}", "LIN and POLY", "RBF"], rows)
 
 
-def _designs_table(summary: list[Row]) -> Table:
+def _designs_table(summary: list[Row]) -> ReportTable:
     names = [name for name in DESIGNS if select(summary, design=name)]
     columns: list[tuple[str, Sequence[Any]]] = [("mixtures", names)]
     for estimator, kernel in product(PAPERS, KERNELS):
@@ -233,7 +233,7 @@ def _designs_table(summary: list[Row]) -> Table:
     return table_of_columns(caption, columns)
 
 
-def _settings_table(summary: list[Row], caption: str) -> Table:
+def _settings_table(summary: list[Row], caption: str) -> ReportTable:
     rows = [{**row, "loss": f"{row['losses']['KME']['mean']:.3g}"} for row in summary]
     numbers = "mean loss of KME; mean loss relative to it ± standard error, and the share of distributions improved"
     heads = {"kernel": "kernel", "n": "n", "d": "d", "loss": "KME"}

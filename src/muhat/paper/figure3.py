@@ -30,7 +30,7 @@ from muhat.paper.comparison import (
 from muhat.paper.experiment import Experiment, Headline, Plan, Row, Section, Setting, generator
 from muhat.paper.panels import draw_panels
 from muhat.paper.protocol import ESTIMATORS, UCI_TABLES, population_and_sample, standardised_table, uci_tables
-from muhat.report.page import Picture, Table
+from muhat.report.page import Picture, ReportTable
 from muhat.types import Array
 
 NAME = "figure3"
@@ -191,13 +191,13 @@ def _mean_change(summary: list[Row], name: str) -> float:
     return 100.0 * float(np.mean([row[name]["ratio"] for row in summary]) - 1.0)
 
 
-def _table(summary: list[Row], reading: str) -> Table:
+def _table(summary: list[Row], reading: str) -> ReportTable:
     values = [
         [row["set"], row["errors"]["KME"], *(_percent(row[scenario]) for scenario in SCENARIO_LABELS)]
         for row in select(summary, reading=reading)
     ]
     caption = f"{reading}, {READINGS[reading]}: error of standard kernel PCA, and change against it"
-    return Table(caption, ["set", "standard", *SCENARIO_LABELS.values()], values)
+    return ReportTable(caption, ["set", "standard", *SCENARIO_LABELS.values()], values)
 
 
 def _percent(comparison: Row) -> str:
@@ -205,13 +205,13 @@ def _percent(comparison: Row) -> str:
     return f"{100 * (comparison['ratio'] - 1):+z.2f}{error} %"
 
 
-def _operator_table(summary: list[Row]) -> Table:
+def _operator_table(summary: list[Row]) -> ReportTable:
     rows = [[row["n"], *(shown(row[name]) for name in SHRUNK)] for row in select(summary, reading="HS")]
     caption = (
         "What COSE estimates: squared Hilbert–Schmidt error of the covariance operator relative to the plain "
         f"estimate ± standard error, and the share of samples improved (RBF, d = {COLUMNS}; the population is known)"
     )
-    return Table(caption, ["n", "S-COSE", "F-COSE (Theorem 4)", "F-COSE (leave-one-out)"], rows)
+    return ReportTable(caption, ["n", "S-COSE", "F-COSE (Theorem 4)", "F-COSE (leave-one-out)"], rows)
 
 
 def _section(rows: list[Row]) -> Section:

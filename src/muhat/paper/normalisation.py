@@ -12,7 +12,7 @@ from muhat.paper.comparison import LABELS, PAPERS, SHRUNK, column, compared, gro
 from muhat.paper.experiment import Experiment, Row, Section, Setting, generator
 from muhat.paper.panels import RATIOS, ratio_table
 from muhat.paper.protocol import KERNELS, exact_loss, population_and_sample, selected_weights
-from muhat.report.page import Table
+from muhat.report.page import ReportTable
 from muhat.types import Array
 
 NAME = "normalisation"
@@ -81,9 +81,9 @@ def _section(rows: list[Row]) -> Section:
     return Section(summary, (), [*tables, _sparsity_table(summary)])
 
 
-def _sparsity_table(summary: list[Row]) -> Table:
+def _sparsity_table(summary: list[Row]) -> ReportTable:
     values = [[row["kernel"], row["n"], f"{row['zeros']:.1%}", f"{row['zeros_half']:.1%}"] for row in summary]
-    return Table("Share of weights that are zero, with β ≥ 0", ["kernel", "n", "α of S-KMSE", "α = ½"], values)
+    return ReportTable("Share of weights that are zero, with β ≥ 0", ["kernel", "n", "α of S-KMSE", "α = ½"], values)
 
 
 EXPERIMENT = Experiment(

@@ -11,7 +11,7 @@ import numpy as np
 from muhat.paper.comparison import COLOURS, LABELS, shown
 from muhat.paper.experiment import Row
 from muhat.report.drawing import figure, svg
-from muhat.report.page import Table
+from muhat.report.page import ReportTable
 
 Panel = TypeVar("Panel")
 Place = tuple[int, int]
@@ -89,13 +89,17 @@ RATIOS = "Mean loss relative to KME's ± standard error, and the share of distri
 """Caption of a table of relative losses."""
 
 
-def table_of_columns(caption: str, columns: Iterable[tuple[str, Iterable[Any]]], bold: Iterable[Place] = ()) -> Table:
+def table_of_columns(
+    caption: str, columns: Iterable[tuple[str, Iterable[Any]]], bold: Iterable[Place] = ()
+) -> ReportTable:
     """A table from its columns, each a title and one value per row; places (row, column) in bold."""
     titles, values = zip(*columns, strict=True)
-    return Table(caption, titles, list(zip(*values, strict=True)), frozenset(bold))
+    return ReportTable(caption, titles, list(zip(*values, strict=True)), frozenset(bold))
 
 
-def ratio_table(caption: str, summary: list[Row], heads: Mapping[str, str], estimators: Mapping[str, str]) -> Table:
+def ratio_table(
+    caption: str, summary: list[Row], heads: Mapping[str, str], estimators: Mapping[str, str]
+) -> ReportTable:
     """Relative losses of the estimators after the columns that identify a row; both are given with their titles."""
     columns = [(title, [row[head] for row in summary]) for head, title in heads.items()]
     columns += [(title, [shown(row[name]) for row in summary]) for name, title in estimators.items()]

@@ -44,7 +44,7 @@ from muhat.paper.comparison import (
 from muhat.paper.experiment import Experiment, Headline, Item, PaperTable, Plan, Row, Section, Setting, generator
 from muhat.paper.figure3 import improved_errors
 from muhat.paper.protocol import BUNDLED, ESTIMATORS, KERNELS, UCI_TABLES, standardised_table, uci_tables
-from muhat.report.page import Table
+from muhat.report.page import ReportTable
 from muhat.types import Array
 
 NAME = "table1"
@@ -290,7 +290,7 @@ def _papers_table(summary: list[Row]) -> PaperTable:
     return PaperTable(caption, ("paper", "ours"), groups, ("KME", "S-KMSE", "F-KMSE") * len(KERNELS), rows)
 
 
-def _readings_table(summary: list[Row]) -> Table:
+def _readings_table(summary: list[Row]) -> ReportTable:
     """What is optimised decides the sign: sets better and worse than KME by reading and kernel."""
     rows = []
     for solver, kernel in product(READINGS, KERNELS):
@@ -308,10 +308,10 @@ def _readings_table(summary: list[Row]) -> Table:
         "The same by what is optimised: sets on which the mean is lower than KME's (and better : worse by the sign "
         "test), and the share of fits that converged"
     )
-    return Table(caption, ["optimised", "kernel", "sets", "S-KMSE", "F-KMSE", "converged"], rows)
+    return ReportTable(caption, ["optimised", "kernel", "sets", "S-KMSE", "F-KMSE", "converged"], rows)
 
 
-def _baseline_table(summary: list[Row]) -> Table:
+def _baseline_table(summary: list[Row]) -> ReportTable:
     """KME's own numbers against the paper's, which no shrinkage enters, and the size of the effect of shrinkage."""
     rows = []
     for kernel in KERNELS:
@@ -325,7 +325,7 @@ def _baseline_table(summary: list[Row]) -> Table:
         "The baseline: median |log(ours/paper)| of KME's numbers, and the sets farthest from the paper. The effect of "
         "shrinkage: median change against KME over the sets, ours (the paper's)"
     )
-    return Table(caption, ["kernel", "KME", "S-KMSE", "F-KMSE", "farthest KME, ours (paper)"], rows)
+    return ReportTable(caption, ["kernel", "KME", "S-KMSE", "F-KMSE", "farthest KME, ours (paper)"], rows)
 
 
 def _effect(chosen: list[Row], kernel: str, estimator: str) -> str:
@@ -339,14 +339,14 @@ def _paper_percent(name: str, kernel: str, estimator: str) -> float:
     return 100.0 * (numbers[estimator].value / numbers["KME"].value - 1.0)
 
 
-def _details_table(summary: list[Row], solver: Reading) -> Table:
+def _details_table(summary: list[Row], solver: Reading) -> ReportTable:
     """Every mean of a reading, with the start."""
     chosen = select(summary, solver=solver)
     rows = [
         [row["set"], row["kernel"], f"{row['initialisation']:.3f}", *(f"{row[e]['mean']:.3f}" for e in ESTIMATORS)]
         for row in chosen
     ]
-    return Table(
+    return ReportTable(
         f"Means of {READINGS[solver]}", ["set", "kernel", "k-means start", *(LABELS[e] for e in ESTIMATORS)], rows
     )
 

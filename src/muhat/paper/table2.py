@@ -37,7 +37,7 @@ from muhat.paper.comparison import (
 )
 from muhat.paper.experiment import Experiment, Headline, PaperTable, Plan, Row, Section, Setting, generator
 from muhat.paper.protocol import ESTIMATORS
-from muhat.report.page import Table
+from muhat.report.page import ReportTable
 from muhat.types import Array
 
 NAME = "table2"
@@ -373,7 +373,7 @@ def _mark(value: Row) -> str:
     return "better" if better else "worse" if worse else ""
 
 
-def _table(summary: list[Row]) -> Table:
+def _table(summary: list[Row]) -> ReportTable:
     columns, values = (
         ["machine", "bags", "kernel between bags", "size"],
         [[row[key] for key in CASE] for row in summary],
@@ -382,7 +382,7 @@ def _table(summary: list[Row]) -> Table:
         for row, shown in zip(summary, values, strict=True):
             shown.append(f"{row[name]['mean']:.4f}" if name == "KME" else _shown(row[name]))
     caption = "All sizes of bags: accuracy or area (in brackets: less KME's ± standard error of the pairs)"
-    return Table(caption, [*columns, *(LABELS[name] for name in ESTIMATORS)], values)
+    return ReportTable(caption, [*columns, *(LABELS[name] for name in ESTIMATORS)], values)
 
 
 def _shown(value: Row) -> str:
@@ -390,13 +390,13 @@ def _shown(value: Row) -> str:
     return f"{value['mean']:.4f} ({value['gain']:+z.4f}{error})"
 
 
-def _parameters_table(summary: list[Row]) -> Table:
+def _parameters_table(summary: list[Row]) -> ReportTable:
     rows = [
         [row["data"], row["level2"], row["size"], *(f"{row['all parameters'][name]:+z.4f}" for name in SHRUNK)]
         for row in select(summary, machine="OCSMM")
     ]
     caption = "OCSMM: area less KME's at the same parameters, mean over all choices, none picked on the test bags"
-    return Table(caption, ["bags", "kernel between bags", "size", *(LABELS[name] for name in SHRUNK)], rows)
+    return ReportTable(caption, ["bags", "kernel between bags", "size", *(LABELS[name] for name in SHRUNK)], rows)
 
 
 def _section(rows: list[Row]) -> Section:

@@ -19,7 +19,7 @@ from muhat.paper.claim import ESTIMATOR_SECTION, Judgement, claim, exact, judged
 from muhat.paper.comparison import ROUNDING, column, grouped, relative, select
 from muhat.paper.experiment import Experiment, Headline, Row, Section, Setting, generator
 from muhat.paper.protocol import KERNELS, exact_loss, population_and_sample, selected_weights
-from muhat.report.page import Table
+from muhat.report.page import ReportTable
 from muhat.shrinkage.scores import Lam, Theorem4Score, theorem4_scores
 from muhat.types import Array
 
@@ -328,12 +328,14 @@ def _shown(line: Row) -> str:
 
 def _section(rows: list[Row]) -> Section:
     lines = _lines(rows)
-    checks = Table("The theorems in numbers", ["check", "value"], [[line["check"], _shown(line)] for line in lines])
+    checks = ReportTable(
+        "The theorems in numbers", ["check", "value"], [[line["check"], _shown(line)] for line in lines]
+    )
     inexact, table = inexact_table(rows)
     return Section([*lines, *inexact], [table], [checks])
 
 
-def inexact_table(rows: list[Row]) -> tuple[list[Row], Table]:
+def inexact_table(rows: list[Row]) -> tuple[list[Row], ReportTable]:
     """Statements of the paper that are inexact, what holds, and the numbers of the run."""
     fourth, weights = select(rows, theorem="4"), select(rows, theorem="weights")
     full = [row for row in fourth if "span" not in row]
@@ -383,7 +385,7 @@ def inexact_table(rows: list[Row]) -> tuple[list[Row], Table]:
     ]
     summary = [{"place": place, "shown": number} for place, _, number in lines]
     table = [[place, truth, number] for place, truth, number in lines]
-    return summary, Table(
+    return summary, ReportTable(
         "Where the paper is inexact; none of this touches its idea", ["place", "what holds", "this run"], table
     )
 

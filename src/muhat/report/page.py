@@ -27,7 +27,7 @@ class Picture:
 
 
 @dataclass(frozen=True)
-class Table:
+class ReportTable:
     """A table for the report. Values are numbers, text or None; ``bold`` holds (row, column) of those to stress."""
 
     caption: str
@@ -158,11 +158,11 @@ def prose(text: str) -> Markup:
     return unbroken(_HYPHEN.sub("−", text))
 
 
-def column_classes(table: Table) -> list[str]:
+def column_classes(table: ReportTable) -> list[str]:
     """A class for each column: "number" for numbers, perhaps with more behind them, "words" for sentences, else none.
 
     >>> rows = [["x", "−.5 ± 1", "short"], ["2-fold", "< 3 %", "a sentence that has to be wrapped"]]
-    >>> column_classes(Table("", ["a", "b", "c"], rows))
+    >>> column_classes(ReportTable("", ["a", "b", "c"], rows))
     ['', 'number', 'words']
     """
     columns = ([str(row[j]) for row in table.rows if row[j] is not None] for j in range(len(table.columns)))
