@@ -1,20 +1,27 @@
 """``mh.compare`` on twenty awkward pairs of tables, beside the tests that people use.
 
     python benchmarks/tables.py            the twenty pairs: what each test says, through files and data frames
+    python benchmarks/tables.py nulls      the ten pairs that do not differ, drawn again and again: false alarms
     python benchmarks/tables.py level      mixed tables with missing values that do not differ: false alarms
     python benchmarks/tables.py edge       effects at and beyond the bound of at_least: error and power
     python benchmarks/tables.py timings    3,000 x 20, 200,000 x 12 and 300,000 x 12 rows, and a CSV file of 1 GB
-    python benchmarks/tables.py rivals     evidently and deepchecks on the same frames, where they are installed
+    python benchmarks/tables.py rivals     evidently, deepchecks and pointblank on the same tables
+
+The rivals hardly go into one environment. ``--python PATH`` names a Python that has one or more of them, and may be
+given several times; without it they are looked for beside muhat.
 
 The tables are made from scikit-learn's data. Ten pairs differ and ten do not. Each line has the p-value of ``compare``,
-of a Kolmogorov-Smirnov test a column with Holm's correction, of chi-squared tests of the categories with Holm's
+of a Kolmogorov-Smirnov test per column with Holm's correction, of chi-squared tests of the categories with Holm's
 correction, and of a random forest that tells the tables apart on held-out rows.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import resource
+import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -212,7 +219,7 @@ def is_number(column):
 def pairs():
     """Print what each test says on each pair, then the counts."""
     print(f"{'pair':32} {'compare':>9} {'KS':>9} {'chi2':>9} {'forest':>9}   compare names")
-    found = []
+    found, identical = [], 0
     for number, (name, (differs, make)) in enumerate(PAIRS.items()):
         rng = np.random.default_rng([7, number])
         a, b = make(rng)
@@ -220,15 +227,29 @@ def pairs():
             said = by_compare(a, b, folder)
         frames = {form: mh.compare(*tables, random_state=0) for form, tables in forms(a, b).items()}
         different = [form for form, result in frames.items() if answer(result) != answer(said)]
+        identical += not different
         if different:
             print(f"  other answers than files: {different}")
         others = (by_smirnov(a, b), by_chi_squared(a, b), by_forest(a, b, rng))
         found.append((differs, [said.pvalue, *others]))
         pvalues = " ".join(f"{p:9.2g}" for p in found[-1][1])
         print(f"{name:32} {pvalues}   {'; '.join(findings(said)) or '-'}", flush=True)
+    print(f"identical answers through CSV files, pandas, polars, pyarrow and DuckDB: {identical} of {len(PAIRS)} pairs")
     for k, test in enumerate(("compare", "KS with Holm", "chi-squared with Holm", "random forest")):
         hits, alarms = (sum(p[k] <= LEVEL for d, p in found if d == truth) for truth in (True, False))
         print(f"{test}: {hits} of 10 changes found, {alarms} of 10 false alarms")
+
+
+def nulls(repetitions):
+    """Print how often the pairs that do not differ are said to differ, over new draws; the longest pair is left out."""
+    total = 0
+    drawn = {name: make for name, (differs, make) in PAIRS.items() if not differs and "200,000" not in name}
+    for number, (name, make) in enumerate(drawn.items()):
+        pairs = (make(np.random.default_rng([11, number, seed])) for seed in range(repetitions))
+        alarms = sum(mh.compare(a, b, random_state=0).differs for a, b in pairs)
+        total += alarms
+        print(f"{name:32} {alarms} false alarms of {repetitions}", flush=True)
+    print(f"all: {total} false alarms of {repetitions * len(drawn)}")
 
 
 def mixed(rng, n):
@@ -324,51 +345,88 @@ def timings(gigabyte):
                 table.to_csv(path, index=False)
             files, _ = cpu(lambda paths=paths, at_least=at_least: mh.compare(*paths, at_least, random_state=0))
         print(f"{name}: frames {frames:.1f} s, CSV files {files:.1f} s of CPU; differs: {result.differs}", flush=True)
-    print("\n".join(str(result).splitlines()[:4]))
+    small_effect()
     if gigabyte:
         large_file()
 
 
-def rivals(repetitions):
-    """False alarms and CPU seconds of other libraries on mixed tables, 3,000 rows each."""
-    tools = {"muhat": lambda a, b: mh.compare(a, b, random_state=0).differs}
-    try:
-        from evidently import Report
-        from evidently.presets import DataDriftPreset
+def rivals(repetitions, pythons):
+    """Verdicts of other libraries on the twenty pairs and on mixed tables, each in the Python that has it."""
+    drawn = {name: make(np.random.default_rng([7, k])) for k, (name, (_, make)) in enumerate(PAIRS.items())}
+    truth = {name: differs for name, (differs, _) in PAIRS.items()}
+    for seed in range(repetitions):
+        rng = np.random.default_rng([10, seed])
+        a, b, c = (mixed(rng, 3000) for _ in "abc")
+        c["y"] = rng.permutation(c["y"].to_numpy())
+        drawn |= {f"null {seed}": (a, b), f"shuffled {seed}": (a, c)}
+    verdicts = [own_verdict(name, *tables) for name, tables in drawn.items()]
+    with tempfile.TemporaryDirectory() as folder:
+        write_pairs(drawn, Path(folder))
+        for python in pythons:
+            command = [python, str(Path(__file__).with_name("rival_tables.py")), folder]
+            said = subprocess.run(command, capture_output=True, text=True, check=False)
+            verdicts += [json.loads(line) for line in said.stdout.splitlines() if line.startswith('{"tool"')]
+            if said.returncode:
+                print(f"{python}: {said.stderr.strip().splitlines()[-1]}")
+    print_verdicts(pd.DataFrame(verdicts), truth)
 
-        def by_evidently(a, b):
-            found = Report([DataDriftPreset()]).run(b, a).dict()
-            values = [metric["value"] for metric in found["metrics"]]
-            return any(value["count"] > 0 for value in values if isinstance(value, dict) and "count" in value)
 
-        tools["evidently"] = by_evidently
-    except ImportError:
-        print("evidently is not installed")
-    try:
-        from deepchecks.tabular import Dataset
-        from deepchecks.tabular.checks import FeatureDrift
+def own_verdict(name, a, b):
+    """What ``compare`` says, in the form of the other libraries' verdicts."""
+    seconds, result = cpu(lambda: mh.compare(a, b, random_state=0))
+    return {"tool": "muhat", "pair": name, "differs": bool(result.differs), "seconds": seconds}
 
-        def by_deepchecks(a, b):
-            check = FeatureDrift().add_condition_drift_score_less_than()
-            found = check.run(Dataset(a, cat_features=["kind", "flag"]), Dataset(b, cat_features=["kind", "flag"]))
-            return not found.passed_conditions()
 
-        tools["deepchecks"] = by_deepchecks
-    except ImportError:
-        print("deepchecks is not installed")
-    for name, tool in tools.items():
-        alarms, found, seconds = 0, 0, 0.0
-        for seed in range(repetitions):
-            rng = np.random.default_rng([10, seed])
-            a, b, c = (mixed(rng, 3000) for _ in "abc")
-            c["y"] = rng.permutation(c["y"].to_numpy())
-            used, alarm = cpu(lambda a=a, b=b, tool=tool: tool(a, b))
-            alarms, seconds, found = alarms + alarm, seconds + used, found + tool(a, c)
+def write_pairs(drawn, folder):
+    """The pairs as CSV files, and a list of them with their columns of dates and of categories."""
+    listed = []
+    for k, (name, tables) in enumerate(drawn.items()):
+        files = [f"{k}{side}.csv" for side in "ab"]
+        for table, file in zip(tables, files, strict=True):
+            table.to_csv(folder / file, index=False)
+        dates = [column for column in tables[0] if column in ("when", "day")]
+        categories = [c for c in tables[0] if c not in dates and not is_number(tables[0][c])]
+        listed.append([name, files, dates, categories])
+    (folder / "pairs.json").write_text(json.dumps(listed))
+
+
+def print_verdicts(verdicts, truth):
+    """Right answers of each tool on the twenty pairs, and its counts over the mixed tables."""
+    for tool, said in verdicts.groupby("tool", sort=False):
+        differs = dict(zip(said["pair"], said["differs"], strict=True))
+        missed = [name for name in truth if truth[name] and differs.get(name) is False]
+        alarms = [name for name in truth if not truth[name] and differs.get(name) is True]
+        counts = [
+            [differs[name] is True for name in differs if name.startswith(start)] for start in ("null ", "shuffled ")
+        ]
+        seconds = said[said["pair"].str.startswith("null ")]["seconds"].mean()
+        answered = sum(name in differs for name in truth)
+        print(f"{tool}: {answered} of 20 pairs answered, missed {missed}, false alarms {alarms}")
         print(
-            f"{name}: {alarms} false alarms and {found} shuffled columns found of {repetitions}, "
-            f"{seconds / repetitions:.2f} s of CPU each",
+            f"  mixed tables of 3,000 rows: {sum(counts[0])} false alarms of {len(counts[0])}, shuffled column found "
+            f"in {sum(counts[1])} of {len(counts[1])}, {seconds:.2f} s of CPU each",
             flush=True,
         )
+
+
+def small_effect():
+    """The command on 300,000 rows of 12 columns that moved by .02 standard deviations: exit code and sentences."""
+    import duckdb
+    import pyarrow as pa
+
+    with tempfile.TemporaryDirectory() as folder:
+        for name, moved in (("a", 0.0), ("b", 0.02)):
+            rng = np.random.default_rng([12, round(100 * moved)])
+            table = pa.table({f"x{i}": rng.normal(moved, 1, 300_000) for i in range(12)})
+            duckdb.from_arrow(table).write_csv(f"{folder}/{name}.csv")
+        for options in (["--at-least", "5%"], []):
+            command = [sys.executable, "-m", "muhat", "compare", f"{folder}/a.csv", f"{folder}/b.csv", *options]
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            said = subprocess.run(command, capture_output=True, text=True, check=False)
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+            print(f"muhat compare a.csv b.csv {' '.join(options)}: exit code {said.returncode}, {seconds:.1f} s of CPU")
+            print("\n".join(f"    {line}" for line in said.stdout.splitlines()[:3]), flush=True)
 
 
 def large_file():
@@ -391,13 +449,18 @@ def large_file():
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", nargs="?", choices=("pairs", "level", "edge", "timings", "rivals"), default="pairs")
+    parser.add_argument(
+        "what", nargs="?", choices=("pairs", "nulls", "level", "edge", "timings", "rivals"), default="pairs"
+    )
     parser.add_argument("--repetitions", type=int, default=40, help="draws of level, edge and rivals; default 40")
+    parser.add_argument("--python", action="append", metavar="PATH", help="a Python with rivals; may be repeated")
     parser.add_argument("--no-large", action="store_true", help="leave out the file of 1 GB")
     options = parser.parse_args()
     if options.what == "pairs":
         pairs()
-    elif options.what in ("level", "edge", "rivals"):
-        {"level": level, "edge": edge, "rivals": rivals}[options.what](options.repetitions)
+    elif options.what == "rivals":
+        rivals(options.repetitions, options.python or [sys.executable])
+    elif options.what in ("level", "edge", "nulls"):
+        {"level": level, "edge": edge, "nulls": nulls}[options.what](options.repetitions)
     else:
         timings(not options.no_large)

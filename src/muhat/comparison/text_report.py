@@ -52,8 +52,9 @@ def _findings(result: Comparison) -> list[str]:
         beyond = f" by more than {percent(result.at_least)}" if result.at_least else ""
         sentences.append(f"The rank correlation of {plural(len(pairs), 'pair')} of columns changed{beyond}: {named}.")
     if result.joint.pvalue <= result.level:
+        also = " as well" if result.significant_columns or lost or pairs else ""
         sentences.append(
-            f"All columns together differ as well ({pvalue_text(result.joint.pvalue, sign=True)}): "
+            f"All columns together differ{also} ({pvalue_text(result.joint.pvalue, sign=True)}): "
             f"{result.joint_explanation}."
         )
     return sentences
