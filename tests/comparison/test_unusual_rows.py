@@ -1,0 +1,49 @@
+"""Rows that are most unlike the other table, and the values that make them so."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import muhat as mh
+from muhat.comparison.unusual_rows import MOST_REASONS, SHOWN_ROWS
+
+
+@pytest.fixture(scope="module")
+def result():
+    rng = np.random.default_rng(0)
+    a, b = (
+        pd.DataFrame({"x": rng.normal(size=300), "y": rng.normal(size=300), "kind": rng.choice(["p", "q"], 300)})
+        for _ in "ab"
+    )
+    b.loc[:19, "x"] += 8.0
+    b.loc[:19, "kind"] = "r"
+    return mh.compare(a, b, random_state=0)
+
+
+def test_a_region_without_rows_of_the_other_table_is_shown_with_its_values(result):
+    for row in [row for row in result.rows if row.table == "b"]:
+        assert row.number < 20
+        reasons = {reason.column: reason for reason in row.reasons}
+        assert (reasons["x"].share, reasons["x"].side) == (0.0, "high")
+        assert (reasons["kind"].value, reasons["kind"].share, reasons["kind"].side) == ("r", 0.0, "same")
+        assert row.values["x"] == reasons["x"].value
+
+
+def test_rows_and_reasons_are_few_and_in_order(result):
+    for table in ("a", "b"):
+        scores = [row.score for row in result.rows if row.table == table]
+        assert len(scores) == SHOWN_ROWS
+        assert scores == sorted(scores, reverse=True)
+    assert max(len(row.reasons) for row in result.rows) <= MOST_REASONS
+
+
+def test_shares_count_the_rows_of_the_other_table():
+    """Oracle: the share of the other table's rows that are at least as high, counted directly."""
+    rng = np.random.default_rng(1)
+    a, b = (pd.DataFrame({"x": rng.normal(size=200), "y": rng.normal(size=200)}) for _ in "ab")
+    tables = {"a": b, "b": a}
+    for row in mh.compare(a, b, random_state=0).rows:
+        for reason in row.reasons:
+            other = tables[row.table][reason.column]
+            extreme = other >= reason.value if reason.side == "high" else other <= reason.value
+            assert reason.share == pytest.approx(extreme.mean())
