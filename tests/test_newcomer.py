@@ -19,7 +19,7 @@ from sklearn.utils.fixes import parse_version
 import muhat as mh
 from muhat.plotting.bags import WhitenedBagsDisplay
 from muhat.plotting.functions import BandsDisplay, FunctionDisplay
-from muhat.plotting.results import KernelPCADisplay, LooPathDisplay
+from muhat.plotting.result_displays import KernelPCADisplay, LooPathDisplay
 
 LISTS_NO_ATTRIBUTES = parse_version(sklearn.__version__) < parse_version("1.8")
 """Notebooks show the parameters of an estimator only."""

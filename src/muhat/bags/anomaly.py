@@ -12,9 +12,9 @@ from scipy.stats import rankdata
 from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from muhat.bags.bag_explanations import BagExplanation, ColumnPrior
 from muhat.bags.bag_whitening import RIDGE
 from muhat.bags.data import Bags, TakesBagsMixin, check_bags
-from muhat.bags.explanations import BagExplanation, ColumnPrior
 from muhat.bags.moments import (
     LIGHT_LANDMARKS,
     LIGHT_ROWS,
@@ -136,7 +136,7 @@ def covariance_root(pool: Pool, size: int, ridge: float) -> Array:
     return np.asarray(V * g.clip(np.finfo(float).tiny) ** -0.25)
 
 
-class Calibration(NamedTuple):
+class ScoreCalibration(NamedTuple):
     """Scores of bags by priors that they had no part in, cut to each size of a grid.
 
     A bag of fold k is scored by the prior of the other folds, and a new bag by each of these priors in turn: it is
@@ -179,7 +179,7 @@ class Calibration(NamedTuple):
 
 def calibrate(
     views: list[View], data: Bags, ridge: float, fewest: int, rng: np.random.Generator
-) -> tuple[Calibration, Array]:
+) -> tuple[ScoreCalibration, Array]:
     """Calibrate all views on the same folds and cuts of the training bags; and the p-value of each bag by the others.
 
     Parameters
@@ -225,7 +225,7 @@ def calibrate(
     scores = ((cut_scores - middles[:, None]) / widths[:, None]).sum(axis=2)
     scores = np.where(data.sizes >= sizes[:, None], scores, totals)
     chosen = [calibrating(data.sizes, size, max(fewest, FEWEST_FOR_CALIBRATION)) for size in sizes]
-    calibration = Calibration(views, sizes, folds, surprises, middles, widths, scores, chosen)
+    calibration = ScoreCalibration(views, sizes, folds, surprises, middles, widths, scores, chosen)
     p = np.empty(len(data))
     for i, place in enumerate(places):
         others = chosen[place][chosen[place] != i]

@@ -4,7 +4,7 @@ from muhat.plotting.bags import BagGramDisplay, BagMapDisplay, WhitenedBagsDispl
 from muhat.plotting.display import Display
 from muhat.plotting.functions import BandsDisplay, FunctionDisplay
 from muhat.plotting.monitor import ColumnWitnessDisplay, DriftDisplay
-from muhat.plotting.results import ComponentsDisplay, KernelPCADisplay, LooPathDisplay
+from muhat.plotting.result_displays import ComponentsDisplay, KernelPCADisplay, LooPathDisplay
 
 __all__ = [
     "BagGramDisplay",

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from tables import sample
 
 import muhat as mh
-from muhat.plotting.results import ComponentsDisplay, KernelPCADisplay, LooPathDisplay
+from muhat.plotting.result_displays import ComponentsDisplay, KernelPCADisplay, LooPathDisplay
 
 ROWS = np.random.default_rng(0).normal(size=(30, 2))
 

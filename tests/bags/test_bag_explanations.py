@@ -6,8 +6,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 import muhat as mh
+from muhat.bags.bag_explanations import ColumnPrior, ColumnStatistics
 from muhat.bags.data import Bags
-from muhat.bags.explanations import ColumnPrior, ColumnStatistics
 from muhat.linalg.whitening import Whitening
 
 
