@@ -18,7 +18,7 @@ SUBPACKAGES = [
     "measures",
     "kernels",
     "elements",
-    "gaussian",
+    "oas_gaussian",
     "features",
     "means",
     "operators",

@@ -12,7 +12,6 @@ from sklearn.covariance import OAS
 from tables import CLOSED_FORM, KERNELS, awkward_rows, data_sets, sample
 
 import muhat as mh
-from muhat.gaussian import FittedGaussian
 from muhat.kernels.foreign import Precomputed
 from muhat.linalg.resources import one_blas_thread
 from muhat.linalg.spectrum import low_rank_spectrum, whole_spectrum
@@ -21,6 +20,7 @@ from muhat.means.adaptive import AdaptiveKernelMean, AdaptiveLooScore, AdaptiveS
 from muhat.means.nested import mean_element, mean_weights
 from muhat.means.targets import TargetKind, gaussian_element, gaussian_kind, gaussian_target
 from muhat.measures import FactoredGaussian
+from muhat.oas_gaussian import FittedGaussian
 from muhat.shrinkage.leave_one_out import LooMoments
 
 DATA, AWKWARD = data_sets(), awkward_rows()

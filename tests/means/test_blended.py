@@ -11,8 +11,8 @@ from sklearn.covariance import OAS
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import muhat as mh
-from muhat.gaussian import FittedGaussian
 from muhat.means.blended import allowed_share, blending_share
+from muhat.oas_gaussian import FittedGaussian
 
 
 def far(limit, R):

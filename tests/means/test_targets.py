@@ -11,12 +11,12 @@ from tables import KERNELS, awkward_rows, data_sets, sample
 
 import muhat as mh
 from muhat import gaussian
-from muhat.gaussian import FittedGaussian, normal_points, oas_amount
 from muhat.linalg.resources import one_blas_thread
 from muhat.means import targets
 from muhat.means.adaptive import AdaptiveKernelMean
 from muhat.means.nested import mean_weights
 from muhat.means.targets import gaussian_kind, gaussian_target, given_target, sampled_target
+from muhat.oas_gaussian import FittedGaussian, normal_points, oas_amount
 
 DATA = data_sets()
 SAMPLED = {

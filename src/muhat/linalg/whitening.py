@@ -66,7 +66,7 @@ class Whitening:
             Whether λ is given in units of the variance of a standardised column.
         shrinkage : float in [0, 1]
             The amount a by which S is first shrunk toward the identity, :math:`(1 - a) S + a I`, for example
-            :func:`muhat.gaussian.oas_amount`.
+            :func:`muhat.oas_gaussian.oas_amount`.
         """
         centre, deviations = rows.mean(axis=0), column_deviations(rows)
         variances, axes = _eigenpairs((rows - centre) / deviations)

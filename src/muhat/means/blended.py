@@ -12,7 +12,6 @@ from scipy.special import ndtr, ndtri
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from muhat.gaussian import FittedGaussian, varying_columns
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.capabilities import is_stationary
 from muhat.kernels.radial import Gaussian
@@ -21,6 +20,7 @@ from muhat.linalg.blocks import blocks
 from muhat.linalg.gram import gaussian_bandwidth
 from muhat.linalg.resources import check_memory, steady_blas
 from muhat.means.targets import LooTarget, TargetKind, gaussian_kind, gaussian_target, sampled_target
+from muhat.oas_gaussian import FittedGaussian, varying_columns
 from muhat.parameters import ValueParametersMixin
 from muhat.tables.frames import FrameType
 from muhat.tables.scales import ColumnScales

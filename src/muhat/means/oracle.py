@@ -35,7 +35,7 @@ def oracle_shrinkage(kernel: Kernel, P: Measure, n: int, target: Element | None 
     P : GaussianMixture or Atoms
         The distribution that the rows would be drawn from.
     n : int
-        FitSample size.
+        Sample size.
     target : Element, optional
         f*; default zero.
 

@@ -15,14 +15,6 @@ from typing import Any
 import numpy as np
 
 from muhat.elements import Element, check_element
-from muhat.gaussian import (
-    LARGEST,
-    SMALLEST,
-    FittedGaussian,
-    LooEmbeddings,
-    LooSample,
-    gaussian_sample,
-)
 from muhat.kernels.base import Kernel, linear_terms
 from muhat.kernels.capabilities import is_stationary, length_scales
 from muhat.kernels.dot import polynomial_form
@@ -31,6 +23,14 @@ from muhat.kernels.foreign import evaluates_new_rows
 from muhat.linalg.blocks import random_folds
 from muhat.linalg.gram import gaussian_bandwidth
 from muhat.measures import Atoms
+from muhat.oas_gaussian import (
+    LARGEST,
+    SMALLEST,
+    FittedGaussian,
+    LooEmbeddings,
+    LooSample,
+    gaussian_sample,
+)
 from muhat.types import Array
 
 MAX_ROWS_LEFT_OUT_ONE_BY_ONE = 3000
