@@ -51,6 +51,16 @@ def test_an_alarm_and_the_end_without_one(files, capsys):
     assert capsys.readouterr().out == f"{files['quiet']}: no drift in 60 rows\n"
 
 
+def test_a_saved_reference_gives_the_same_answer(files, capsys, tmp_path):
+    saved = str(tmp_path / "reference.npz")
+    assert watch(files["reference"], files["drifting"], "--save", saved) == 1
+    first = capsys.readouterr().out
+    assert watch(saved, files["drifting"]) == 1
+    assert capsys.readouterr().out == first
+    assert watch(saved, files["drifting"], "--html", str(tmp_path / "page.html")) == 2
+    assert "pass the file of its rows" in capsys.readouterr().err
+
+
 @pytest.mark.slow
 def test_columns_are_known_by_name(files, capsys):
     texts = []

@@ -219,7 +219,7 @@ def _add_watch(commands: Commands) -> None:
         "a reference. The columns are known by their names; categories, dates and missing values are watched too. Exit "
         "code 0: the stream ended without drift; 1: it drifted; 2: a file or an option is wrong.",
     )
-    watch.add_argument("reference", metavar="REFERENCE", help="a file of rows without drift")
+    watch.add_argument("reference", metavar="REFERENCE", help="a file of rows without drift, or an .npz by --save")
     watch.add_argument("stream", nargs="?", default="-", metavar="STREAM", help="a file; default -, standard input")
     watch.add_argument(
         "--format", choices=("csv", "jsonl"), help="of a stream in a pipe; default: look at its first line"
@@ -234,10 +234,10 @@ def _add_watch(commands: Commands) -> None:
     watch.add_argument(
         "--block-length",
         type=_positive,
-        default=1,
         metavar="B",
-        help="consecutive rows that depend on each other, in the reference as in the stream; default 1: none do",
+        help="consecutive rows that depend on each other, 1 for none; default: found in the order of the reference",
     )
+    watch.add_argument("--save", metavar="FILE.npz", help="keep the calibrated reference; pass it as REFERENCE later")
     watch.add_argument("--every", type=_positive, metavar="N", help="print a line of JSON with the score every N rows")
     _add_output(watch)
     _add_reading(watch)

@@ -20,9 +20,7 @@ from muhat.files.streams import StreamReader
 from muhat.files.tables import Reading
 from muhat.monitor.drift_monitor import DriftMonitor
 from muhat.progress import printable, printable_json, progress, repeated
-from muhat.tables.encoder import TableEncoder, fit_encoder
 from muhat.tables.frames import KIND_IN_WORDS, Column, Kind, Table
-from muhat.tables.scales import standard_deviations
 
 QUIET, DRIFTED, INTERRUPTED = 0, 1, 130
 """Exit codes."""
@@ -34,29 +32,42 @@ Batches = Iterator[tuple[Table, list[int]]]
 
 
 class _Watched(NamedTuple):
-    """A calibrated monitor, the encoder of its rows, its columns with their kinds, and the reference."""
+    """A calibrated monitor, and the rows of its reference with the names of the columns that were left out.
+
+    A monitor that was saved has no rows.
+    """
 
     monitor: DriftMonitor
-    encoder: TableEncoder
-    kinds: dict[str, Kind]
-    reference: Table
-    left_out: list[str]
+    reference: Table | None = None
+    left_out: Sequence[str] = ()
+
+    @property
+    def kinds(self) -> dict[str, Kind]:
+        """The columns that are watched, with their kinds."""
+        return {column.name: column.kind for column in self.monitor.encoder_.columns}
 
 
 @repeated()
 def watch(options: Any) -> int:
     """Watch a stream until it drifts or ends; 1 at an alarm, 0 at the end without one. See ``muhat watch --help``."""
     check_target("html", options.html, [options.reference, options.stream])
+    check_target("save", options.save, [options.reference, options.stream])
     reading = Reading(options.header, options.delimiter, options.missing or ())
-    watched = _calibrated(options, reading)
+    watched = _saved(options) if options.reference.endswith(".npz") else _calibrated(options, reading)
+    if options.save is not None:
+        watched.monitor.save(options.save)
     name = "standard input" if options.stream == STANDARD_INPUT else options.stream
     recent: list[Table] = []
     with ExitStack() as stack:
         pipe = _pipe(options.stream, stack)
         batches = _from_file(options, reading, watched.kinds, stack) if pipe is None else None
-        rows = f"{watched.reference.n_rows:,} reference rows"
+        rows = options.reference if watched.reference is None else f"{watched.reference.n_rows:,} reference rows"
         out = f"; left out: {_some(watched.left_out)}" if watched.left_out else ""
-        facts = {"run_length": watched.monitor.run_length, "columns": list(watched.kinds), "left_out": watched.left_out}
+        facts = {
+            "run_length": watched.monitor.run_length,
+            "columns": list(watched.kinds),
+            "left_out": [*watched.left_out],
+        }
         _say(
             options,
             "ready",
@@ -70,12 +81,12 @@ def watch(options: Any) -> int:
             json_lines = None if options.format is None else options.format == "jsonl"
             batches = StreamReader(pipe, name, watched.kinds, reading, json_lines).tables(size)
         try:
-            code = _watch_rows(watched.monitor, watched.encoder, batches, name, options, recent)
+            code = _watch_rows(watched.monitor, batches, name, options, recent)
         except KeyboardInterrupt:
             seen = watched.monitor.rows_seen_
             _say(options, "stopped", f"{name}: stopped after {seen:,} rows without drift", sys.stderr, rows=seen)
             code = INTERRUPTED
-    if options.html is not None:
+    if options.html is not None and watched.reference is not None:
         names = Path(options.reference).name, "standard input" if pipe is not None else Path(options.stream).name
         write_text("html", options.html, watch_page(watched.monitor, names, watched.reference, recent))
     return code
@@ -84,20 +95,28 @@ def watch(options: Any) -> int:
 # --------------------------------------------------------------------------------------------------------- reference
 
 
+def _saved(options: Any) -> _Watched:
+    """A monitor that was saved, at the start of a stream."""
+    if options.html is not None:
+        raise ValueError("--html draws the rows of the reference, and a saved one has none; pass the file of its rows")
+    return _Watched(DriftMonitor.load(options.reference).reset())
+
+
 def _calibrated(options: Any, reading: Reading) -> _Watched:
     """A monitor that is calibrated on the rows of the reference."""
     with open_sources((options.reference,), None, reading) as (source,), progress() as say:
         say(f"{source.name}: reading")
         table, left_out = _reference(source, options)
         say(f"{source.name}: calibrating on {table.n_rows:,} rows")
-        monitor = DriftMonitor(options.run_length, block_length=options.block_length, random_state=options.seed)
+        monitor = DriftMonitor(
+            options.run_length, block_length=options.block_length or "auto", random_state=options.seed
+        )
         with warnings.catch_warnings(record=True) as notes:
             warnings.simplefilter("always")
-            encoder = fit_encoder([table], scaling=standard_deviations)
             monitor.fit(table)
     for note in notes:
         _note(str(note.message))
-    return _Watched(monitor, encoder, {column.name: column.kind for column in table.columns}, table, left_out)
+    return _Watched(monitor, table, left_out)
 
 
 def _reference(source: Source, options: Any) -> tuple[Table, list[str]]:
@@ -180,14 +199,12 @@ def _of_kind(column: Column, name: str, kind: Kind, source: Source) -> Column:
     return column._replace(name=name)
 
 
-def _watch_rows(
-    monitor: DriftMonitor, encoder: TableEncoder, batches: Batches, name: str, options: Any, recent: list[Table]
-) -> int:
+def _watch_rows(monitor: DriftMonitor, batches: Batches, name: str, options: Any, recent: list[Table]) -> int:
     next_score = options.every
     for table, lines in batches:
         recent[:] = [*recent, table][-100:]
         before = monitor.rows_seen_
-        if monitor.update(encoder.match(table)):
+        if monitor.update(table):
             taken = monitor.rows_seen_ - before
             recent[-1] = table.take(np.arange(taken))
             _alarm(monitor, lines[taken - 1], name, options)

@@ -89,6 +89,8 @@ class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
 
     Attributes
     ----------
+    encoder_ : TableEncoder
+        How tables become rows of numbers, with the kinds of their columns.
     kernels_ : tuple of Kernel
         Kernels of scaled rows, with bandwidths as numbers.
     windows_ : array of int
@@ -239,7 +241,7 @@ class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
     def _set(self, encoder: TableEncoder, model: MonitorModel, found: Dependence | None, block_length: float) -> None:
         """Everything that a fitted monitor consists of."""
         with self._lock:
-            self._encoder, self._model, self.dependence_, self.block_length_ = encoder, model, found, block_length
+            self.encoder_, self._model, self.dependence_, self.block_length_ = encoder, model, found, block_length
             self.n_features_in_ = len(encoder.columns)
             if encoder.named:
                 self.feature_names_in_ = np.array(encoder.names, dtype=object)
@@ -330,7 +332,7 @@ class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
             Whether there has been an alarm since ``fit`` or ``reset``; ``result_`` then says what changed.
         """
         check_is_fitted(self, "threshold_")
-        rows = stream_rows(X, self._encoder)
+        rows = stream_rows(X, self.encoder_)
         with self._lock, one_blas_thread():
             self._stream = self._model.take_blocks(self._stream, rows)
             return self.drift_detected
@@ -406,7 +408,7 @@ class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
         check_is_fitted(self, "threshold_")
         with self._lock:
             params, model = self.get_params(deep=False), self._model
-            saved = SavedMonitor(params, self._encoder, model, self._stream, self.dependence_, self.block_length_)
+            saved = SavedMonitor(params, self.encoder_, model, self._stream, self.dependence_, self.block_length_)
         save_monitor(path, saved)
 
     @classmethod
