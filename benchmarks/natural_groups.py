@@ -191,7 +191,8 @@ def regression(tasks: dict[str, Callable[..., Task]], draws: int, n: int) -> Non
             errors = [np.sqrt(np.mean((each - truth) ** 2)) / truth.std() for each in (mean, *rivals)]
             found.append([*errors, errors[0] - errors[-1], np.mean(np.abs(mean - truth) < 1.96 * std), seconds])
         means.append(report(name, ["muhat", *regressors(), "less forest", "coverage", "s"], found))
-    print("  mean: " + "  ".join(f"{value:.3f}" for value in np.mean(means, axis=0)), flush=True)
+    if means:
+        print("  mean: " + "  ".join(f"{value:.3f}" for value in np.mean(means, axis=0)), flush=True)
 
 
 def classification(tasks: dict[str, Callable[..., Task]], draws: int, n: int) -> None:
@@ -217,7 +218,8 @@ def classification(tasks: dict[str, Callable[..., Task]], draws: int, n: int) ->
             found.append([accuracy, *scores, accuracy - scores[-1], *losses, seconds])
         names = ["muhat", "boosting", "forest", "less forest", "log-loss", "log-loss of forest", "s"]
         means.append(report(name, names, found))
-    print("  mean: " + "  ".join(f"{value:.3f}" for value in np.mean(means, axis=0)), flush=True)
+    if means:
+        print("  mean: " + "  ".join(f"{value:.3f}" for value in np.mean(means, axis=0)), flush=True)
 
 
 def report(name: str, columns: list[str], found: Any) -> np.ndarray:
@@ -339,7 +341,8 @@ def anomalies(tasks: dict[str, Callable[..., Any]], draws: int, n: int) -> None:
             areas = [roc_auc_score(odd, each) for each in scores]
             found.append([*areas, alarms[odd].mean(), alarms[~odd].mean(), seconds])
         means.append(report(name, ["muhat", "n x Mahalanobis", "LOF", "hits", "false alarms", "s"], found))
-    print("  mean: " + "  ".join(f"{value:.3f}" for value in np.mean(means, axis=0)), flush=True)
+    if means:
+        print("  mean: " + "  ".join(f"{value:.3f}" for value in np.mean(means, axis=0)), flush=True)
 
 
 def false_alarms(draws: int, n: int) -> None:

@@ -160,7 +160,8 @@ def write_math(translator, node, as_block=False):
     from docutils.utils.math.latex2mathml import tex2mathml
 
     # An index of an accented letter would go below it; behind empty braces it stays an index.
-    source = re.sub(r"(\\(?:hat|bar|tilde)\s?\\?\w+?)(?=[_^])", r"\1{}", node.astext().translate(LATEX))
+    latex = node.astext().translate(LATEX).replace(r"\dots", r"\ldots")
+    source = re.sub(r"(\\(?:hat|bar|tilde)\s?\\?\w+?)(?=[_^])", r"\1{}", latex)
     # Bars and angle brackets stay as high as their partners, and do not stretch over hats and exponents.
     formula = tex2mathml(source, as_block=as_block)
     formula = re.sub(

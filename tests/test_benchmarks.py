@@ -11,7 +11,6 @@ import pytest
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 SMALLEST = {
     "accuracy.py": "--groups other --kernels RBF --sizes 10 --repetitions 2",
-    "adaptive_rules.py": "--groups clusters --repetitions 1",
     "encoder.py": "libraries level timings --draws 2 --quick",
     "few_groups.py": "--draws 2",
     "groups.py": "--quick --names wine wdbc --part toy regression anomalies likeness error_bars --draws 1",

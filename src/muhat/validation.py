@@ -16,7 +16,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky
-from sklearn.utils import gen_batches
+from sklearn.utils import _set_output, gen_batches
 from sklearn.utils.validation import check_array, validate_data
 
 from muhat.types import Array, RandomState
@@ -30,7 +30,7 @@ INDEFINITE_GRAM = (
 )
 
 
-_OWN_FILES = (f"{Path(__file__).parent}{os.sep}", contextlib.__file__)
+_OWN_FILES = (f"{Path(__file__).parent}{os.sep}", contextlib.__file__, _set_output.__file__)
 """Frames of the package, and of the decorators that it wraps functions in."""
 
 

@@ -69,7 +69,6 @@ def of_inference():
         "": {},
         "unbiased": {"unbiased": True, "kernel": mh.Gaussian()},
         "list": {"kernel": [mh.Gaussian(), mh.Laplace()]},
-        "spectral": {"statistic": "spectral", "kernel": mh.Gaussian()},
         "shrunk": {"mean": mh.ShrunkKernelMean(), "kernel": mh.Gaussian()},
         "strata": {"strata": strata},
         "scale": {"scale": "columns", "kernel": mh.Matern()},

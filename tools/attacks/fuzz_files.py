@@ -124,7 +124,7 @@ def cells(path: Path) -> None:
     (folder / "cells.jsonl").unlink(missing_ok=True)
     with open_store(folder, "0") as store:
         for seed in range(8):
-            store.add(EXPERIMENTS["figure1"], {"seed": seed}, [{"loss": 0.5 * seed}])
+            store.add(EXPERIMENTS["figure1"], {"seed": seed}, [{"loss": 0.5 * seed}], 0.1)
     path.write_bytes((folder / "cells.jsonl").read_bytes())
 
 
@@ -138,7 +138,8 @@ def read_cells(path: Path) -> None:
 
 
 def results(path: Path) -> None:
-    claim = {"id": "a", "text": "b", "where": "c", "verdict": "holds", "evidence": "d", "experiments": ["figure1"]}
+    claim = {"id": "a", "text": "b", "where": "c", "verdict": "holds", "number": "1", "evidence": "d"}
+    claim["experiments"] = ["figure1"]
     path.write_text(json.dumps({"claims": [claim] * 3, "experiments": {}, "meta": {"quick": True, "seed": 0}}))
 
 
