@@ -94,5 +94,5 @@ plt.show()
 # When it does not help
 # ---------------------
 # Its weak place is tight clusters that lie far apart, which no Gaussian resembles: with the median bandwidth it gains
-# little there. It is also the slowest of the four. :doc:`/adaptive` says how the numbers are chosen, and has tables
+# little there. It is also the slowest of the four. :doc:`/means` says how the numbers are chosen, and has tables
 # over other populations.

@@ -87,7 +87,15 @@ def read_typed(path: str, local: Path, database: Database, json_lines: bool) -> 
         raise ValueError(f"{path} could not be read as {form} ({reason}); write it again or as CSV") from error
     if not total:
         raise ValueError(f"{path} has no rows")
-    fetch = Fetcher(database, relation, columns, total, text=False)
+    fetcher = Fetcher(database, relation, columns, total, text=False)
+
+    def fetch(name: str) -> Column:
+        try:
+            return fetcher(name)
+        except duckdb.Error as error:  # damage of a Parquet file may show only when values are read
+            reason = complaint(error).replace(str(local), path)[:200]
+            raise ValueError(f"{path}: column {name!r} could not be read ({reason}); write the file again") from error
+
     return FileTable(path, total, tuple(column.name for column in columns), True, fetch, tuple(left_out))
 
 
