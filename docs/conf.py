@@ -59,7 +59,7 @@ html_copy_source = False
 html_sidebars = {name: [] for name in ("index", "start", "changelog", "citation", "gallery/*")}
 html_theme_options = {
     "logo": {"image_light": "_static/logo.svg", "image_dark": "_static/logo.svg", "text": "muhat"},
-    "header_links_before_dropdown": 6,
+    "header_links_before_dropdown": 7,
     "navbar_align": "left",
     "navbar_persistent": ["search-button"],
     "show_prev_next": False,

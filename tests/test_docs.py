@@ -106,7 +106,8 @@ def toctrees():
     """Documents named in any toctree."""
     for page in PAGES:
         for block in re.findall(r"^```\{toctree\}\n(.*?)^```$", page.read_text(encoding="utf-8"), flags=re.M | re.S):
-            yield from (line for line in block.splitlines() if line and not line.startswith(":") and "*" not in line)
+            lines = [line for line in block.splitlines() if line and not line.startswith(":")]
+            yield from (line.partition("<")[2].rstrip(">") or line for line in lines)
 
 
 def test_every_page_is_in_one_toctree():
