@@ -56,7 +56,7 @@ html_css_files = ["site.css"]
 html_favicon = "_static/logo.svg"
 html_show_sourcelink = False
 html_copy_source = False
-html_sidebars = {name: [] for name in ("index", "start", "changelog", "citation", "gallery/*")}
+html_sidebars = {name: [] for name in ("index", "tutorial", "choosing", "gallery/*")}
 html_theme_options = {
     "logo": {"image_light": "_static/logo.svg", "image_dark": "_static/logo.svg", "text": "muhat"},
     "header_links_before_dropdown": 7,
