@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy import stats
+from sklearn.datasets import load_digits
 
 from muhat.comparison.pair_tests import pair_changes, strongest_pairs
 from muhat.tables.frames import as_table
@@ -42,6 +43,31 @@ def test_pairs_keep_their_level_and_ignore_marginal_changes():
         Y[rng.random(Y.shape) < 0.2] = np.nan
         pvalues.append(pair_changes(columns(X), columns(Y))[0].pvalue)
     assert np.sum(np.array(pvalues) <= 0.05) <= 32
+
+
+@pytest.mark.slow
+def test_columns_that_nearly_always_hold_one_value_keep_the_level():
+    """Halves of the digits, whose outer pixels are nearly always 0: more than 9 of 60 at 5 % have a chance of 0.1 %."""
+    digits = load_digits().data
+    found = 0
+    for seed in range(60):
+        order = np.random.default_rng(seed).permutation(len(digits))
+        changes = pair_changes(*(columns(digits[half]) for half in np.array_split(order, 2)))
+        found += min(change.pvalue for change in changes) * len(changes) <= 0.05
+    assert found <= 9
+
+
+def test_a_change_that_two_rows_make_is_not_certain():
+    rng = np.random.default_rng(4)
+    X, Y = np.zeros((2, 500, 2))
+    for Z in (X, Y):
+        Z[rng.permutation(500)[:6], 0] = 1.0
+    X[X[:, 0] == 0, 1] = np.arange(494) < 4
+    Y[np.flatnonzero(Y[:, 0])[:2], 1] = 1.0
+    (change,) = pair_changes(columns(X), columns(Y))
+    assert change.freedom < 10
+    assert change.pvalue > 0.01
+    assert change.interval(0.005).low == 0.0
 
 
 @pytest.mark.slow

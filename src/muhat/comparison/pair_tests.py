@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
-from scipy.special import ndtri
+from scipy.special import stdtrit
 
 from muhat.comparison.effects import Interval
 from muhat.tables.frames import Column
@@ -26,13 +26,15 @@ class PairChange(NamedTuple):
     """Two columns by their numbers, with the rank correlations of both tables and the p-value of a change.
 
     ``parts`` are the categories that the correlations are of, "" for a column of numbers. The p-value is corrected for
-    the number of ``parts_tried``. ``error`` is the standard error of the difference of the correlations.
+    the number of ``parts_tried``. ``error`` is the standard error of the difference of the correlations, and
+    ``freedom`` the degrees of freedom with which it is estimated.
     """
 
     columns: tuple[int, int]
     parts: tuple[str, str]
     correlations: tuple[float, float]
     error: float
+    freedom: float
     pvalue: float
     parts_tried: int
 
@@ -43,14 +45,14 @@ class PairChange(NamedTuple):
 
     def interval(self, alpha: float) -> Interval:
         """Confidence interval of the effect."""
-        margin = float(ndtri(1.0 - alpha / (2 * self.parts_tried))) * self.error
+        margin = float(stdtrit(self.freedom, 1.0 - alpha / (2 * self.parts_tried))) * self.error
         return Interval(max(0.0, self.effect - margin), min(2.0, self.effect + margin))
 
     def exceeds(self, at_least: float) -> float:
         """P-value of the hypothesis that the correlations differ by at most ``at_least``."""
         if self.effect <= at_least:
             return 1.0
-        tails = stats.norm.sf((self.effect + np.array([-at_least, at_least])) / self.error).sum()
+        tails = stats.t.sf((self.effect + np.array([-at_least, at_least])) / self.error, self.freedom).sum()
         return float(min(1.0, max(self.pvalue, self.parts_tried * tails)))
 
 
@@ -68,8 +70,9 @@ def pair_changes(first: Sequence[Column], second: Sequence[Column]) -> list[Pair
     Numbers become ranks within their table, so that a change of the columns themselves does not count, and a category
     becomes an indicator. For a pair with correlations :math:`r` and :math:`s` the statistic is
     :math:`\operatorname{artanh} r - \operatorname{artanh} s` divided by its standard error, which is estimated from
-    fourth moments and holds for dependent columns too. Rows with a missing value in one of the two columns are left out
-    of that pair.
+    fourth moments and holds for dependent columns too. It is compared with Student's distribution, whose degrees of
+    freedom say how well the standard error is known: where both columns nearly always hold one value, it rests on a few
+    rows. Rows with a missing value in one of the two columns are left out of that pair.
 
     Returns
     -------
@@ -79,13 +82,15 @@ def pair_changes(first: Sequence[Column], second: Sequence[Column]) -> list[Pair
     a, b = _features(first, second)
     if not 2 <= len(a.sources) <= MOST_FEATURES:
         return []
-    (r, r_error, r_rows), (s, s_error, s_rows) = (_correlations(side.values) for side in (a, b))
-    rows = np.minimum(r_rows, s_rows)
+    first_table, second_table = (_correlations(side.values) for side in (a, b))
+    r, r_error, s, s_error = *first_table[:2], *second_table[:2]
+    rows = np.minimum(first_table.rows, second_table.rows)
+    freedom = _degrees_of_freedom(first_table, second_table)
     with np.errstate(divide="ignore", invalid="ignore"):
         z = (np.arctanh(r) - np.arctanh(s)) / np.sqrt(r_error / (1 - r**2) ** 2 + s_error / (1 - s**2) ** 2)
     usable = (rows >= LEAST_ROWS) & np.isfinite(z)
-    pvalues = np.where(usable, 2 * stats.t.sf(np.abs(np.where(usable, z, 0.0)), np.maximum(rows - 2, 1)), 1.0)
-    return _best(a.sources, a.parts, pvalues, r, s, np.sqrt(r_error + s_error))
+    pvalues = np.where(usable, 2 * stats.t.sf(np.abs(np.where(usable, z, 0.0)), freedom), 1.0)
+    return _best(a.sources, a.parts, pvalues, r, s, np.sqrt(r_error + s_error), freedom)
 
 
 def strongest_pairs(columns: Sequence[Column], count: int) -> list[tuple[tuple[int, int], tuple[str, str], float]]:
@@ -93,7 +98,7 @@ def strongest_pairs(columns: Sequence[Column], count: int) -> list[tuple[tuple[i
     features, _ = _features(columns, columns)
     if not 2 <= len(features.sources) <= MOST_FEATURES:
         return []
-    r, _, rows = _correlations(features.values)
+    r, _, rows, *_ = _correlations(features.values)
     strength = np.where((rows >= LEAST_ROWS) & np.isfinite(r), np.abs(r), 0.0)
     found: dict[tuple[int, int], tuple[tuple[str, str], float]] = {}
     above = np.triu_indices(len(r), 1)
@@ -108,7 +113,7 @@ def strongest_pairs(columns: Sequence[Column], count: int) -> list[tuple[tuple[i
 
 
 def _best(
-    sources: NDArray[np.intp], parts: Sequence[str], pvalues: Array, r: Array, s: Array, errors: Array
+    sources: NDArray[np.intp], parts: Sequence[str], pvalues: Array, r: Array, s: Array, errors: Array, freedom: Array
 ) -> list[PairChange]:
     """Of all features of two columns, the pair with the smallest p-value."""
     i, j = np.triu_indices(len(sources), 1)
@@ -123,6 +128,7 @@ def _best(
             (parts[a], parts[b]),
             (float(r[a, b]), float(s[a, b])),
             float(errors[a, b]),
+            float(freedom[a, b]),
             min(1.0, float(count * pvalues[a, b])),
             int(count),
         )
@@ -167,8 +173,35 @@ def _frequent(a: Column, b: Column) -> list[str]:
     return chosen[:1] if len(chosen) == 2 else chosen
 
 
-def _correlations(values: Array) -> tuple[Array, Array, Array]:
-    """Correlations of all pairs, their squared standard errors, and the number of rows that have both."""
+class _Correlations(NamedTuple):
+    """Correlations of all pairs of features, their squared standard errors, and the number of rows that have both.
+
+    ``squares`` and ``fourths`` are the sums of the second and fourth powers of the products that a correlation is the
+    mean of.
+    """
+
+    values: Array
+    squared_errors: Array
+    rows: Array
+    squares: Array
+    fourths: Array
+
+
+def _degrees_of_freedom(a: _Correlations, b: _Correlations) -> Array:
+    r"""Degrees of freedom of the variance of a difference of correlations, by Satterthwaite's rule.
+
+    The variance of a mean of n products with kurtosis :math:`\kappa` has :math:`2 n / (\kappa - 1)` of them. The
+    kurtosis is that of both tables together, since one table alone may lack the rare rows that matter.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        kurtosis = (a.rows + b.rows) * (a.fourths + b.fourths) / (a.squares + b.squares) ** 2
+        rows = (1 / a.rows + 1 / b.rows) ** 2 / (1 / a.rows**3 + 1 / b.rows**3)
+        freedom = 2 * rows / np.maximum(kurtosis - 1, np.finfo(float).eps)
+    most = np.maximum(np.minimum(a.rows, b.rows) - 2, 1)
+    return np.asarray(np.where(np.isfinite(freedom), np.clip(freedom, 1, most), 1.0))
+
+
+def _correlations(values: Array) -> _Correlations:
     present = ~np.isnan(values)
     counts = np.maximum(present.sum(axis=0), 1)
     centred = np.where(present, values - np.where(present, values, 0.0).sum(axis=0) / counts, 0.0)
@@ -179,8 +212,10 @@ def _correlations(values: Array) -> tuple[Array, Array, Array]:
     with np.errstate(divide="ignore", invalid="ignore"):
         a = (X**2).T @ M / rows  # mean square of the first column over the rows of the pair; a.T of the second
         r = (X.T @ X / rows / np.sqrt(a * a.T)).clip(-0.9999, 0.9999)
-        both = (X**2).T @ X**2 / rows / (a * a.T)
+        squares = (X**2).T @ X**2
+        both = squares / rows / (a * a.T)
         cubes = (X**3).T @ X / rows / np.sqrt(a**3 * a.T)
         fourth = (X**4).T @ M / rows / a**2
         variance = both - r * (cubes + cubes.T) + 0.25 * r**2 * (fourth + fourth.T + 2 * both)
-    return r, variance.clip(0) / rows + 1.0 / np.maximum(rows, 1.0) ** 2, rows
+    squared_errors = variance.clip(0) / rows + 1.0 / np.maximum(rows, 1.0) ** 2
+    return _Correlations(r, squared_errors, rows, squares, (X**4).T @ X**4)
