@@ -98,3 +98,14 @@ def test_categories_take_part_by_their_levels():
     assert found.exceeds(0.2) < 0.01
     assert strongest_pairs(first, 3)[0][0] == (0, 1)
     assert pair_changes(first[:1], second[:1]) == []
+
+
+@pytest.mark.parametrize("n", [60, 400, 2000])
+def test_equal_columns_of_one_table_are_seen(n):
+    rng = np.random.default_rng(5)
+    X, Y = rng.normal(size=(2, n, 2))
+    X[:, 1] = X[:, 0]
+    (change,) = pair_changes(columns(X), columns(Y))
+    assert change.correlations[0] == pytest.approx(1.0)
+    assert change.pvalue < 1e-4
+    assert pair_changes(columns(X), columns(X))[0].pvalue == 1.0

@@ -82,12 +82,14 @@ def pair_changes(first: Sequence[Column], second: Sequence[Column]) -> list[Pair
     a, b = _features(first, second)
     if not 2 <= len(a.sources) <= MOST_FEATURES:
         return []
-    first_table, second_table = (_correlations(side.values) for side in (a, b))
-    r, r_error, s, s_error = *first_table[:2], *second_table[:2]
-    rows = np.minimum(first_table.rows, second_table.rows)
-    freedom = _degrees_of_freedom(first_table, second_table)
+    tables = [_correlations(side.values) for side in (a, b)]
+    (r, r_error), (s, s_error) = (table[:2] for table in tables)
+    rows = np.minimum(*(table.rows for table in tables))
+    freedom = _degrees_of_freedom(*tables)
     with np.errstate(divide="ignore", invalid="ignore"):
-        z = (np.arctanh(r) - np.arctanh(s)) / np.sqrt(r_error / (1 - r**2) ** 2 + s_error / (1 - s**2) ** 2)
+        # a correlation of 1 has no transform: none is taken as closer to 1 than one part in the number of rows
+        u, v = (table.values.clip(1 / table.rows - 1, 1 - 1 / table.rows) for table in tables)
+        z = (np.arctanh(u) - np.arctanh(v)) / np.sqrt(r_error / (1 - u**2) ** 2 + s_error / (1 - v**2) ** 2)
     usable = (rows >= LEAST_ROWS) & np.isfinite(z)
     pvalues = np.where(usable, 2 * stats.t.sf(np.abs(np.where(usable, z, 0.0)), freedom), 1.0)
     return _best(a.sources, a.parts, pvalues, r, s, np.sqrt(r_error + s_error), freedom)
@@ -211,7 +213,7 @@ def _correlations(values: Array) -> _Correlations:
     rows = M.T @ M
     with np.errstate(divide="ignore", invalid="ignore"):
         a = (X**2).T @ M / rows  # mean square of the first column over the rows of the pair; a.T of the second
-        r = (X.T @ X / rows / np.sqrt(a * a.T)).clip(-0.9999, 0.9999)
+        r = (X.T @ X / rows / np.sqrt(a * a.T)).clip(-1.0, 1.0)
         squares = (X**2).T @ X**2
         both = squares / rows / (a * a.T)
         cubes = (X**3).T @ X / rows / np.sqrt(a**3 * a.T)
