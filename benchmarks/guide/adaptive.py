@@ -19,7 +19,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import muhat as mh
-from muhat import gaussian
+from muhat import oas_gaussian as gaussian
 from muhat.kernels.base import Kernel
 from muhat.means import targets
 

@@ -10,7 +10,7 @@ from sklearn.gaussian_process.kernels import RationalQuadratic
 from tables import KERNELS, awkward_rows, data_sets, sample
 
 import muhat as mh
-from muhat import gaussian
+from muhat import oas_gaussian as gaussian
 from muhat.linalg.resources import one_blas_thread
 from muhat.means import targets
 from muhat.means.adaptive import AdaptiveKernelMean
