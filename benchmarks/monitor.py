@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import warnings
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from time import perf_counter
 
 import numpy as np
@@ -505,16 +505,19 @@ def table_rows(table: NDArray, k: int, run_length: int, quick: bool) -> dict[str
     order = np.random.default_rng([77, k]).permutation(len(table))
     X, rest = table[order[:600]], table[order[600:]]
     out = {}
+
+    def drawn(rng: np.random.Generator, n: int) -> NDArray:
+        return rest[rng.integers(0, len(rest), n)]
+
     for name, make in CHARTS.items():
         chart = make(X, run_length, k)
-        rng = np.random.default_rng([78, k])
-        draw = lambda n, rng=rng: rest[rng.integers(0, len(rest), n)]  # noqa: E731
+        draw = partial(drawn, np.random.default_rng([78, k]))
         alarms = chart_runs(chart, draw, (2 if quick else 15) * run_length)
         delays = {}
         for change, changed in TABLE_CHANGES.items():
             rng = np.random.default_rng([79, k])
             columns = np.flatnonzero(X.std(axis=0) > 0)
-            draw = lambda n, rng=rng: rest[rng.integers(0, len(rest), n)]  # noqa: E731
+            draw = partial(drawn, rng)
             each = [chart_delay(chart, draw, changed, X, rng.choice(columns)) for _ in range(2 if quick else 4)]
             delays[change] = [delay for delay in each if delay is not None]
         out[name] = (alarms, delays)

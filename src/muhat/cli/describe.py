@@ -93,19 +93,17 @@ def profile(options: Any) -> Profile:
         if columns and len(picked) > 2:
             kernel, (points,) = kernel_and_points([sample], None)
             unusual = unusual_rows([sample], [-kernel(points).mean(axis=1)], [counts[j] for j in varied])
+
+        def label(j: int, part: str) -> str:
+            return f"{columns[j].name} = {part}" if part else columns[j].name
+
         pairs = [
-            (
-                *(
-                    f"{columns[j].name} = {part}" if part else columns[j].name
-                    for j, part in zip(pair, parts, strict=True)
-                ),
-                r,
-            )
+            (label(pair[0], parts[0]), label(pair[1], parts[1]), r)
             for pair, parts, r in strongest_pairs(columns, PAIRS)
             if abs(r) >= WEAK
         ]
     repeated = source.n_rows - len(np.unique(hashes))
-    return Profile(source.name, source.n_rows, repeated, tuple(counts), tuple(pairs), unusual, tuple(notes))  # type: ignore[arg-type]
+    return Profile(source.name, source.n_rows, repeated, tuple(counts), tuple(pairs), unusual, tuple(notes))
 
 
 def _varies(column: ColumnCounts) -> bool:
