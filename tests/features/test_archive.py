@@ -326,3 +326,19 @@ def test_what_is_written_to_a_pipe_is_what_a_file_would_hold(tmp_path):
         assert read.result(timeout=60) == b"onetwo"
     assert pipe.is_fifo()
     assert list(tmp_path.iterdir()) == [pipe]
+
+
+def test_a_parser_that_another_thread_disturbed_is_asked_again(tmp_path, monkeypatch):
+    """Python 3.11 raises a SystemError from ``ast`` when threads parse at once; the file is whole."""
+    path = tmp_path / "sketch.npz"
+    MeanSketch(FEATURES["fourier"]).update(X).save(path)
+    load, calls = np.load, []
+
+    def disturbed(*arguments, **options):
+        calls.append(1)
+        if len(calls) < 3:
+            raise SystemError("AST constructor recursion depth mismatch (before=51, after=47)")
+        return load(*arguments, **options)
+
+    monkeypatch.setattr(np, "load", disturbed)
+    assert MeanSketch.load(path).n_ == len(X)
