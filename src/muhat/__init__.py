@@ -41,7 +41,7 @@ from muhat.operators.covariance import KernelCovariance
 from muhat.operators.pca import KernelPCA
 from muhat.shrinkage.filters import IteratedTikhonov, Landweber, NuMethod, Tikhonov, TruncatedSVD
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 __all__ = [
     "AdaptiveKernelMean",

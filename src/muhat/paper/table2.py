@@ -97,7 +97,7 @@ def _cells(plan: Plan) -> list[Setting]:
     return [
         {**each, "machine": machine, "data": data, "size": size}
         for (machine, data), size in product(tasks, QUICK_SIZES if plan.quick else SIZES)
-        for each in plan.repeated(full=5 if machine == "SMM" else 10, quick=5)
+        for each in plan.repeated(full=10, quick=5)
     ]
 
 
@@ -414,7 +414,7 @@ EXPERIMENT = Experiment(
     protocol=(
         "The paper's data are not publicly available, so that this is a conceptual replication on substitutes. SMM "
         "classifies images of four indoor scenes, each a bag of SIFT descriptors: 100 images per class to train on "
-        "and 100 to test on, at random, five times; a bag of size s is the first s of its descriptors. OCSMM is "
+        "and 100 to test on, at random, ten times; a bag of size s is the first s of its descriptors. OCSMM is "
         "trained on 150 bags of background events and tested on 100 such bags, of other events, and 100 of which half "
         "the events are signal, ten times; the events are those of the ATLAS Higgs challenge, and of simulated "
         "WH → ℓνbb. In the quick form the bags are synthetic: mixtures of Gaussians whose weights depend on the class.",
