@@ -277,7 +277,7 @@ def _add_reproduce(commands: Commands) -> None:
     _add_out(reproduce)
     reproduce.add_argument("--data", metavar="DIR", help="folder with uci/ and groups/; default: $MUHAT_DATA")
     reproduce.add_argument(
-        "--jobs", type=_positive, default=os.cpu_count() or 1, metavar="N", help="processes; default: one a core"
+        "--jobs", type=_positive, default=os.cpu_count() or 1, metavar="N", help="processes; default: one per core"
     )
     reproduce.add_argument(
         "--seed", type=_natural, default=0, metavar="S", help="seed of all random numbers; default 0"
