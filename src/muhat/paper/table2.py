@@ -423,8 +423,7 @@ EXPERIMENT = Experiment(
         "10-fold cross-validation on the training bags, for each estimator apart. OCSMM: ν of 0.05, 0.1, 0.5; all "
         "choices are run, and the best one on the test bags is shown, as the paper does, beside the mean over all. The "
         "quick form has a smaller grid.",
-        "All estimators share splits, bags and folds. Version 0.2 ran ten splits of SMM: of 16 comparisons none was "
-        "better than KME and one was worse.",
+        "All estimators share splits, bags and folds.",
     ),
     cells=_cells,
     run=_run,
