@@ -8,6 +8,7 @@ import json
 import re
 import shutil
 import sys
+import tomllib
 from importlib.metadata import version as installed_version
 from pathlib import Path
 
@@ -130,12 +131,20 @@ sphinx_gallery_conf = {
 
 # ---------------------------------------------------------------- hooks
 
+VALIDATION = tomllib.loads((HERE.parent / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["numpydoc_validation"]
+FOR_AUTHORS = VALIDATION["exclude"]
+AUTHORS_PAGES = {
+    f"muhat.{name}" for name in re.findall(r"^   ([\w.]+)$", (HERE / "extending.md").read_text("utf-8"), flags=re.M)
+}
+
 
 def skip_inherited(app, what, name, obj, skip, options):
-    """Leave out what scikit-learn and Python document themselves."""
+    """Leave out what scikit-learn and Python document themselves, and what only authors of kernels and means call."""
     home = getattr(obj, "__module__", None) or getattr(getattr(obj, "fget", None), "__module__", None) or ""
     foreign = home.split(".")[0] in {"sklearn", "builtins", "abc", "collections", "functools"}
-    return True if foreign or name in {"count", "index"} else None
+    page = Path(app.env.docname).name
+    hook = page not in AUTHORS_PAGES and any(re.search(hooks, f"{page}.{name}") for hooks in FOR_AUTHORS)
+    return True if foreign or hook or name in {"count", "index"} else None
 
 
 def close_blocks(app, docname, content):

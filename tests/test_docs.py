@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections import Counter
 from importlib.util import find_spec
 from pathlib import Path
@@ -31,10 +32,15 @@ WIDEST_CODE = 88
 names_of = {"ids": lambda path: path.name}
 
 
-def documented():
+def documented(pages=PAGES):
     """Dotted names below muhat that the pages list for the reference."""
-    pages = [page.read_text(encoding="utf-8") for page in PAGES]
-    return set(re.findall(r"^   ([\w.]+)$", "".join(pages), flags=re.M))
+    text = "".join(page.read_text(encoding="utf-8") for page in pages)
+    return set(re.findall(r"^   ([\w.]+)$", text, flags=re.M))
+
+
+def authors_only():
+    """Names for people who write a kernel or an estimator of their own."""
+    return documented([DOCS / "extending.md"])
 
 
 def test_the_reference_names_what_exists():
@@ -54,21 +60,53 @@ def test_every_public_name_of_a_subpackage_is_in_the_reference(subpackage):
     assert {name for name in names if name not in mh.__all__ and f"{subpackage}.{name}" not in documented()} == set()
 
 
-def described_parameters(docstring):
-    """What the section on parameters says of each name; one that is ignored needs no words."""
-    text = inspect.cleandoc(docstring or "")
-    section = re.search(r"^Parameters\n-+\n(.*?)(?=^\S[^\n]*\n-{3,}$|\Z)", text, flags=re.M | re.S)
-    found = {}
-    for heading, words in re.findall(r"^(\S.*)\n((?:[ ].*\n?|\n)*)", section[1] if section else "", flags=re.M):
-        for name in heading.partition(" : ")[0].split(", "):
-            found[name.lstrip("*")] = words.strip() or heading.endswith("ignored")
-    return {name for name, words in found.items() if words}
+SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["numpydoc_validation"]
+OF_THEIR_CLASS = {"SA01", "EX01"}  # relations and examples of methods are those of their class
 
 
-@pytest.mark.parametrize("name", mh.__all__)
-def test_every_parameter_has_a_description(name):
-    thing = getattr(mh, name)
-    assert set(inspect.signature(thing).parameters) == described_parameters(thing.__doc__)
+def public_methods(thing):
+    for name in dir(thing) if inspect.isclass(thing) else ():
+        method = inspect.getattr_static(thing, name)
+        home = getattr(getattr(method, "__func__", method), "__module__", None) or ""
+        own = inspect.getdoc(getattr(thing, name)) is None or getattr(thing, name).__doc__  # not inherited from a base
+        if own and not name.startswith("_") and callable(getattr(thing, name)) and home.startswith("muhat"):
+            yield name
+
+
+def complaints(validate, name, left_out=frozenset()):
+    """What numpydoc says against a docstring; fields of a result are its attributes, which numpydoc does not count."""
+    found = validate(name)
+    docstring = inspect.cleandoc(found["docstring"])
+    attributes = re.search(r"^Attributes\n-+\n(.*?)(?:^[A-Z].*\n---|\Z)", docstring, flags=re.M | re.S)
+    described = set(re.findall(r"\w+(?=[\w, ]* : )", attributes[1] if attributes else ""))
+    for code, message in found["errors"]:
+        fields = set(re.findall(r"'(\w+)'", message))
+        if code not in {*SETTINGS["checks"], *left_out} and not (code == "PR01" and fields <= described):
+            yield f"{name} {code}: {message}"
+
+
+@pytest.mark.parametrize("name", sorted(documented() - authors_only()))
+def test_the_reference_follows_numpydoc(name):
+    validate = pytest.importorskip("numpydoc.validate").validate
+    module, _, attribute = f"muhat.{name}".rpartition(".")
+    thing = getattr(importlib.import_module(module), attribute)
+    found = list(complaints(validate, f"muhat.{name}"))
+    for method in public_methods(thing):
+        if not any(re.search(pattern, f"{name}.{method}") for pattern in SETTINGS["exclude"]):
+            found += complaints(validate, f"muhat.{name}.{method}", OF_THEIR_CLASS)
+    assert found == []
+
+
+@pytest.mark.parametrize("name", sorted(documented()))
+def test_relations_lead_to_pages(name):
+    """Names below See Also are entries of the reference, or belong to another library."""
+    docscrape = pytest.importorskip("numpydoc.docscrape")
+    module, _, attribute = f"muhat.{name}".rpartition(".")
+    text = docscrape.NumpyDocString(inspect.getdoc(getattr(importlib.import_module(module), attribute)))
+    related = [other for names, _ in text["See Also"] for other, _ in names]
+    own = {f"muhat.{page}" for page in documented()}
+    lost = [r for r in related if not {r, f"{module}.{r}"} & own and (r.startswith("muhat") or "." not in r)]
+    assert lost == []
 
 
 def code_lines(text):
@@ -142,7 +180,8 @@ def test_the_site_builds_without_warnings(tmp_path):
     leave_out = shutil.ignore_patterns("gallery", "generated", "report", "__pycache__")
     for name in ("docs", "examples"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=leave_out)
-    shutil.copy(ROOT / "CHANGELOG.md", tmp_path)
+    for name in ("CHANGELOG.md", "pyproject.toml"):
+        shutil.copy(ROOT / name, tmp_path)
     command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-D", "plot_gallery=0", "docs", "site"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -37,6 +37,7 @@ def paper_mixture(n_features: int, random_state: RandomState = None) -> Gaussian
     Returns
     -------
     GaussianMixture
+        The distribution.
 
     See Also
     --------

@@ -102,13 +102,30 @@ class Element:
 
     @one_blas_thread()
     def inner(self, other: Element) -> float:
-        """Inner product with an element of the same space."""
+        """Inner product with an element of the same space.
+
+        Parameters
+        ----------
+        other : Element
+            An element of the same kernel.
+
+        Returns
+        -------
+        float
+            The inner product.
+        """
         self._check_same_space(other)
         pairs = [(P, Q) for P in self.measures for Q in other.measures]
         return float(sum(expect(self.kernel, P, Q) for P, Q in pairs))
 
     def norm(self) -> float:
-        """Norm in the space."""
+        """Norm in the space.
+
+        Returns
+        -------
+        float
+            The norm.
+        """
         return float(np.sqrt(self._squared_norm))
 
     @cached_property
@@ -116,7 +133,18 @@ class Element:
         return max(self.inner(self), 0.0)
 
     def distance(self, other: Element) -> float:
-        """Norm of the difference: for two mean elements, the MMD."""
+        """Norm of the difference: for two mean elements, the MMD.
+
+        Parameters
+        ----------
+        other : Element
+            An element of the same kernel.
+
+        Returns
+        -------
+        float
+            The distance.
+        """
         self._check_same_space(other)
         return (self - other).norm()
 
@@ -251,6 +279,7 @@ def embed(kernel: Kernel, P: Any, weights: Any = None) -> Element:
     Returns
     -------
     Element
+        The kernel mean of the measure.
 
     See Also
     --------

@@ -71,11 +71,33 @@ class Atoms:
         return len(self.points)
 
     def scaled(self, factor: float) -> Atoms:
-        """The measure times a number."""
+        """The measure times a number.
+
+        Parameters
+        ----------
+        factor : float
+            The number.
+
+        Returns
+        -------
+        Atoms
+            On the same points.
+        """
         return Atoms.trusted(self.points, factor * self.weights)
 
     def plus(self, other: Atoms) -> Atoms:
-        """The sum; measures on the same points stay on those points."""
+        """The sum of two measures; measures on the same points stay on those points.
+
+        Parameters
+        ----------
+        other : Atoms
+            Of as many columns.
+
+        Returns
+        -------
+        Atoms
+            The sum.
+        """
         if self.points is other.points or np.array_equal(self.points, other.points):
             return Atoms.trusted(self.points, self.weights + other.weights)
         points = np.concatenate([self.points, other.points])
@@ -106,11 +128,33 @@ class Gaussians:
         return zip(self.means, self.covariances, strict=True)
 
     def scaled(self, factor: float) -> Gaussians:
-        """The measure times a number."""
+        """The measure times a number.
+
+        Parameters
+        ----------
+        factor : float
+            The number.
+
+        Returns
+        -------
+        Gaussians
+            With the same components.
+        """
         return Gaussians(factor * self.weights, self.means, self.covariances)
 
     def plus(self, other: Gaussians) -> Gaussians:
-        """The sum; measures on the same components stay on those components."""
+        """The sum of two measures; measures on the same components stay on those components.
+
+        Parameters
+        ----------
+        other : Gaussians
+            Of as many columns.
+
+        Returns
+        -------
+        Gaussians
+            The sum.
+        """
         if np.array_equal(self.means, other.means) and np.array_equal(self.covariances, other.covariances):
             return Gaussians(self.weights + other.weights, self.means, self.covariances)
         pairs = zip(self._arrays(), other._arrays(), strict=True)
@@ -243,6 +287,7 @@ class GaussianMixture(Gaussians):
         Returns
         -------
         array of shape (n, d)
+            The rows.
         """
         rng = check_rng(random_state)
         chosen = rng.choice(len(self), size=check_count("n", n), p=self.weights / self.weights.sum())
@@ -265,6 +310,7 @@ class GaussianMixture(Gaussians):
         Returns
         -------
         array of shape (n,)
+            One value per row.
         """
         X = check_rows(X)
         if X.shape[1] != self.n_features:

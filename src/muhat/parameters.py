@@ -54,7 +54,18 @@ class Value:
         return f"{type(self).__name__}({params})"
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Parameters by name; those of nested values as ``outer__inner``."""
+        """Get the parameters by name; those of nested values as ``outer__inner``.
+
+        Parameters
+        ----------
+        deep : bool, default True
+            Whether to include those of nested values.
+
+        Returns
+        -------
+        dict
+            Parameters by name.
+        """
         params = {field.name: getattr(self, field.name) for field in fields(self)}
         if deep:
             for name, value in list(params.items()):
@@ -63,7 +74,18 @@ class Value:
         return params
 
     def with_params(self, **params: Any) -> Self:
-        """A copy with some parameters changed; ``outer__inner`` reaches into nested values."""
+        """A copy with some parameters changed; ``outer__inner`` reaches into nested values.
+
+        Parameters
+        ----------
+        **params : dict
+            Parameters by name.
+
+        Returns
+        -------
+        Value
+            The copy.
+        """
         own, nested = _split_nested(params)
         unknown = (set(own) | set(nested)) - set(self.get_params(deep=False))
         if unknown:
@@ -97,6 +119,7 @@ class ValueParametersMixin:
         Returns
         -------
         self
+            The estimator.
         """
         own, nested = _split_nested(params)
         held = {**self.get_params(deep=False), **own}

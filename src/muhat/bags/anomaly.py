@@ -335,11 +335,14 @@ class GroupAnomalyDetector(OutlierMixin, ValueParametersMixin, TakesBagsMixin, B
         Parameters
         ----------
         bags : sequence of arrays of shape (n_i, d)
+            One array of rows per bag, all with d columns.
         y : ignored
+            Not used; it is here for scikit-learn's pipelines.
 
         Returns
         -------
         self
+            The fitted estimator.
         """
         self._check_parameters()
         data = check_bags(bags, self, reset=True)
@@ -395,12 +398,16 @@ class GroupAnomalyDetector(OutlierMixin, ValueParametersMixin, TakesBagsMixin, B
         Parameters
         ----------
         bags : sequence of arrays of shape (n_i, d)
+            One array of rows per bag, all with d columns.
         y : ignored
+            Not used; it is here for scikit-learn's pipelines.
         **options : ignored
+            Not used; it is here for scikit-learn's pipelines.
 
         Returns
         -------
         array of shape (n,)
+            1 or -1 per bag.
         """
         return np.where(self.fit(bags).p_values_ <= self.alpha, -1, 1)
 
@@ -417,10 +424,12 @@ class GroupAnomalyDetector(OutlierMixin, ValueParametersMixin, TakesBagsMixin, B
         Parameters
         ----------
         bags : sequence of arrays of shape (n_i, d)
+            One array of rows per bag, all with d columns.
 
         Returns
         -------
         array of shape (n,)
+            One score per bag.
         """
         scores, places = self._scores(bags)
         normal = [self._calibration.scores[place, chosen] for place, chosen in enumerate(self._calibration.chosen)]
@@ -436,10 +445,12 @@ class GroupAnomalyDetector(OutlierMixin, ValueParametersMixin, TakesBagsMixin, B
         Parameters
         ----------
         bags : sequence of arrays of shape (n_i, d)
+            One array of rows per bag, all with d columns.
 
         Returns
         -------
         array of shape (n,)
+            One p-value per bag.
         """
         scores, places = self._scores(bags)
         return self._calibration.p_values(scores, places)
@@ -450,10 +461,12 @@ class GroupAnomalyDetector(OutlierMixin, ValueParametersMixin, TakesBagsMixin, B
         Parameters
         ----------
         bags : sequence of arrays of shape (n_i, d)
+            One array of rows per bag, all with d columns.
 
         Returns
         -------
         array of shape (n,)
+            1 or -1 per bag.
         """
         return np.where(self.p_values(bags) <= self.alpha, -1, 1)
 
@@ -467,10 +480,12 @@ class GroupAnomalyDetector(OutlierMixin, ValueParametersMixin, TakesBagsMixin, B
         Parameters
         ----------
         bags : sequence of arrays of shape (n_i, d)
+            One array of rows per bag, all with d columns.
 
         Returns
         -------
         list of BagExplanation
+            One explanation per bag.
         """
         scores, places = self._scores(bags)
         data, names = check_bags(bags, self, reset=False), getattr(self, "feature_names_in_", None)

@@ -65,6 +65,11 @@ class BagSketch(LockedMixin):
     n_bags_ : int
         Bags seen.
 
+    See Also
+    --------
+    BagPrior : The prior that is fitted to it.
+    MeanSketch : Sketch of the mean of one sample.
+
     Examples
     --------
     >>> import numpy as np
@@ -100,7 +105,18 @@ class BagSketch(LockedMixin):
         return self._state
 
     def update(self, bags: Any) -> Self:
-        """Add bags, a sequence of arrays of shape (n_i, d)."""
+        """Add bags.
+
+        Parameters
+        ----------
+        bags : sequence of arrays of shape (n_i, d)
+            One array of rows per bag, all with d columns.
+
+        Returns
+        -------
+        self
+            The sketch.
+        """
         if self.features.fingerprint_ != self._fingerprint:
             raise ValueError("the features were fitted again since the sketch was made; make a new one")
         return self.add(check_bags(bags, self.features, reset=False))
@@ -112,7 +128,18 @@ class BagSketch(LockedMixin):
         return self._take(BagState(bags.sizes, bag_moments(self.features, bags), outside))
 
     def merge(self, other: BagSketch) -> Self:
-        """Add another sketch to this one, in place."""
+        """Add another sketch to this one, in place.
+
+        Parameters
+        ----------
+        other : BagSketch
+            A sketch with the same features.
+
+        Returns
+        -------
+        self
+            The sketch.
+        """
         if not isinstance(other, BagSketch):
             raise ValueError(f"{other!r} is not a BagSketch; make one with the same features, and update it")
         if other._fingerprint != self._fingerprint:
@@ -141,11 +168,18 @@ class BagSketch(LockedMixin):
         Parameters
         ----------
         path : str or Path
+            The file, an ``.npz`` archive.
         """
         write_archive(path, _FORMAT, *self._encoded())
 
     def to_bytes(self) -> bytes:
-        """The content of the file that ``save`` writes."""
+        """The content of the file that ``save`` writes.
+
+        Returns
+        -------
+        bytes
+            Numbers and text alone.
+        """
         return archive_bytes(_FORMAT, *self._encoded())
 
     @classmethod
@@ -155,6 +189,7 @@ class BagSketch(LockedMixin):
         Parameters
         ----------
         path : str or Path
+            The file, an ``.npz`` archive.
         kernels : classes of kernels, optional
             See :meth:`MeanSketch.load`.
         """
@@ -168,6 +203,7 @@ class BagSketch(LockedMixin):
         Parameters
         ----------
         content : bytes
+            What ``to_bytes`` gave.
         kernels : classes of kernels, optional
             See :meth:`MeanSketch.load`.
         """

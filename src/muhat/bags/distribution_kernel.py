@@ -314,10 +314,12 @@ class DistributionKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Embe
         bags : sequence of arrays of shape (n_i, d)
             The bags: one matrix of rows each, all with d columns.
         y : ignored
+            Not used; it is here for scikit-learn's pipelines.
 
         Returns
         -------
         self
+            The fitted estimator.
         """
         self.fit_transform(bags)
         return self
@@ -331,10 +333,12 @@ class DistributionKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Embe
         bags : sequence of arrays of shape (n_i, d)
             The bags: one matrix of rows each, all with d columns.
         y : ignored
+            Not used; it is here for scikit-learn's pipelines.
 
         Returns
         -------
         array of shape (n, n)
+            Kernel values of all pairs of bags.
         """
         K = self._fit_gram(bags)
         self.approximation_error_, self._n_features_out = self._embedding.approximation_error, len(K)
@@ -351,6 +355,7 @@ class DistributionKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Embe
         Returns
         -------
         array of shape (m, n)
+            One row per new bag, one column per bag of ``fit``.
         """
         return self._gram(bags)
 

@@ -148,12 +148,14 @@ class BagPrior(ValueParametersMixin, TakesBagsMixin, ClassNamePrefixFeaturesOutM
             The bags: one matrix of rows each, all with d columns. A sketch has seen them already, wherever they are,
             and brings the features and the kernel.
         y : ignored
+            Not used; it is here for scikit-learn's pipelines.
         population : float or array of shape (n_bags,), default infinity
             See ``means``.
 
         Returns
         -------
         self
+            The fitted estimator.
         """
         ridge, blend, kinds = self._checked_parameters()
         sketch = self._checked_sketch(bags) if isinstance(bags, BagSketch) else self._sketched(bags)
@@ -281,6 +283,7 @@ class BagPrior(ValueParametersMixin, TakesBagsMixin, ClassNamePrefixFeaturesOutM
         Returns
         -------
         array of shape (n_bags, n_others)
+            Positive where one population is the more likely.
         """
         left = self._check_new(bags)
         right = left if others is None else check_bags(others, self, reset=False)
@@ -383,14 +386,14 @@ def pooled_means(
     list of Element
         In the order of the bags, on the same atoms but for bags that keep their averages.
 
-    References
-    ----------
-    B. Efron, C. Morris. Empirical Bayes on vector observations: an extension of Stein's method. Biometrika 1972.
-
     See Also
     --------
     BagPrior : The prior, to be applied to new bags.
     AdaptiveKernelMean : The mean of one bag alone.
+
+    References
+    ----------
+    B. Efron, C. Morris. Empirical Bayes on vector observations: an extension of Stein's method. Biometrika 1972.
 
     Examples
     --------

@@ -325,6 +325,7 @@ class DistributionRidge(RegressorMixin, _RidgeOnBags):
         Parameters
         ----------
         bags : sequence of arrays of shape (n_i, d)
+            One array of rows per bag, all with d columns.
         y : array of shape (n,) or (n, n_outputs)
             The targets of each bag.
         sample_weight : array of shape (n,), optional
@@ -336,6 +337,7 @@ class DistributionRidge(RegressorMixin, _RidgeOnBags):
         Returns
         -------
         self
+            The fitted estimator.
         """
         self._check_parameters()
         data = check_bags(bags, self, reset=True)
@@ -354,12 +356,14 @@ class DistributionRidge(RegressorMixin, _RidgeOnBags):
         Parameters
         ----------
         bags : sequence of arrays of shape (n_i, d)
+            One array of rows per bag, all with d columns.
         return_std : bool, default False
             Whether to return the standard deviation of a new target as well; small bags have larger ones.
 
         Returns
         -------
         mean : array of shape (n,) or (n, n_outputs)
+            Expected target of each bag.
         std : array of the same shape
             With ``return_std``.
         """
@@ -422,6 +426,7 @@ class DistributionRidgeClassifier(ClassifierMixin, _RidgeOnBags):
         Parameters
         ----------
         bags : sequence of arrays of shape (n_i, d)
+            One array of rows per bag, all with d columns.
         y : array of shape (n,)
             The class of each bag.
         sample_weight : array of shape (n,), optional
@@ -433,6 +438,7 @@ class DistributionRidgeClassifier(ClassifierMixin, _RidgeOnBags):
         Returns
         -------
         self
+            The fitted estimator.
         """
         self._check_parameters()
         labels = check_labels(self, bags, y)
@@ -455,10 +461,12 @@ class DistributionRidgeClassifier(ClassifierMixin, _RidgeOnBags):
         Parameters
         ----------
         bags : sequence of arrays of shape (n_i, d)
+            One array of rows per bag, all with d columns.
 
         Returns
         -------
-        array of shape (n, n_classes), or (n,) for two classes: positive for the second
+        array of shape (n, n_classes), or (n,) for two classes
+            Larger where the class is more probable; of two classes, positive for the second.
         """
         logs = np.log(np.maximum(self.predict_proba(bags), np.finfo(float).tiny))
         return logs[:, 1] - logs[:, 0] if len(self.classes_) == 2 else logs
@@ -469,10 +477,12 @@ class DistributionRidgeClassifier(ClassifierMixin, _RidgeOnBags):
         Parameters
         ----------
         bags : sequence of arrays of shape (n_i, d)
+            One array of rows per bag, all with d columns.
 
         Returns
         -------
         array of shape (n,)
+            One class per bag.
         """
         probabilities = self.predict_proba(bags)
         return self.classes_[probabilities.argmax(axis=1)]
@@ -488,10 +498,12 @@ class DistributionRidgeClassifier(ClassifierMixin, _RidgeOnBags):
         Parameters
         ----------
         bags : sequence of arrays of shape (n_i, d)
+            One array of rows per bag, all with d columns.
 
         Returns
         -------
         array of shape (n, n_classes)
+            Columns in the order of ``classes_``.
         """
         data = self._check_new(bags)
         return self._model.probabilities(data)

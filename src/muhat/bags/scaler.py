@@ -25,6 +25,12 @@ class BagScaler(TakesBagsMixin, TransformerMixin, BaseEstimator):
     n_features_in_ : int
         Columns of the bags.
 
+    See Also
+    --------
+    bags_from_groups : Bags from the rows of a table.
+    DistributionRidge : Regression on bags.
+    sklearn.preprocessing.StandardScaler : The same for rows.
+
     Examples
     --------
     >>> import numpy as np, muhat as mh
@@ -50,6 +56,7 @@ class BagScaler(TakesBagsMixin, TransformerMixin, BaseEstimator):
         Returns
         -------
         self
+            The fitted estimator.
         """
         units = ColumnScales.of(check_bags(bags, self, reset=True).rows)
         self.mean_, self.scale_ = units.centre, units.scale
@@ -66,6 +73,7 @@ class BagScaler(TakesBagsMixin, TransformerMixin, BaseEstimator):
         Returns
         -------
         list of arrays of shape (n_i, d)
+            The bags in their order, standardised.
         """
         check_is_fitted(self, "mean_")
         data = check_bags(bags, self, reset=False)

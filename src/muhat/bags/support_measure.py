@@ -49,6 +49,7 @@ class _SupportMeasureMachine(EmbedsBags):
         Returns
         -------
         array of shape (n,)
+            One prediction per bag.
         """
         K = self._gram(bags)
         return self._machine.predict(K)
@@ -147,6 +148,7 @@ class SupportMeasureClassifier(ClassifierMixin, _SupportMeasureMachine):
         Returns
         -------
         self
+            The fitted estimator.
         """
         C = check_number("C", self.C, low=0, open_low=True)
         y = check_labels(self, bags, y)
@@ -178,6 +180,7 @@ class SupportMeasureClassifier(ClassifierMixin, _SupportMeasureMachine):
         Returns
         -------
         array of shape (n, n_classes)
+            Columns in the order of ``classes_``.
         """
         K = self._gram(bags)
         return self._calibrated.predict_proba(K)
@@ -193,6 +196,7 @@ class SupportMeasureClassifier(ClassifierMixin, _SupportMeasureMachine):
         Returns
         -------
         array of shape (n,), or (n, n_classes) for three classes and more
+            Decision values of the support vector machine.
         """
         K = self._gram(bags)
         return self._machine.decision_function(K)
@@ -268,6 +272,7 @@ class SupportMeasureRegressor(RegressorMixin, _SupportMeasureMachine):
         Returns
         -------
         self
+            The fitted estimator.
         """
         C = check_number("C", self.C, low=0, open_low=True)
         epsilon = check_number("epsilon", self.epsilon, low=0)
@@ -357,12 +362,14 @@ class OneClassSupportMeasureMachine(OutlierMixin, _SupportMeasureMachine):
         bags : sequence of arrays of shape (n_i, d)
             The bags: one matrix of rows each, all with d columns.
         y : ignored
+            Not used; it is here for scikit-learn's pipelines.
         sample_weight : array of shape (n,), optional
             One weight per bag, as in ``sklearn.svm.OneClassSVM``.
 
         Returns
         -------
         self
+            The fitted estimator.
         """
         nu = check_number("nu", self.nu, low=0, high=1, open_low=True)
         from sklearn.svm import OneClassSVM
@@ -383,6 +390,7 @@ class OneClassSupportMeasureMachine(OutlierMixin, _SupportMeasureMachine):
         Returns
         -------
         array of shape (n,)
+            One score per bag.
         """
         K = self._gram(bags)
         return self._machine.score_samples(K)
@@ -398,5 +406,6 @@ class OneClassSupportMeasureMachine(OutlierMixin, _SupportMeasureMachine):
         Returns
         -------
         array of shape (n,)
+            One value per bag.
         """
         return self.score_samples(bags) - self.offset_

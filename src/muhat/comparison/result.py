@@ -71,17 +71,68 @@ class Finding:
 
 @dataclass(frozen=True, eq=False)
 class MissingResult(Finding):
-    """Missing values of a column, with their shares in both tables."""
+    """Comparison of the shares of missing values of a column.
+
+    Parameters
+    ----------
+    effect : float
+        Difference of the shares.
+    interval, pvalue, adjusted_pvalue, exceeds_pvalue
+        As those of a ColumnResult.
+    shares : (float, float)
+        Share of missing values in each table.
+
+    See Also
+    --------
+    ColumnResult : The result that has it as ``missing``.
+
+    Examples
+    --------
+    >>> import pandas as pd, muhat as mh
+    >>> old = pd.DataFrame({"a": [1.0, 2.0, 3.0, 4.0] * 20, "b": ["x", "y", None, "y"] * 20})
+    >>> new = pd.DataFrame({"a": [1.0, 5.0, 3.0, 6.0] * 20, "b": ["x", None, None, "y"] * 20})
+    >>> result = mh.compare(old, new, random_state=0)
+    >>> [column.missing.shares for column in result.columns if column.missing]
+    [(0.25, 0.5)]
+    """
 
     shares: tuple[float, ...] = (0.0, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
 class ColumnResult(Finding):
-    """A column of both tables by itself, of all rows.
+    """Comparison of one column, by all rows of both tables.
 
-    ``counts`` has its values and how often they occur, ``missing`` the comparison of missing values, None where no
-    value is missing.
+    Parameters
+    ----------
+    effect : float
+        KS distance of numbers, dates and durations; total variation of categories and truth values.
+    interval : (float, float)
+        Confidence interval of the effect. All intervals of a comparison hold together.
+    pvalue : float
+        Of any difference, by itself.
+    adjusted_pvalue : float
+        The same, corrected for everything that was looked at.
+    exceeds_pvalue : float
+        Of an effect beyond ``at_least``, corrected; with ``at_least=0`` that is ``adjusted_pvalue``.
+    counts : ColumnCounts
+        The column's values, and how often each occurs in both tables.
+    missing : MissingResult or None
+        Comparison of missing values; None where no value is missing.
+
+    See Also
+    --------
+    Comparison : The result that has it in ``columns``.
+
+    Examples
+    --------
+    >>> import pandas as pd, muhat as mh
+    >>> old = pd.DataFrame({"a": [1.0, 2.0, 3.0, 4.0] * 20, "b": ["x", "y", None, "y"] * 20})
+    >>> new = pd.DataFrame({"a": [1.0, 5.0, 3.0, 6.0] * 20, "b": ["x", None, None, "y"] * 20})
+    >>> result = mh.compare(old, new, random_state=0)
+    >>> column = result.columns[0]
+    >>> f"{column.name}: {column.effect_name} {column.effect:.2f}"
+    'a: KS distance 0.50'
     """
 
     counts: ColumnCounts
@@ -134,9 +185,34 @@ class ColumnResult(Finding):
 
 @dataclass(frozen=True, eq=False)
 class PairResult(Finding):
-    """Two columns whose dependence was compared, by the rank correlation of both in either table.
+    """Comparison of the dependence of two columns, by their rank correlation in each table.
 
-    ``parts`` are the categories that a correlation is of, "" for a column of numbers.
+    Parameters
+    ----------
+    effect : float
+        Difference of the rank correlations.
+    interval, pvalue, adjusted_pvalue, exceeds_pvalue
+        As those of a ColumnResult.
+    columns : (str, str)
+        Names of the columns.
+    parts : (str, str)
+        The categories that the correlation is of, "" for a column of numbers.
+    correlations : (float, float)
+        Rank correlation in each table.
+
+    See Also
+    --------
+    Comparison : The result that has it in ``pairs``.
+
+    Examples
+    --------
+    >>> import pandas as pd, muhat as mh
+    >>> old = pd.DataFrame({"a": [1.0, 2.0, 3.0, 4.0] * 20, "b": ["x", "y", None, "y"] * 20})
+    >>> new = pd.DataFrame({"a": [1.0, 5.0, 3.0, 6.0] * 20, "b": ["x", None, None, "y"] * 20})
+    >>> result = mh.compare(old, new, random_state=0)
+    >>> pair = result.pairs[0]
+    >>> pair.names, round(pair.effect, 2)
+    (('a', 'b = y'), 0.25)
     """
 
     columns: tuple[str, str]
@@ -191,6 +267,7 @@ class Comparison:
     not_compared : tuple of LeftOut
         Columns that could not be compared, and why.
     notes : tuple of str
+        Remarks for the reader, such as what was sampled.
     identical : bool
         Whether both tables hold the same rows, in any order.
     columns_can_be_told : bool
@@ -199,6 +276,16 @@ class Comparison:
     See Also
     --------
     muhat.compare : The function that makes it.
+    muhat.testing.assert_same_distribution : The same as an assertion.
+
+    Examples
+    --------
+    >>> import pandas as pd, muhat as mh
+    >>> old = pd.DataFrame({"a": [1.0, 2.0, 3.0, 4.0] * 20, "b": ["x", "y", None, "y"] * 20})
+    >>> new = pd.DataFrame({"a": [1.0, 5.0, 3.0, 6.0] * 20, "b": ["x", None, None, "y"] * 20})
+    >>> result = mh.compare(old, new, random_state=0)
+    >>> result.differs, [column.name for column in result.columns]
+    (True, ['a', 'b'])
     """
 
     names: tuple[str, str]
@@ -279,7 +366,13 @@ class Comparison:
         return fragment(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """All numbers and texts, for JSON."""
+        """All numbers and texts, for JSON.
+
+        Returns
+        -------
+        dict
+            Numbers, texts, lists and dicts alone.
+        """
         return {
             "differs": self.differs,
             "identical": self.identical,
@@ -310,6 +403,11 @@ class Comparison:
         ----------
         backend : "pandas", "polars" or "pyarrow", optional
             The library of the frame; by default the first of these that is installed.
+
+        Returns
+        -------
+        data frame
+            One row per column of the tables.
         """
         libraries: tuple[Literal["pandas", "polars", "pyarrow"], ...] = ("pandas", "polars", "pyarrow")
         backend = backend or next((name for name in libraries if find_spec(name)), "pandas")
@@ -323,7 +421,13 @@ class Comparison:
         return nw.from_dict({key: [row[key] for row in rows] for key in order}, backend=backend).to_native()
 
     def save_html(self, path: str | Path) -> None:
-        """Write the report as one HTML page that loads nothing from elsewhere."""
+        """Write the report as one HTML page that loads nothing from elsewhere.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file to write.
+        """
         from muhat.comparison.html_report import page
         from muhat.report.page import write_whole
 
@@ -340,6 +444,7 @@ class Comparison:
         Returns
         -------
         matplotlib.figure.Figure
+            One panel per column.
         """
         from muhat.comparison.pictures import draw_columns
 

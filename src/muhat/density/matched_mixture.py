@@ -163,12 +163,14 @@ class MatchedGaussianMixture(NestedMeansMixin, ValueParametersMixin, DensityMixi
         X : array of shape (n, d), n >= max(2, n_components)
             The rows, one observation each.
         y : ignored
+            Not used; it is here for scikit-learn's pipelines.
         **metadata
             ``sample_weight`` for a mean that requests it; see :class:`muhat.means.nested.NestedMeansMixin`.
 
         Returns
         -------
         self
+            The fitted estimator.
         """
         self._check_parameters()
         X = check_rows(X, estimator=self, min_rows=2)
@@ -282,6 +284,7 @@ class MatchedGaussianMixture(NestedMeansMixin, ValueParametersMixin, DensityMixi
         Returns
         -------
         array of shape (n,)
+            One log-density per row.
         """
         return logsumexp(self._weighted_logs(X), axis=1)
 
@@ -293,20 +296,44 @@ class MatchedGaussianMixture(NestedMeansMixin, ValueParametersMixin, DensityMixi
         X : array of shape (n, d)
             The rows, one observation each.
         y : ignored
+            Not used; it is here for scikit-learn's pipelines.
 
         Returns
         -------
         float
+            The mean over the rows.
         """
         return float(self.score_samples(X).mean())
 
     def predict_proba(self, X: Any) -> Array:
-        """Probability of each component given the row: shape (n, m)."""
+        """Probability of each component given the row.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            The rows, one observation each.
+
+        Returns
+        -------
+        array of shape (n, m)
+            One column per component.
+        """
         logs = self._weighted_logs(X)
         return np.exp(logs - logsumexp(logs, axis=1, keepdims=True))
 
     def predict(self, X: Any) -> Any:
-        """The most probable component of each row: integers of shape (n,)."""
+        """Most probable component of each row.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            The rows, one observation each.
+
+        Returns
+        -------
+        array of shape (n,)
+            Numbers of components.
+        """
         return self._weighted_logs(X).argmax(axis=1)
 
     def sample(self, n_samples: int = 1, random_state: RandomState = None) -> tuple[Array, Any]:
@@ -324,6 +351,7 @@ class MatchedGaussianMixture(NestedMeansMixin, ValueParametersMixin, DensityMixi
         X : array of shape (n_samples, d)
             Sorted by component. For independent rows alone: ``density_.sample(n)``.
         components : array of shape (n_samples,)
+            Number of the component of each row.
         """
         check_is_fitted(self, "density_")
         rng = check_rng(self.random_state if random_state is None else random_state)
@@ -334,11 +362,33 @@ class MatchedGaussianMixture(NestedMeansMixin, ValueParametersMixin, DensityMixi
         return self.means_[components] + deviations * noise, components
 
     def aic(self, X: Any) -> float:
-        """Akaike's criterion on the rows, −2 log-likelihood + 2 · (free parameters): lower is better."""
+        """Akaike's information criterion on the rows, −2 log-likelihood + 2 · (free parameters).
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            The rows, one observation each.
+
+        Returns
+        -------
+        float
+            The criterion; lower is better.
+        """
         return -2.0 * float(self.score_samples(X).sum()) + 2.0 * self._n_parameters()
 
     def bic(self, X: Any) -> float:
-        """The Bayesian criterion on the rows, with log n in place of Akaike's 2: lower is better."""
+        """Bayesian information criterion on the rows, with log n in place of Akaike's 2.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            The rows, one observation each.
+
+        Returns
+        -------
+        float
+            The criterion; lower is better.
+        """
         logs = self.score_samples(X)
         return -2.0 * float(logs.sum()) + self._n_parameters() * float(np.log(len(logs)))
 

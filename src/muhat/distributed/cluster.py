@@ -68,11 +68,12 @@ def bag_gram(
     Returns
     -------
     array of shape (n_bags, n_bags)
+        Kernel values of all pairs of bags.
 
     See Also
     --------
-    DistributionKernel : The same on one machine.
-    BagSketch : Mergeable moments of bags, for more bags than fit a Gram matrix.
+    muhat.DistributionKernel : The same on one machine.
+    muhat.BagSketch : Mergeable moments of bags, for more bags than fit a Gram matrix.
 
     Examples
     --------

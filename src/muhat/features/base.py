@@ -41,6 +41,12 @@ class BaseFeatures(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, Transf
         X : array of shape (n, d)
             The rows, one observation each.
         y : ignored
+            Not used; it is here for scikit-learn's pipelines.
+
+        Returns
+        -------
+        self
+            The fitted features.
         """
         rows = check_rows(X, estimator=self)
         check_kernel("kernel", self.kernel)
@@ -58,12 +64,17 @@ class BaseFeatures(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, Transf
         return self._n_features_out
 
     def transform(self, X: Any) -> Array:
-        """Features of the rows of X, an array of shape (n, m); in blocks: no memory beyond the result.
+        """Compute the features of rows, in blocks: no memory is needed beyond the result.
 
         Parameters
         ----------
         X : array of shape (n, d)
             The rows, one observation each.
+
+        Returns
+        -------
+        array of shape (n, m)
+            The features.
         """
         check_is_fitted(self, "fingerprint_")
         return self.evaluate(check_rows(X, estimator=self, reset=False))

@@ -137,7 +137,29 @@ def _by_leave_one_out(spectrum: Spectrum, lam: float | None, scale: float | None
 
 
 class FeatureMean(NamedTuple):
-    """A mean of rows of features: weights β of the rows, w = Zᵀβ, and how it was shrunk."""
+    """Result of :func:`feature_mean`.
+
+    Attributes
+    ----------
+    weights : array of shape (n,)
+        Weights β of the rows.
+    coefficients : array of shape (m,)
+        The mean in features, w = Zᵀβ.
+    lam, scale : float
+        How it was shrunk.
+    score : float or None
+        Leave-one-out score; None where nothing was searched.
+
+    See Also
+    --------
+    feature_mean : The function that makes it.
+
+    Examples
+    --------
+    >>> import numpy as np, muhat as mh
+    >>> mh.features.feature_mean(np.array([[1.0], [2.0], [3.0]]), lam=0.0).coefficients
+    array([2.])
+    """
 
     weights: Array
     coefficients: Array
@@ -168,7 +190,7 @@ def feature_mean(Z: Any, lam: Lam = "loo", scale: Scale = 1.0) -> FeatureMean:
 
     See Also
     --------
-    SpectralKernelMean : The same from a kernel and rows.
+    muhat.SpectralKernelMean : The same from a kernel and rows.
 
     Examples
     --------

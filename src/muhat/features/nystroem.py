@@ -28,6 +28,7 @@ def pivoted_cholesky(kernel: Kernel, X: Array, rank: int, tol: float = 0.0) -> t
     Parameters
     ----------
     kernel : Kernel
+        With a numeric bandwidth.
     X : array of shape (n, d)
         The rows, one observation each.
     rank : int
@@ -38,8 +39,15 @@ def pivoted_cholesky(kernel: Kernel, X: Array, rank: int, tol: float = 0.0) -> t
     Returns
     -------
     pivots : array of shape (r,)
+        Numbers of the rows taken, in this order.
     factor : array of shape (n, r)
+        The factor L.
     residual_trace : float
+        Trace of K − LLᵀ.
+
+    See Also
+    --------
+    muhat.Nystroem : Features from a subset of rows, which this can choose.
 
     Examples
     --------

@@ -81,17 +81,17 @@ class MeanSketch(LockedMixin):
         All that is known of the rows, without the features: states merge with ``+`` as sketches do, and are what
         machines should send where the features are large.
 
-    Notes
-    -----
-    Sums and rows of the reservoir do not depend on how the rows were cut into parts, up to rounding, nor on the order
-    of the parts. The number and size of bins depend on n alone, whereas the rows that share a bin are neighbours in
-    the order in which rows and parts come.
-
     See Also
     --------
     BagSketch : Mergeable moments of bags.
     mmd_test : The two-sample test, which takes two sketches with bins.
     DriftMonitor : Alarms for a stream.
+
+    Notes
+    -----
+    Sums and rows of the reservoir do not depend on how the rows were cut into parts, up to rounding, nor on the order
+    of the parts. The number and size of bins depend on n alone, whereas the rows that share a bin are neighbours in
+    the order in which rows and parts come.
 
     Examples
     --------
@@ -147,14 +147,34 @@ class MeanSketch(LockedMixin):
         return self._state.sums.moment
 
     def update(self, X: Any) -> Self:
-        """Add rows; X is anything with a shape that can be sliced (an array, ``np.memmap``, an HDF5 data set).
+        """Add rows.
 
-        The columns of a data frame are put in the order of those that the features were fitted to.
+        Parameters
+        ----------
+        X : array of shape (n, d), data frame, or anything with a shape that can be sliced
+            Rows, also of an ``np.memmap`` or an HDF5 data set. Columns of a data frame are put in the order that the
+            features were fitted to.
+
+        Returns
+        -------
+        self
+            The sketch.
         """
         return self._take(self._read(X), 1)
 
     def downdate(self, X: Any) -> Self:
-        """Take away rows of earlier updates; that they were, only rows of the reservoir can tell."""
+        """Take away rows of earlier updates; that they were, only rows of the reservoir can tell.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            Rows that were added before.
+
+        Returns
+        -------
+        self
+            The sketch.
+        """
         if self.bins:
             raise ValueError(
                 f"bins={self.bins} keeps sums, out of which no row can be taken; make the sketch with bins=0"
@@ -168,7 +188,18 @@ class MeanSketch(LockedMixin):
         return self._take(part, -1)
 
     def merge(self, other: MeanSketch | SketchState) -> Self:
-        """Add another sketch, or its state, to this one, in place."""
+        """Add another sketch, or its state, to this one, in place.
+
+        Parameters
+        ----------
+        other : MeanSketch or SketchState
+            With the same features and settings.
+
+        Returns
+        -------
+        self
+            The sketch.
+        """
         state = _state_of(other)
         self._state.check_mergeable(state)
         return self._take(state, 1)
@@ -182,7 +213,18 @@ class MeanSketch(LockedMixin):
         return self._with(self._state) if isinstance(other, int) and other == 0 else NotImplemented  # of sum()
 
     def choose(self, lam: Lam = "theorem4", scale: Scale = 1.0) -> MeanChoice:
-        """λ, scale and score of a shrunken mean; parameters as in :func:`feature_mean`."""
+        """Choose λ, scale and score of a shrunken mean.
+
+        Parameters
+        ----------
+        lam, scale : float or str
+            As in :func:`feature_mean`.
+
+        Returns
+        -------
+        MeanChoice
+            With ``lam``, ``scale`` and ``score``.
+        """
         self._check_filled()
         sums, kept = self._state.sums, self._state.kept
         if not len(kept.rows) or lam == "theorem4" or lam == 0:
@@ -190,15 +232,43 @@ class MeanSketch(LockedMixin):
         return sums.choose(lam, scale, self.features.evaluate(kept.rows), kept.counts.astype(float))
 
     def shrinkage(self) -> float:
-        """The amount α of simple shrinkage (S-KMSE); ``mean_features(scale="loo")`` is shrunk by it."""
+        """The amount α of simple shrinkage (S-KMSE); ``mean_features(scale="loo")`` is shrunk by it.
+
+        Returns
+        -------
+        float
+            Between 0 and 1.
+        """
         return 1.0 - self.choose(0.0, "loo").scale
 
     def mean_features(self, lam: Lam = 0.0, scale: Scale = 1.0) -> Array:
-        """The mean in features, shape (m,); parameters as in :func:`feature_mean`, by default the plain average."""
+        """The mean in features, by default the plain average.
+
+        Parameters
+        ----------
+        lam, scale : float or str
+            As in :func:`feature_mean`.
+
+        Returns
+        -------
+        array of shape (m,)
+            The mean.
+        """
         return self._state.sums.coefficients(self.choose(lam, scale))
 
     def mean_element(self, lam: Lam = 0.0, scale: Scale = 1.0) -> Element:
-        """The mean as an element of the space, on the landmarks; only with Nyström features."""
+        """The mean as an element of the space, on the landmarks; only with Nyström features.
+
+        Parameters
+        ----------
+        lam, scale : float or str
+            As in :func:`feature_mean`.
+
+        Returns
+        -------
+        Element
+            The mean.
+        """
         if not isinstance(self.features, Nystroem):
             raise ValueError(
                 f"{type(self.features).__name__} features are not elements of the kernel's space; use "
@@ -214,7 +284,18 @@ class MeanSketch(LockedMixin):
         return np.concatenate([np.empty(0), *(self.features.evaluate(rows) @ w for rows in self._blocks(X))])
 
     def distance(self, other: MeanSketch | SketchState) -> float:
-        """Distance of the plain averages in features: the MMD, up to the error of the features."""
+        """Distance of the plain averages in features: the MMD, up to the error of the features.
+
+        Parameters
+        ----------
+        other : MeanSketch or SketchState
+            With the same features.
+
+        Returns
+        -------
+        float
+            The distance.
+        """
         state = _state_of(other)
         self._state.check_same_features(state)
         return float(np.linalg.norm(self.mean_features() - self._with(state).mean_features()))
@@ -279,7 +360,13 @@ class MeanSketch(LockedMixin):
         write_archive(path, FORMAT, *self._encoded())
 
     def to_bytes(self) -> bytes:
-        """The content of the file that ``save`` writes, for messages, databases and object stores."""
+        """The content of the file that ``save`` writes, for messages, databases and object stores.
+
+        Returns
+        -------
+        bytes
+            Numbers and text alone.
+        """
         return archive_bytes(FORMAT, *self._encoded())
 
     @classmethod
@@ -303,6 +390,7 @@ class MeanSketch(LockedMixin):
         Parameters
         ----------
         content : bytes
+            What ``to_bytes`` gave.
         kernels : classes of kernels, optional
             See ``load``.
         """

@@ -147,7 +147,33 @@ class SketchState:
     """The state of a :class:`MeanSketch` without its features: small, never changed, and all that has to be moved.
 
     ``a + b`` is the state of the rows of both, and ``sum(states)`` that of all. ``MeanSketch(features) + state`` is a
-    sketch again; ``fingerprint`` says which features the state belongs to.
+    sketch again.
+
+    Parameters
+    ----------
+    fingerprint : str
+        Says which features the state belongs to.
+    settings : SketchSettings
+        Which sums are kept, and the size of the reservoir.
+    sums : FeatureSums
+        Number of rows, sum of features, and the second moment if it is kept.
+    kept : Reservoir
+        Rows kept for shrinkage by leave-one-out.
+    bins : RowBins or None
+        Sums over bins of rows, for two-sample tests of sketches.
+
+    See Also
+    --------
+    muhat.MeanSketch : The sketch that has it as ``state_``.
+
+    Examples
+    --------
+    >>> import numpy as np, muhat as mh
+    >>> X = np.random.default_rng(0).normal(size=(100, 2))
+    >>> features = mh.Nystroem(n_components=20, random_state=0).fit(X)
+    >>> states = [mh.MeanSketch(features).update(part).state_ for part in (X[:30], X[30:])]
+    >>> (mh.MeanSketch(features) + sum(states)).n_
+    100
     """
 
     fingerprint: str

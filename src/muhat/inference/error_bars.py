@@ -42,6 +42,19 @@ class ConfidenceBall:
         The probability with which the true mean is inside.
     method : str
         "bernstein" or "bootstrap".
+
+    See Also
+    --------
+    muhat.confidence_ball : The function that makes it.
+    Bands : An interval for the value of the mean at each point.
+
+    Examples
+    --------
+    >>> import numpy as np, muhat as mh
+    >>> X = np.random.default_rng(0).normal(size=(30, 1))
+    >>> ball = mh.confidence_ball(mh.KernelMean().fit(X))
+    >>> f"{ball.radius:.3f}, {ball.method}"
+    '0.788, bernstein'
     """
 
     center: Element
@@ -50,7 +63,18 @@ class ConfidenceBall:
     method: str
 
     def contains(self, f: Element) -> bool:
-        """Whether an element lies in the ball."""
+        """Whether an element lies in the ball.
+
+        Parameters
+        ----------
+        f : Element
+            An element of the space of the centre.
+
+        Returns
+        -------
+        bool
+            True inside and on the boundary.
+        """
         return self.center.distance(f) <= self.radius
 
     def __repr__(self) -> str:
@@ -71,6 +95,20 @@ class Bands:
         The probability with which the truth is inside, at each point by itself.
     method : str
         "jackknife" or "bootstrap".
+
+    See Also
+    --------
+    muhat.mean_bands : The function that makes it.
+    muhat.plotting.BandsDisplay : Draws it.
+    ConfidenceBall : A region for the whole mean.
+
+    Examples
+    --------
+    >>> import numpy as np, muhat as mh
+    >>> X = np.random.default_rng(0).normal(size=(30, 1))
+    >>> bands = mh.mean_bands(mh.KernelMean().fit(X), [[0.0]])
+    >>> f"{bands.low[0]:.2f} to {bands.high[0]:.2f}"
+    '0.60 to 0.81'
     """
 
     points: Array
@@ -161,6 +199,7 @@ def mean_error(mean: BaseKernelMean | Element) -> float:
     Returns
     -------
     float
+        The estimated error.
 
     See Also
     --------
@@ -222,6 +261,7 @@ def confidence_ball(
     Returns
     -------
     ConfidenceBall
+        Centre and radius.
 
     See Also
     --------
@@ -336,6 +376,7 @@ def mean_bands(
     Returns
     -------
     Bands
+        Values and intervals at the points.
 
     See Also
     --------

@@ -43,14 +43,40 @@ _PAIRS_OF_COLUMNS = {
 
 @dataclass(frozen=True, eq=False, repr=False)
 class HSICResult(CombinedResult):
-    """Result of :func:`hsic_test`: what the combined tests have, and
+    """Result of :func:`hsic_test`.
 
     Attributes
     ----------
+    statistic : float
+        The statistic of the samples as they are.
+    pvalue : float
+        The share of permutations that reach it, the samples as they are counted among them.
+    null_distribution : array of shape (B,)
+        The statistic on every other permutation.
+    components : tuple of ComponentResult
+        One for each statistic, the strongest first; empty where one statistic was asked for.
+    method : str
+        How the statistics were computed.
+    smallest_pvalue : float
+        No smaller p-value is possible with these numbers of rows and of resamples.
     kernel_x, kernel_y : Kernel
         The kernels of both sides with their bandwidths; in the default test, the strongest pair of kernels.
     columns : tuple of str or None
         The columns of X and of Y that depend on each other most.
+
+    See Also
+    --------
+    muhat.plotting.ComponentsDisplay : Draws the components.
+    MMDResult : Result of a two-sample test.
+
+    Examples
+    --------
+    >>> import numpy as np, muhat as mh
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(60, 2))
+    >>> result = mh.hsic_test(X, X[:, :1] ** 2 + rng.normal(size=(60, 1)) / 3, random_state=0)
+    >>> result.pvalue, result.columns
+    (0.001, ('0', '0'))
     """
 
     kernel_x: Any = None
@@ -130,6 +156,7 @@ def hsic_test(
     Returns
     -------
     HSICResult
+        The p-value and components.
 
     See Also
     --------

@@ -41,6 +41,19 @@ class MMDInterval:
         "jackknife" or "bootstrap".
     kernel : Kernel
         The kernel with its bandwidth.
+
+    See Also
+    --------
+    muhat.mmd_interval : The function that makes it.
+    MMDDifferenceInterval : Of the difference of two MMDs.
+
+    Examples
+    --------
+    >>> import numpy as np, muhat as mh
+    >>> rng = np.random.default_rng(0)
+    >>> found = mh.mmd_interval(rng.normal(size=(50, 1)), rng.normal(size=(60, 1)) + 1)
+    >>> f"{found.low:.2f} to {found.high:.2f}"
+    '-0.01 to 0.26'
     """
 
     estimate: float
@@ -58,12 +71,38 @@ class MMDInterval:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MMDDifferenceInterval(MMDInterval):
-    """Result of :func:`mmd_difference_interval`: the fields of :class:`MMDInterval`, and
+    """Result of :func:`mmd_difference_interval`.
 
     Attributes
     ----------
+    estimate : float
+        The estimated difference of the two squared MMDs.
+    low, high : float
+        The ends of the interval.
+    standard_error : float
+        That of the estimate.
+    level : float
+        The probability with which the truth is inside.
+    method : str
+        "jackknife" or "bootstrap".
+    kernel : Kernel
+        The kernel with its bandwidth.
     pvalue : float
         Small where the first MMD is surely the larger one.
+
+    See Also
+    --------
+    muhat.mmd_difference_interval : The function that makes it.
+    MMDInterval : Of one MMD.
+
+    Examples
+    --------
+    >>> import numpy as np, muhat as mh
+    >>> rng = np.random.default_rng(0)
+    >>> X, Y, Z = (rng.normal(shift, size=(50, 1)) for shift in (0.0, 1.0, 0.2))
+    >>> found = mh.mmd_difference_interval(X, Y, Z)
+    >>> f"{found.low:.2f} to {found.high:.2f}"
+    '-0.00 to 0.25'
     """
 
     pvalue: float
@@ -156,6 +195,7 @@ def mmd_difference_interval(
     Returns
     -------
     MMDDifferenceInterval
+        Estimate, interval and p-value.
 
     See Also
     --------

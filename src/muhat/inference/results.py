@@ -99,6 +99,19 @@ class ComponentResult:
         The column that it looked at, if it is one.
     change : str or None
         What changed in the column: "location", "scale", "share", or "relation" to the other columns.
+
+    See Also
+    --------
+    MMDResult : Result of a two-sample test, with its ``components``.
+    HSICResult : Result of a test of independence, with its ``components``.
+
+    Examples
+    --------
+    >>> import numpy as np, muhat as mh
+    >>> rng = np.random.default_rng(0)
+    >>> part = mh.mmd_test(rng.normal(size=(50, 2)), rng.normal(size=(60, 2)) + 1, random_state=0).components[0]
+    >>> part.name, part.explanation
+    ('linear', 'X and Y lie in different places')
     """
 
     name: str
@@ -181,6 +194,7 @@ class CombinedResult(PermutationResult, ABC):
         Returns
         -------
         muhat.plotting.ComponentsDisplay
+            The display, drawn.
         """
         return import_module("muhat.plotting").ComponentsDisplay.from_result(self, ax=ax, **style)
 

@@ -55,10 +55,22 @@ QUIET_SECONDS = 3.0
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MMDResult(CombinedResult):
-    """Result of :func:`mmd_test`: what the combined tests have, and
+    """Result of :func:`mmd_test`.
 
     Attributes
     ----------
+    statistic : float
+        The statistic of the samples as they are.
+    pvalue : float
+        The share of permutations that reach it, the samples as they are counted among them.
+    null_distribution : array of shape (B,)
+        The statistic on every other permutation.
+    components : tuple of ComponentResult
+        One for each statistic, the strongest first; empty where one statistic was asked for.
+    method : str
+        How the statistics were computed.
+    smallest_pvalue : float
+        No smaller p-value is possible with these numbers of rows and of resamples.
     kernel : Kernel or None
         The kernel of the test with its bandwidth; in the default test, that of the strongest component that is a
         kernel. None for a precomputed Gram matrix.
@@ -71,7 +83,16 @@ class MMDResult(CombinedResult):
     See Also
     --------
     muhat.plotting.ComponentsDisplay : Draws the components.
-    muhat.plotting.ResultWitnessDisplay : Draws the witness.
+    muhat.plotting.FunctionDisplay : Draws the witness.
+    HSICResult : Result of a test of independence.
+
+    Examples
+    --------
+    >>> import numpy as np, muhat as mh
+    >>> rng = np.random.default_rng(0)
+    >>> result = mh.mmd_test(rng.normal(size=(50, 2)), rng.normal(size=(60, 2)) + 1, random_state=0)
+    >>> result.pvalue, result.summary
+    (0.001, 'X and Y lie in different places (98 % of the evidence); clearest single column: column 1 is higher in Y')
     """
 
     kernel: Any = None
@@ -161,6 +182,7 @@ def mmd_test(
     Returns
     -------
     MMDResult
+        The p-value, components and the witness function.
 
     See Also
     --------

@@ -107,7 +107,7 @@ class Kernel(Value, ABC):
     # What a kernel may define.
 
     def resolve(self, X: Any, sample_weight: Array | None = None) -> Kernel:
-        """This kernel with every "median" replaced by the number that X gives.
+        """Replace every "median" of this kernel by the number that X gives.
 
         Parameters
         ----------
@@ -115,6 +115,11 @@ class Kernel(Value, ABC):
             The rows, one observation each.
         sample_weight : array of shape (n,), optional
             Repetitions of the rows.
+
+        Returns
+        -------
+        Kernel
+            A kernel with numbers for all its parameters.
         """
         return self
 
@@ -145,19 +150,36 @@ class Kernel(Value, ABC):
         return self.evaluate(A, A if Y is None or Y is X else self.points(Y, A.shape[1]))
 
     def diag(self, X: Any) -> Array:
-        """The values k(x, x), an array of shape (n,)."""
+        """The values k(x, x).
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            The rows, one observation each.
+
+        Returns
+        -------
+        array of shape (n,)
+            One value per row.
+        """
         return self.diagonal(self.points(X))
 
     def check(self, X: Any) -> Kernel:
-        """This kernel, resolved, or a ValueError where its values on rows of X show that it is not a kernel.
+        """Check on rows that this is a kernel, and return it resolved.
 
-        The matrix k(X, X) must be finite, symmetric and positive semi-definite, and its diagonal must be that of
-        ``diag``. Rows can show that a function is not a kernel, and cannot prove that it is one.
+        A ValueError says what is wrong: the matrix k(X, X) must be finite, symmetric and positive semi-definite, and
+        its diagonal must be that of ``diag``. Rows can show that a function is not a kernel, and cannot prove that it
+        is one.
 
         Parameters
         ----------
         X : array of shape (n, d)
             Rows as your data have them; 200 of them are taken, evenly spaced.
+
+        Returns
+        -------
+        Kernel
+            This kernel with numbers for all its parameters.
 
         Examples
         --------
@@ -171,7 +193,18 @@ class Kernel(Value, ABC):
         return kernel
 
     def expect(self, P: Measure, Q: Measure) -> float:
-        """The integral of k(x, y) over x ~ P and y ~ Q, exact; a ValueError where there is no closed form."""
+        """The exact integral of k(x, y) over x ~ P and y ~ Q.
+
+        Parameters
+        ----------
+        P, Q : Measure
+            Such as ``Atoms`` and ``GaussianMixture``.
+
+        Returns
+        -------
+        float
+            The integral; a ValueError where there is no closed form.
+        """
         from muhat.kernels.expectations import expect  # which needs the classes of this module
 
         return expect(self, P, Q)
@@ -235,7 +268,24 @@ class _Pair(Composed):
 
 @dataclass(frozen=True, repr=False)
 class Sum(_Pair):
-    """k(x, y) = left(x, y) + right(x, y)."""
+    """Sum of two kernels, left(x, y) + right(x, y); written ``left + right``.
+
+    Parameters
+    ----------
+    left, right : Kernel
+        The kernels.
+
+    See Also
+    --------
+    Product : Product of two kernels.
+    Scaled : Positive multiple of a kernel.
+
+    Examples
+    --------
+    >>> import muhat as mh
+    >>> (mh.Linear() + mh.Polynomial(degree=2))([[1.0]], [[2.0]])
+    array([[11.]])
+    """
 
     left: Kernel
     right: Kernel
@@ -247,7 +297,24 @@ class Sum(_Pair):
 
 @dataclass(frozen=True, repr=False)
 class Product(_Pair):
-    """k(x, y) = left(x, y) · right(x, y)."""
+    """Product of two kernels, left(x, y) · right(x, y); written ``left * right``.
+
+    Parameters
+    ----------
+    left, right : Kernel
+        The kernels.
+
+    See Also
+    --------
+    Sum : Sum of two kernels.
+    Scaled : Positive multiple of a kernel.
+
+    Examples
+    --------
+    >>> import muhat as mh
+    >>> (mh.Linear() * mh.Polynomial(degree=2))([[1.0]], [[2.0]])
+    array([[18.]])
+    """
 
     left: Kernel
     right: Kernel
@@ -259,7 +326,26 @@ class Product(_Pair):
 
 @dataclass(frozen=True, repr=False)
 class Scaled(Composed):
-    """k(x, y) = factor · kernel(x, y), with factor > 0."""
+    """Positive multiple of a kernel, factor · kernel(x, y); written ``factor * kernel``.
+
+    Parameters
+    ----------
+    factor : float
+        A positive number.
+    kernel : Kernel
+        The kernel.
+
+    See Also
+    --------
+    Sum : Sum of two kernels.
+    Product : Product of two kernels.
+
+    Examples
+    --------
+    >>> import muhat as mh
+    >>> (3.0 * mh.Linear())([[1.0]], [[2.0]])
+    array([[6.]])
+    """
 
     factor: float
     kernel: Kernel

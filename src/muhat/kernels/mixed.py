@@ -114,7 +114,7 @@ class Rescaled(Kernel):
 
     See Also
     --------
-    OnColumns : A kernel on some of the columns.
+    muhat.OnColumns : A kernel on some of the columns.
 
     Examples
     --------

@@ -150,6 +150,10 @@ class LazyRows:
     name : str, default "X"
         For messages.
 
+    See Also
+    --------
+    product : Takes them in place of an array.
+
     Examples
     --------
     >>> import muhat as mh
@@ -254,10 +258,35 @@ def _cheap_features(kernel: TileKernel, width: int, rows: int, entries: float, c
 
 
 def dense(kernel: TileKernel, X: Array, *, arrays: int = 2) -> Array:
-    """The symmetric matrix k(X, X), each pair computed once, or a ValueError where sums over it would overflow.
+    """Compute the symmetric matrix k(X, X), each pair once.
 
-    The caller needs as many ``arrays`` of that size in all; where they do not fit the memory, a MemoryError says so
-    before anything is allocated.
+    A ValueError says where sums over it would overflow, and a MemoryError, before anything is allocated, where it does
+    not fit.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        With a numeric bandwidth.
+    X : array of shape (n, d)
+        Finite float64 numbers.
+    arrays : int, default 2
+        How many arrays of the matrix' size the caller needs in all.
+
+    Returns
+    -------
+    array of shape (n, n)
+        The Gram matrix.
+
+    See Also
+    --------
+    product : Products with the matrix, which is never held as a whole.
+
+    Examples
+    --------
+    >>> import numpy as np, muhat as mh
+    >>> mh.linalg.gram.dense(mh.Linear(), np.array([[1.0], [2.0]]))
+    array([[1., 2.],
+           [2., 4.]])
     """
     n = len(X)
     if n >= LARGE:
@@ -285,7 +314,7 @@ def _dense_by_tiles(kernel: TileKernel, X: Array) -> Array:
 
 
 def product(kernel: TileKernel, X: Rows, Y: Rows, W: Any, *, block: int | None = None) -> Array:
-    """k(X, Y) @ W for a vector or a matrix W.
+    """Product k(X, Y) @ W of a Gram matrix and a vector or matrix, tile by tile.
 
     Parameters
     ----------
@@ -294,12 +323,20 @@ def product(kernel: TileKernel, X: Rows, Y: Rows, W: Any, *, block: int | None =
     X, Y : arrays of shape (n, d) and (m, d), or LazyRows
         Arrays are taken as they are: finite float64 numbers.
     W : array of shape (m,) or (m, c)
+        What the matrix is multiplied with.
     block : int, optional
         Rows and columns of a tile, by default 512, or 1024 where it is compiled.
 
     Returns
     -------
     array of shape (n,) or (n, c)
+        The product.
+
+    See Also
+    --------
+    quadratic_form : The form βᵀ k(X, X) β.
+    bilinear_form : The form βᵀ k(X, Y) γ.
+    LazyRows : Rows that need not fit the memory.
 
     Examples
     --------
@@ -332,7 +369,28 @@ def product(kernel: TileKernel, X: Rows, Y: Rows, W: Any, *, block: int | None =
 
 
 def quadratic_form(kernel: TileKernel, X: Rows, beta: Any, *, block: int | None = None) -> float:
-    """The form βᵀ k(X, X) β, each pair computed once; parameters as those of :func:`product`.
+    """Compute the form βᵀ k(X, X) β, each pair once.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        With a numeric bandwidth.
+    X : array of shape (n, d), or LazyRows
+        The rows.
+    beta : array of shape (n,)
+        The weights β.
+    block : int, optional
+        Rows and columns of a tile.
+
+    Returns
+    -------
+    float
+        The value of the form.
+
+    See Also
+    --------
+    bilinear_form : The same for two sets of rows.
+    product : The product with a vector or a matrix.
 
     Examples
     --------
@@ -362,7 +420,28 @@ def quadratic_form(kernel: TileKernel, X: Rows, beta: Any, *, block: int | None 
 
 
 def bilinear_form(kernel: TileKernel, X: Rows, Y: Rows, beta: Any, gamma: Any, *, block: int | None = None) -> float:
-    """The form βᵀ k(X, Y) γ; parameters as those of :func:`product`.
+    """Compute the form βᵀ k(X, Y) γ.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        With a numeric bandwidth.
+    X, Y : arrays of shape (n, d) and (m, d), or LazyRows
+        The rows.
+    beta, gamma : arrays of shape (n,) and (m,)
+        The weights β and γ.
+    block : int, optional
+        Rows and columns of a tile.
+
+    Returns
+    -------
+    float
+        The value of the form.
+
+    See Also
+    --------
+    quadratic_form : The same for one set of rows.
+    product : The product with a vector or a matrix.
 
     Examples
     --------

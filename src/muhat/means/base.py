@@ -318,7 +318,7 @@ class BaseKernelMean(ValueParametersMixin, BaseEstimator):
         return [name for name in object.__dir__(self) if name not in late]
 
     def score(self, X: Any, y: Any = None) -> float:
-        r"""Minus the mean of :math:`\|\phi(x) - \hat\mu\|^2` over the rows of X.
+        r"""Score new rows: minus the mean of :math:`\|\phi(x) - \hat\mu\|^2` over the rows of X.
 
         Scores of two kernels cannot be compared, because a wider kernel always has the better score: never search for
         a kernel or a bandwidth by it.

@@ -230,10 +230,12 @@ class BlendedSample(ValueParametersMixin, BaseEstimator):
         X : array of shape (n, d)
             Two rows or more.
         y : ignored
+            Not used; it is here for scikit-learn's pipelines.
 
         Returns
         -------
         self
+            The fitted estimator.
         """
         check_kernel("kernel", self.kernel)
         check_count("n_resamples", self.n_resamples, low=2)
@@ -263,6 +265,7 @@ class BlendedSample(ValueParametersMixin, BaseEstimator):
         Returns
         -------
         value : float or array of shape (q,)
+            The expectation.
         std : float or array of shape (q,)
             With ``return_std``.
         """
@@ -283,6 +286,7 @@ class BlendedSample(ValueParametersMixin, BaseEstimator):
         Returns
         -------
         probability : float
+            The probability.
         std : float
             With ``return_std``.
         """
@@ -290,11 +294,12 @@ class BlendedSample(ValueParametersMixin, BaseEstimator):
         return self.expect(lambda rows: _indicator(event, rows), return_std=return_std)
 
     def quantile(self, q: Any, *, return_std: bool = False) -> Any:
-        """Quantiles of each column.
+        """Estimate quantiles of each column.
 
         Parameters
         ----------
         q : float in (0, 1) or array of those
+            Which quantiles.
         return_std : bool, default False
             Whether to return the standard errors too, by the bootstrap.
 
@@ -321,11 +326,14 @@ class BlendedSample(ValueParametersMixin, BaseEstimator):
         Parameters
         ----------
         n_samples : int, default 1
+            Number of rows to draw.
         random_state : None, int, Generator, SeedSequence or RandomState
+            The seed: the same number gives the same rows.
 
         Returns
         -------
         array of shape (n_samples, d), or a data frame if ``fit`` got one
+            The rows.
         """
         check_is_fitted(self, "share_")
         rng, count = check_rng(random_state), check_count("n_samples", n_samples)

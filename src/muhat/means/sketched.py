@@ -89,10 +89,12 @@ class SketchedMeanMixin:
         X : array of shape (n, d)
             The rows, one observation each.
         y : ignored
+            Not used; it is here for scikit-learn's pipelines.
 
         Returns
         -------
         self
+            The fitted estimator.
         """
         return self._add_rows(X, getattr(self, "_sketch", None))
 

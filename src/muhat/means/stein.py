@@ -32,6 +32,7 @@ def james_stein(X: Any, variance: float, target: Any = 0.0, positive_part: bool 
     Returns
     -------
     array of shape (d,)
+        The estimate of the mean.
 
     See Also
     --------
@@ -70,10 +71,24 @@ def james_stein_risk(theta: Any, variance: float, n: int) -> float:
     N is Poisson with mean :math:`r = \|\theta\|^2 / 2V`, and the expectation on the right is
     :math:`M(1, d/2, -r)/(d-2)` with Kummer's function M.
 
+    Parameters
+    ----------
+    theta : array of shape (d,)
+        The true mean, with d of at least 3.
+    variance : float
+        Variance v of each coordinate of a row.
+    n : int
+        Number of rows.
+
+    Returns
+    -------
+    float
+        The expected squared error.
+
     See Also
     --------
-    james_stein : The estimate.
-    oracle_shrinkage : The best fixed shrinkage for a known distribution.
+    muhat.james_stein : The estimate.
+    muhat.oracle_shrinkage : The best fixed shrinkage for a known distribution.
 
     Examples
     --------

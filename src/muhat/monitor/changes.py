@@ -37,6 +37,22 @@ class Drift:
     relations : tuple of (str, str, float) triples
         Columns in their relation to all others, those that changed most first, each with the column that predicts it
         best. The number is that of what is left of the column when the others have predicted it, about 1 by chance.
+
+    See Also
+    --------
+    muhat.DriftMonitor : The monitor that has it as ``result_``.
+    muhat.plotting.DriftDisplay : Draws the score around the alarm.
+    muhat.plotting.ColumnWitnessDisplay : Draws where a column changed.
+
+    Examples
+    --------
+    >>> import numpy as np, muhat as mh
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> monitor = mh.DriftMonitor(run_length=500, random_state=0).fit(X)
+    >>> monitor.update(X[:50] + [0.0, 3.0])
+    True
+    >>> monitor.result_.columns[0][0]
+    'x1'
     """
 
     row: int
@@ -56,7 +72,18 @@ class Drift:
         )
 
     def most_changed(self, most: int = 3) -> str:
-        """The columns that changed most, after the relation that did if that changed more."""
+        """The columns that changed most, after the relation that did if that changed more.
+
+        Parameters
+        ----------
+        most : int, default 3
+            How many columns are named.
+
+        Returns
+        -------
+        str
+            Text for a message.
+        """
         words = [f"{name} ({number:.1f})" for name, number in self.columns[:most]]
         if self.relations and self.relations[0][2] > self.columns[0][1]:
             name, other, number = self.relations[0]

@@ -50,6 +50,19 @@ class Dependence:
         Its correlation with the row before, of normal scores of ranks.
     time : float
         Integrated autocorrelation time: how many dependent rows are worth one independent row, at least 1.
+
+    See Also
+    --------
+    muhat.DriftMonitor : Its ``block_length`` allows for dependent rows.
+
+    Examples
+    --------
+    >>> import warnings, numpy as np, muhat as mh
+    >>> walk = np.random.default_rng(0).normal(size=(300, 1)).cumsum(axis=0)
+    >>> with warnings.catch_warnings(action="ignore"):  # fit says that rows depend on each other
+    ...     found = mh.DriftMonitor(run_length=500, random_state=0).fit(walk).dependence_
+    >>> found.column, round(found.correlation, 2)
+    (0, 0.96)
     """
 
     column: int

@@ -175,6 +175,12 @@ class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
             dates and missing values. ``fit`` refuses run lengths that the rows cannot promise. Of a sketch the rows of
             its reservoir are the reference, in no order.
         y : ignored
+            Not used; it is here for scikit-learn's pipelines.
+
+        Returns
+        -------
+        self
+            The fitted monitor.
         """
         run_length, block_length, streams = self._checked_settings()
         rng = check_rng(self.random_state)
@@ -375,14 +381,26 @@ class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
         return self._stream.result is not None
 
     def reset(self) -> Self:
-        """Count from 1 again, with the same thresholds."""
+        """Count from 1 again, with the same thresholds.
+
+        Returns
+        -------
+        self
+            The monitor.
+        """
         check_is_fitted(self, "threshold_")
         with self._lock:
             self._stream = self._model.start()
         return self
 
     def recent_scores(self) -> tuple[Any, Array, Array]:
-        """The last rows, at most 1,000, by number, their scores and thresholds: what a picture of the monitor shows."""
+        """Rows, scores and thresholds of the last 1,000 rows at most: what a picture of the monitor shows.
+
+        Returns
+        -------
+        rows, scores, thresholds : arrays of shape (m,)
+            Numbers of the rows, and score and threshold after each.
+        """
         check_is_fitted(self, "threshold_")
         state, model = self._stream, self._model
         first = state.rows - len(state.scores)
@@ -390,9 +408,14 @@ class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
         return numbers, state.scores, model.calibration.thresholds(first - model.order, len(state.scores))
 
     def compared_rows(self) -> tuple[Array, Array]:
-        """Rows of the reference, and the rows of the window that raised the alarm; none before an alarm.
+        """Return rows of the reference, and those of the window that raised the alarm; none before an alarm.
 
         Where the monitor runs on residuals of an autoregression, both are residuals.
+
+        Returns
+        -------
+        reference, window : arrays of shape (n, d) and (m, d)
+            The rows.
         """
         check_is_fitted(self, "threshold_")
         return self._model.reference.rows, self._stream.alarm_rows

@@ -148,12 +148,14 @@ class ShrunkKernelCenterer(
         K : array of shape (n, n)
             Gram matrix of the training rows.
         y : ignored
+            Not used; it is here for scikit-learn's pipelines.
         **metadata
             ``sample_weight`` for a mean that requests it; see :class:`muhat.means.nested.NestedMeansMixin`.
 
         Returns
         -------
         self
+            The fitted estimator.
         """
         check_mean("mean", self.mean)
         K = check_gram(check_rows(K, estimator=self), definite=False)
@@ -175,6 +177,7 @@ class ShrunkKernelCenterer(
         Returns
         -------
         array of shape (m, n)
+            Centred kernel values.
         """
         check_is_fitted(self, "weights_")
         K = check_rows(K, estimator=self, reset=False, copy=True)

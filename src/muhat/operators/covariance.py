@@ -122,6 +122,7 @@ class KernelCovariance(NestedMeansMixin, ValueParametersMixin, BaseEstimator):
         Returns
         -------
         self
+            The fitted estimator.
         """
         check_mean("mean", self.mean)
         check_mean("centering", self.centering)

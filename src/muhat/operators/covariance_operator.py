@@ -36,7 +36,7 @@ class EigenSystem(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class PairKernel(Kernel):
-    r"""k((x, y), (x', y')) = k_x(x, x')·k_y(y, y'), for rows that are x and y side by side.
+    r"""Kernel of pairs, k_x(x, x')·k_y(y, y'), for rows that are x and y side by side.
 
     With centred kernels, its space is that of the operators :math:`\Sigma_{YX}`, and their norm Hilbert–Schmidt's.
 
@@ -46,6 +46,11 @@ class PairKernel(Kernel):
         With numeric bandwidths.
     columns : int
         How many columns belong to x; the others are y.
+
+    See Also
+    --------
+    CovarianceOperator : The operators that live in its space.
+    muhat.KernelCovariance : The estimator of a covariance operator.
 
     Examples
     --------
@@ -127,12 +132,34 @@ class CovarianceOperator:
         return _centred_combination(self.mean_y, self.y, moved)
 
     def covariance(self, f: Element, g: Element) -> float:
-        """⟨g, Σf⟩: the estimated covariance of f(X) and g(Y)."""
+        """⟨g, Σf⟩: the estimated covariance of f(X) and g(Y).
+
+        Parameters
+        ----------
+        f, g : Element
+            Functions in the spaces of ``kernel_x`` and ``kernel_y``.
+
+        Returns
+        -------
+        float
+            The covariance.
+        """
         at_x, at_y = _centred_values(f, self.mean_x, self.x), _centred_values(g, self.mean_y, self.y)
         return float((self.weights * at_x) @ at_y)
 
     def inner(self, other: CovarianceOperator) -> float:
-        """Hilbert–Schmidt inner product, a tile of pairs at a time."""
+        """Hilbert–Schmidt inner product, a tile of pairs at a time.
+
+        Parameters
+        ----------
+        other : CovarianceOperator
+            An operator between the same spaces.
+
+        Returns
+        -------
+        float
+            The inner product.
+        """
         on_x = _CentredTiles(self.mean_x, other.mean_x)
         on_y = _CentredTiles(self.mean_y, other.mean_y)
         tiles = PairKernel(on_x, on_y, columns=self.x.shape[1] + 1)
@@ -143,20 +170,54 @@ class CovarianceOperator:
         return gram.bilinear_form(tiles, mine, theirs, self.weights, other.weights)
 
     def norm(self) -> float:
-        """Hilbert–Schmidt norm."""
+        """Hilbert–Schmidt norm.
+
+        Returns
+        -------
+        float
+            The norm.
+        """
         return float(np.sqrt(max(self.inner(self), 0.0)))
 
     def hsic(self) -> float:
-        """The squared norm: the Hilbert–Schmidt independence criterion."""
+        """The squared norm: the Hilbert–Schmidt independence criterion.
+
+        Returns
+        -------
+        float
+            The criterion.
+        """
         return self.norm() ** 2
 
     def distance(self, other: CovarianceOperator) -> float:
-        """Hilbert–Schmidt norm of the difference."""
+        """Hilbert–Schmidt norm of the difference.
+
+        Parameters
+        ----------
+        other : CovarianceOperator
+            An operator between the same spaces.
+
+        Returns
+        -------
+        float
+            The distance.
+        """
         squared = self.inner(self) - 2.0 * self.inner(other) + other.inner(other)
         return float(np.sqrt(max(squared, 0.0)))
 
     def singular_system(self, n_components: int = 5) -> SingularSystem:
-        """The leading singular values and functions; fewer where the operator has lower rank."""
+        """The leading singular values and functions; fewer where the operator has lower rank.
+
+        Parameters
+        ----------
+        n_components : int, default 5
+            How many at most.
+
+        Returns
+        -------
+        SingularSystem
+            Fields ``values``, ``left`` and ``right``.
+        """
         k = check_count("n_components", n_components)
         x_basis, y_basis = self._basis(self.x, self.mean_x), self._basis(self.y, self.mean_y)
         P, values, Rt = svd((y_basis.roots.T * self.weights) @ x_basis.roots, full_matrices=False)
@@ -166,7 +227,18 @@ class CovarianceOperator:
         return SingularSystem(values[:k], left, right)
 
     def eigen_system(self, n_components: int = 5) -> EigenSystem:
-        """The largest eigenvalues and their functions, for a covariance operator of X with itself."""
+        """The largest eigenvalues and their functions, for a covariance operator of X with itself.
+
+        Parameters
+        ----------
+        n_components : int, default 5
+            How many at most.
+
+        Returns
+        -------
+        EigenSystem
+            Fields ``values`` and ``functions``.
+        """
         if self.mean_x is not self.mean_y or self.x is not self.y:
             raise ValueError("only a covariance operator of X with itself has eigenvalues; use singular_system()")
         k = check_count("n_components", n_components)

@@ -148,12 +148,14 @@ class KernelPCA(
         X : array of shape (n, d)
             Or the Gram matrix (n, n) for ``kernel="precomputed"``.
         y : ignored
+            Not used; it is here for scikit-learn's pipelines.
         **metadata
             ``sample_weight`` for the means that request it; see :class:`muhat.means.nested.NestedMeansMixin`.
 
         Returns
         -------
         self
+            The fitted estimator.
         """
         self._fit(X, metadata)
         return self
@@ -167,12 +169,14 @@ class KernelPCA(
         X : array of shape (n, d)
             Or the Gram matrix (n, n) for ``kernel="precomputed"``.
         y : ignored
+            Not used; it is here for scikit-learn's pipelines.
         **metadata
             As in ``fit``.
 
         Returns
         -------
         array of shape (n, n_components)
+            The scores.
         """
         K = self._fit(X, metadata)
         return self.transform(X) if K is None else K @ self.coefficients_ - self._shift
@@ -256,6 +260,7 @@ class KernelPCA(
         Returns
         -------
         array of shape (m, n_components)
+            The scores.
         """
         check_is_fitted(self, "coefficients_")
         rows = check_rows(X, estimator=self, reset=False)
@@ -266,7 +271,7 @@ class KernelPCA(
         return gram.product(self.kernel_, rows, self._points, self.coefficients_)
 
     def inverse_transform(self, X: Any) -> Array:
-        """Rows whose scores are near the given ones.
+        """Find rows whose scores are near the given ones.
 
         Parameters
         ----------
@@ -276,6 +281,7 @@ class KernelPCA(
         Returns
         -------
         array of shape (m, d)
+            The rows.
         """
         check_is_fitted(self, "coefficients_")
         if not evaluates_new_rows(self.kernel_):
@@ -315,6 +321,7 @@ class KernelPCA(
         Returns
         -------
         float, or array of shape (m,)
+            The error, or one per row.
         """
         check_is_fitted(self, "coefficients_")
         if of not in ("centered", "centred", "feature"):

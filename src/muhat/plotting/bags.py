@@ -19,14 +19,55 @@ from muhat.types import Array
 
 @dataclass
 class BagGramDisplay(Display):
-    """The Gram matrix of bags, sorted by class, as a picture."""
+    """The Gram matrix of bags, sorted by class, as a picture.
+
+    Parameters
+    ----------
+    gram : array of shape (n, n)
+        Kernel values of all pairs of bags.
+    classes : array of shape (n,), optional
+        Class of each bag, in ascending order; lines are drawn between classes.
+
+    See Also
+    --------
+    muhat.DistributionKernel : The kernel between bags.
+    BagMapDisplay : Bags as points.
+
+    Examples
+    --------
+    >>> import numpy as np, muhat as mh
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.arange(12) % 2
+    >>> bags = [rng.normal(label, size=(10, 2)) for label in y]
+    >>> mh.plotting.BagGramDisplay.from_estimator(mh.DistributionKernel(), bags, y=y).gram.shape
+    (12, 12)
+    """
 
     gram: Array
     classes: Any = None
 
     @classmethod
     def from_estimator(cls, estimator: Any, bags: Any, *, y: Any = None, ax: Any = None, **style: Any) -> Self:
-        """Draw the Gram matrix of the training bags of a ``DistributionKernel`` that is fitted here."""
+        """Draw the Gram matrix of the training bags of a ``DistributionKernel`` that is fitted here.
+
+        Parameters
+        ----------
+        estimator : DistributionKernel
+            It is fitted to the bags.
+        bags : sequence of arrays of shape (n_i, d)
+            One array of rows per bag.
+        y : array of shape (n,), optional
+            Classes, by which the bags are sorted.
+        ax : matplotlib axes, optional
+            Default: those of a new figure.
+        **style
+            Options of ``imshow``.
+
+        Returns
+        -------
+        BagGramDisplay
+            The display, drawn.
+        """
         gram = np.asarray(estimator.fit_transform(bags))
         if y is None:
             return cls(gram).plot(ax, **style)
@@ -59,6 +100,11 @@ class BagMapDisplay(Display):
         Rows of each group.
     classes : array of shape (n,), optional
         For the colours alone.
+
+    See Also
+    --------
+    muhat.BagPrior : The prior that says how far bags are pooled.
+    WhitenedBagsDisplay : Bags by kernel PCA, plain and whitened.
 
     Examples
     --------
@@ -124,6 +170,12 @@ class WhitenedBagsDisplay:
     plain, whitened : arrays of shape (n, 2)
         Positions of the bags.
     classes : array of shape (n,), optional
+        For the colours alone.
+
+    See Also
+    --------
+    muhat.DistributionKernel : Its ``whiten=`` is what the picture shows.
+    BagMapDisplay : Bags by their pooled means.
 
     Examples
     --------
@@ -165,12 +217,14 @@ class WhitenedBagsDisplay:
         kernel, mean, ridge
             See :class:`muhat.DistributionKernel`.
         axes : two matplotlib axes, optional
+            Default: those of a new figure.
         **style
             Options of ``scatter``.
 
         Returns
         -------
         WhitenedBagsDisplay
+            The display, drawn.
         """
         plain, whitened = (
             KernelPCA(2, kernel="precomputed").fit_transform(
@@ -193,6 +247,7 @@ class WhitenedBagsDisplay:
         Returns
         -------
         self
+            The display.
         """
         self.axes_ = _two_axes() if axes is None else axes
         self.figure_ = self.axes_[0].figure

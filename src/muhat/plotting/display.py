@@ -59,6 +59,7 @@ class Display:
         Returns
         -------
         self
+            The display.
         """
         self.ax_ = axes_for(ax)
         self.figure_ = self.ax_.figure

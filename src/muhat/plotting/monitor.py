@@ -30,6 +30,11 @@ class DriftDisplay(Display):
     since : int or None
         First row of the window that raised it.
 
+    See Also
+    --------
+    ColumnWitnessDisplay : Where a column changed.
+    muhat.DriftMonitor : The monitor.
+
     Examples
     --------
     >>> import numpy as np, muhat as mh
@@ -91,6 +96,11 @@ class ColumnWitnessDisplay(Display):
         The column in the reference, and in the window of the alarm.
     name : str
         Of the column.
+
+    See Also
+    --------
+    DriftDisplay : The score of the monitor over time.
+    muhat.DriftMonitor : The monitor.
 
     Examples
     --------

@@ -32,7 +32,7 @@ class LooPathDisplay(Display):
 
     See Also
     --------
-    ShrunkKernelMean, SpectralKernelMean : Estimators that choose their shrinkage by this score.
+    muhat.ShrunkKernelMean, muhat.SpectralKernelMean : Estimators that choose their shrinkage by this score.
 
     Examples
     --------
@@ -170,7 +170,7 @@ class KernelPCADisplay(Display):
 
     See Also
     --------
-    KernelPCA : The estimator.
+    muhat.KernelPCA : The estimator.
 
     Examples
     --------

@@ -62,7 +62,27 @@ _ZOOMS = 4  # each narrows a bracket to a sixteenth: to 3e-5 of log λ
 
 
 class ScorePath(NamedTuple):
-    """A leave-one-out score as a curve: ``values`` of the parameter, ascending, and their ``scores``."""
+    """Leave-one-out score as a curve.
+
+    Attributes
+    ----------
+    values : array of shape (m,)
+        Values of the parameter, ascending.
+    scores : array of shape (m,)
+        Score of each value; the smallest is the best.
+
+    See Also
+    --------
+    muhat.plotting.LooPathDisplay : Draws it.
+    muhat.ShrunkKernelMean : An estimator with a curve, ``loo_path_``.
+
+    Examples
+    --------
+    >>> import muhat as mh
+    >>> path = mh.ShrunkKernelMean().fit([[0.0], [1.0], [3.0]]).loo_path_
+    >>> len(path.values) == len(path.scores)
+    True
+    """
 
     values: Array
     scores: Array
@@ -119,11 +139,12 @@ def simple_scores(K: Any, alphas: Any) -> Array:
     Returns
     -------
     array of shape (m,)
+        Score of each amount of shrinkage.
 
     See Also
     --------
     deletion_scores : The same for flexible shrinkage.
-    ShrunkKernelMean : Minimises it.
+    muhat.ShrunkKernelMean : Minimises it.
 
     Examples
     --------
@@ -149,11 +170,12 @@ def deletion_scores(K: Any, lams: Any) -> Array:
     Returns
     -------
     array of shape (m,)
+        Leave-one-out score of each λ.
 
     See Also
     --------
     theorem4_scores : Scores of the paper.
-    SpectralKernelMean : Minimises it.
+    muhat.SpectralKernelMean : Minimises it.
 
     Examples
     --------
@@ -182,11 +204,12 @@ def theorem4_scores(K: Any, lams: Any) -> Array:
     Returns
     -------
     array of shape (m,)
+        Score of each λ by Theorem 4.
 
     See Also
     --------
     deletion_scores : Leave-one-out scores.
-    SpectralKernelMean : Minimises it with ``lam="theorem4"``.
+    muhat.SpectralKernelMean : Minimises it with ``lam="theorem4"``.
 
     Examples
     --------
