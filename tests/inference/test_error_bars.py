@@ -107,7 +107,7 @@ def test_the_bootstrap_radius_matches_a_loop():
 @pytest.fixture
 def as_seen(monkeypatch):
     """Formulas of intervals by themselves, without what they add for rows that a sample lacks."""
-    monkeypatch.setattr("muhat.inference.unseen_rows.FEW_ROWS", 0.0)
+    monkeypatch.setattr("muhat.inference.bootstrap.FEW_ROWS", 0.0)
 
 
 @pytest.mark.usefixtures("as_seen")

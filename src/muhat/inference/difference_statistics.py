@@ -16,7 +16,6 @@ from scipy.spatial.distance import cdist, pdist
 from scipy.special import ndtri
 from scipy.stats import rankdata
 
-from muhat.inference.bins import bin_means
 from muhat.inference.combine import Component
 from muhat.inference.kernel_sums import (
     Binned,
@@ -29,7 +28,7 @@ from muhat.inference.kernel_sums import (
     kernel_sums,
 )
 from muhat.inference.mmd import KernelSums, MeanSimilarities, feature_sums, mean_similarities, product_blocks
-from muhat.inference.splits import Splits
+from muhat.inference.splits import Splits, bin_means
 from muhat.kernels.base import Kernel
 from muhat.kernels.dot import Linear
 from muhat.kernels.mixed import rescaled

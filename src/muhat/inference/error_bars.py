@@ -14,8 +14,14 @@ from scipy.stats import t as student
 
 from muhat.elements import Element, embed
 from muhat.inference.bernstein import bernstein_radius
-from muhat.inference.bootstrap import bootstrap_counts, tails, upper_quantile
-from muhat.inference.unseen_rows import few_rows_carry, quantile_of_unseen, warn_of_few_rows
+from muhat.inference.bootstrap import (
+    bootstrap_counts,
+    few_rows_carry,
+    quantile_of_unseen,
+    tails,
+    upper_quantile,
+    warn_of_few_rows,
+)
 from muhat.kernels.base import Kernel
 from muhat.kernels.capabilities import upper_bound
 from muhat.linalg import gram

@@ -17,10 +17,10 @@ from muhat.inference.dependence_statistics import (
     product_bytes,
 )
 from muhat.inference.hsic import permuted_hsic
+from muhat.inference.mmd import is_plain
 from muhat.inference.pairings import draw_pairings
 from muhat.inference.results import CombinedResult, Explanation, observed_and_null, ranked_components
-from muhat.inference.split_means import is_plain
-from muhat.inference.strata import check_strata
+from muhat.inference.splits import check_strata
 from muhat.inference.two_sample import COPIES, pooled_gram
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.mixed import rescaled, without_scales

@@ -12,16 +12,24 @@ import numpy as np
 
 from muhat.elements import Element
 from muhat.features.sketch import MeanSketch
-from muhat.inference.bins import Bins, bins_of_one_row, draw_bins
 from muhat.inference.combine import Component, combine_statistics
 from muhat.inference.difference_statistics import MAX_EXACT_ROWS, default_components
-from muhat.inference.explanations import Samples, explain_difference
 from muhat.inference.kernel_sums import Family, GivenKernel, kernel_sums
-from muhat.inference.mmd import PRODUCTS, mean_similarities
-from muhat.inference.results import CombinedResult, observed_and_null, ranked_components
-from muhat.inference.split_means import is_plain, split_means
-from muhat.inference.splits import EPS, SMALL, Splits, centred_splits, other_splits, permutation_pvalue, smallest_pvalue
-from muhat.inference.strata import check_strata
+from muhat.inference.mmd import PRODUCTS, is_plain, mean_similarities, split_means
+from muhat.inference.results import CombinedResult, Samples, explain_difference, observed_and_null, ranked_components
+from muhat.inference.splits import (
+    EPS,
+    SMALL,
+    Bins,
+    Splits,
+    bins_of_one_row,
+    centred_splits,
+    check_strata,
+    draw_bins,
+    other_splits,
+    permutation_pvalue,
+    smallest_pvalue,
+)
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.mixed import rescaled, without_scales
 from muhat.kernels.radial import Gaussian

@@ -8,9 +8,9 @@ from numpy.testing import assert_allclose
 from tables import sample
 
 import muhat as mh
+from muhat.inference.bootstrap import carrying_rows
 from muhat.inference.error_bars import confidence_ball, mean_bands, mean_error
 from muhat.inference.mmd_intervals import mmd_difference_interval, mmd_interval
-from muhat.inference.unseen_rows import carrying_rows
 
 KERNEL = mh.Gaussian(1.5)
 
