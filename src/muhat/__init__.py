@@ -31,7 +31,7 @@ from muhat.means.blended import BlendedSample
 from muhat.means.constrained import ConstrainedKernelMean
 from muhat.means.oracle import oracle_shrinkage
 from muhat.means.robust import MedianOfMeans, RobustKernelMean
-from muhat.means.simple import KernelMean, ShrunkKernelMean
+from muhat.means.simple_shrinkage import KernelMean, ShrunkKernelMean
 from muhat.means.spectral import SpectralKernelMean
 from muhat.means.stein import james_stein
 from muhat.measures import Atoms, GaussianMixture

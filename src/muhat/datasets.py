@@ -100,14 +100,12 @@ _TABLES = {
     "glass": _Table((214, 9), "2549c3e07d044468", (9, 13, 17, 29, 70, 76), openml=41),
 }
 
-
 _GROUPS = {  # checksum, and the arrays that it is of
     "scenes4_indoor": ("30a6530b8725f314", ("X", "bag", "y", "split")),
     "scenes15": ("282b02fcc70002d0", ("X", "bag", "y", "split")),
     "hep": ("c20637782fb7ead4", ("P5", "y")),
     "hep_wh": ("707d270f52e002f0", ("P6", "y")),
 }
-
 
 _SEX_CODES = {"M": 1.0, "F": 2.0, "I": 3.0}  # abalone's one column of letters
 

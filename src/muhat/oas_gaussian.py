@@ -22,24 +22,19 @@ from muhat.types import Array
 LARGEST, SMALLEST = 1e140, 1e-140
 """Between these, squares of numbers, and sums and ratios of them, are numbers."""
 
-
 SAMPLE_POINTS = 256
 """Points of a sample that stands for a Gaussian: with four times as many the loss is lower by half a per cent, with a
 quarter higher by four (benchmarks/guide/adaptive.py)."""
 
-
 FEWEST_POINTS, MAX_SAMPLED_NUMBERS = 32, 200_000
 """Kernels that see every column choose mixing weights by this many points, or as many as have so many numbers."""
-
 
 _ROWS_AT_ONCE = 4096
 """Rows at which a sample is evaluated at once."""
 
-
 _FEWEST_TO_SQUARE, _WELL_CONDITIONED = 4, 1e-6
 """With this many times as many columns as rows, axes come from the products of rows with a ratio of eigenvalues so
 large."""
-
 
 CANCELLED = 1e-3
 """Where less than this share is left after a row is subtracted, the sum is computed again without the row."""

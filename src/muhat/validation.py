@@ -29,7 +29,6 @@ INDEFINITE_GRAM = (
     "use a positive definite kernel, or clip the negative eigenvalues first"
 )
 
-
 _OWN_FILES = (f"{Path(__file__).parent}{os.sep}", contextlib.__file__, _set_output.__file__)
 """Frames of the package, and of the decorators that it wraps functions in."""
 

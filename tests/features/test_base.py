@@ -19,7 +19,6 @@ from muhat.features.nystroem import Nystroem
 CHOICES = ("uniform", "k-means++", "pivoted")
 X = sample(60, 3, seed=0)
 
-
 FITTED = {
     "uniform": Nystroem(n_components=8, random_state=0),
     "k-means++": Nystroem(n_components=8, landmarks="k-means++", random_state=0),

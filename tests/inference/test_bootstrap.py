@@ -14,9 +14,7 @@ from muhat.inference.mmd_intervals import mmd_difference_interval, mmd_interval
 
 KERNEL = mh.Gaussian(1.5)
 
-
 X, Y, Z = sample(14, 2, seed=1), sample(11, 2, seed=2) * 1.5, sample(9, 2, seed=3) + 0.4
-
 
 METHODS = ("jackknife", "bootstrap")
 

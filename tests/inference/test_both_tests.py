@@ -42,9 +42,7 @@ COUNTED = {  # columns count: each is refused below what it takes, and runs with
     ),
 }
 
-
 WIDE = np.random.default_rng(0).normal(size=(12, 4000))
-
 
 TALL = np.random.default_rng(0).normal(size=(2, 400, 1))
 
@@ -138,21 +136,15 @@ def test_rows_of_different_lengths_are_refused_by_name():
 
 GOOD = sample(6, 2, seed=0)
 
-
 HOLED = np.where(np.arange(12).reshape(6, 2) == 3, np.nan, GOOD)
-
 
 NOT_FINITE = mh.as_kernel(lambda A, B: np.where(A[:, :1] == B[:, 0], 1.0, np.nan))
 
-
 INFINITE = np.where(np.isnan(HOLED), np.inf, GOOD)
-
 
 TARGETED = mh.ShrunkKernelMean(target=mh.embed(mh.Gaussian(1.0), GOOD))
 
-
 EQUAL = GOOD[:1].repeat(3, axis=0)
-
 
 BAD_FOR_BOTH = [
     ((INFINITE, GOOD), {}, "X contains infinity"),
@@ -167,7 +159,6 @@ BAD_FOR_BOTH = [
     ((GOOD, GOOD), {"mean": mh.SpectralKernelMean(lam=-1)}, "lam=-1"),
     ((GOOD, GOOD), {"mean": TARGETED}, "target=None"),
 ]
-
 
 BAD_FOR_MMD = [
     ((GOOD, GOOD[:, 0]), {}, r"X has 2 columns and Y has 1.*Y.reshape\(1, -1\)"),
@@ -200,7 +191,6 @@ BAD_FOR_MMD = [
     ((GOOD, GOOD + 1), {"kernel": NOT_FINITE}, "not finite"),
 ]
 
-
 BAD_FOR_HSIC = [
     ((GOOD, GOOD[:5]), {}, "X has 6 rows and Y has 5"),
     ((GOOD, GOOD), {"kernel_x": "rbf"}, "kernel_x='rbf' must be a kernel object"),
@@ -213,7 +203,6 @@ BAD_FOR_HSIC = [
     ((GOOD, GOOD), {"mean": mh.AdaptiveKernelMean(target=TARGETED.target)}, "target=None"),
     ((GOOD[:3], GOOD[:3]), {"unbiased": True}, "X has 3 row.* at least 4"),
 ]
-
 
 BAD = {mmd_test: BAD_FOR_BOTH + BAD_FOR_MMD, hsic_test: BAD_FOR_BOTH + BAD_FOR_HSIC}
 
@@ -256,9 +245,7 @@ def test_the_warning_of_a_dominant_column_points_to_the_caller():
 
 either_test = pytest.mark.parametrize("test", [mmd_test, hsic_test])
 
-
 MEANS = [None, mh.ShrunkKernelMean(), mh.SpectralKernelMean(lam=0.5)]
-
 
 either_bias = pytest.mark.parametrize("unbiased", [False, True])
 

@@ -16,9 +16,7 @@ from muhat.means.nested import mean_weights
 
 every_kernel = pytest.mark.parametrize("name", KERNELS)
 
-
 MEANS = [None, mh.ShrunkKernelMean(), mh.SpectralKernelMean(lam=0.5)]
-
 
 either_bias = pytest.mark.parametrize("unbiased", [False, True])
 

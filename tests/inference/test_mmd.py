@@ -16,7 +16,6 @@ from muhat.means.nested import mean_element
 
 every_kernel = pytest.mark.parametrize("name", KERNELS)
 
-
 either_bias = pytest.mark.parametrize("unbiased", [False, True])
 
 

@@ -12,12 +12,9 @@ from muhat.inference.mmd_intervals import mmd_difference_interval, mmd_interval
 
 KERNEL = mh.Gaussian(1.5)
 
-
 P = mh.GaussianMixture([0.4, 0.6], [[-1.0, 0.0], [1.0, 0.5]], [1.0, 0.5])
 
-
 X, Y, Z = sample(14, 2, seed=1), sample(11, 2, seed=2) * 1.5, sample(9, 2, seed=3) + 0.4
-
 
 METHODS = ("jackknife", "bootstrap")
 

@@ -16,14 +16,11 @@ from muhat.inference.two_sample import MMDResult, mmd_test
 
 PLACES = ComponentResult("Gaussian", "wide", 0.01, 0.9, 10.0, explanation="X and Y lie in different places")
 
-
 SPREAD = ComponentResult("dispersion", "dispersion", 0.01, 0.1, 9.0, explanation="Y is more spread out")
-
 
 COLUMN = ComponentResult(
     "largest column", "columns", 0.01, 0.1, 9.0, column="age", explanation="column 'age' is higher in Y"
 )
-
 
 SUMMARIES = [
     (

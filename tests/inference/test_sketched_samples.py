@@ -28,7 +28,6 @@ def test_features_in_bins_of_one_row_give_the_unbiased_distance():
 
 X, Y = sample(2000, 3, seed=0, shift=0.0), sample(1500, 3, seed=1, shift=0.0)
 
-
 FEATURES = {
     "nystroem": mh.Nystroem(mh.Gaussian(1.5), 40, random_state=0).fit(sample(300, 3, seed=2, shift=0.0)),
     "fourier": mh.Fourier(mh.Gaussian(1.5), 40, random_state=0).fit(X),

@@ -263,7 +263,6 @@ CASES = [
     ("random_state", lambda: P.sample(2, random_state="x"), ValueError, "random_state='x' must be None"),
 ]
 
-
 test_mistakes = refused(CASES)
 
 

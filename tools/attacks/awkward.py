@@ -59,7 +59,6 @@ KINDS: dict[str, Callable[[Rows], Rows]] = {
     **{f"scale {scale:g}": lambda X, s=scale: X * s for scale in (1e-308, 1e-300, 1e-163, 1e-150, 1e150, 1e300, 1e307)},
 }
 
-
 TYPES = {"float32", "integers", "Fortran order", "not writable"}
 """Kinds that change the array and not its values; they come last."""
 

@@ -35,7 +35,6 @@ from muhat.validation import (
 _DEFAULTS: dict[Solver, tuple[float, int]] = {"slsqp": (1e-6, 100), "lbfgs": (1e-10, 5000), "weights": (1e-12, 1)}
 """Tolerance and most iterations of each solver."""
 
-
 _NEAR_FLOOR = 1.1
 """A variance below this multiple of the floor counts as collapsed: solvers stop a little above it."""
 

@@ -15,10 +15,8 @@ from muhat.types import Array
 
 Solver = Literal["slsqp", "lbfgs", "weights"]
 
-
 _ALIVE = 1e-3
 """Least weight, as a share of 1/m, at which the softmax starts: from 0 it could never move."""
-
 
 _WIDEST = 1e6
 """Largest variance over the largest at the start: a bound that only a failing line search meets."""

@@ -140,9 +140,7 @@ class Fourier(BaseFeatures):
 # sin x = x + S₁x³ + … to the last bit for |x| ≤ π/4 (the constants of fdlibm), here as √2·sin(πr/2) = r·P(r²).
 _SINE = [1.0, -1.66666666666666324348e-01, 8.33333333332248946124e-03, -1.98412698298579493134e-04]
 
-
 _SINE += [2.75573137070700676789e-06, -2.50507602534068634195e-08, 1.58969099521155010221e-10]
-
 
 _SINE = [np.sqrt(2.0) * c * (np.pi / 2) ** (2 * k + 1) for k, c in enumerate(_SINE)][::-1]
 

@@ -28,7 +28,7 @@ from muhat.linalg import gram
 from muhat.linalg.resources import one_blas_thread
 from muhat.means.base import BaseKernelMean, fit_of
 from muhat.means.nested import mean_element, mean_weights
-from muhat.means.simple import KernelMean
+from muhat.means.simple_shrinkage import KernelMean
 from muhat.measures import Atoms
 from muhat.types import Array, RandomState
 from muhat.validation import check_count, check_number, check_rng

@@ -18,7 +18,7 @@ from muhat.linalg.blocks import blocks
 from muhat.linalg.gram import mapping
 from muhat.means.base import BaseKernelMean
 from muhat.means.nested import mean_weights
-from muhat.means.simple import KernelMean, ShrunkKernelMean, simple_shrinkage
+from muhat.means.simple_shrinkage import KernelMean, ShrunkKernelMean, simple_shrinkage
 from muhat.types import Array
 from muhat.validation import check_number
 

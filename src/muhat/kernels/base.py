@@ -17,7 +17,6 @@ from muhat.validation import GRAM_TOLERANCE, check_gram, check_number, check_row
 
 Measure = Atoms | Gaussians
 
-
 MAX_ROWS_TO_CHECK = 200
 """Whether a kernel is one is checked on this many rows of the data at most, evenly spaced."""
 

@@ -24,7 +24,6 @@ from muhat.validation import check_number, check_rows
 FARTHEST = 1e100
 """Distances are cut here, so that powers of them are numbers."""
 
-
 _REMEDIES = dict.fromkeys(("sigma", "scale", "length_scale", "lengthscale"), "pass the length as bandwidth=")
 _REMEDIES["gamma"] = "for k(x, y) = exp(−γ‖x − y‖²) pass Gaussian(bandwidth=(2 * gamma) ** -0.5)"
 """What to pass in place of the parameters that other libraries have."""

@@ -19,13 +19,10 @@ from muhat.validation import check_count, check_number, check_number_or, check_r
 BLOCK_ROWS = 3
 """Rows of a block of the median of means by default: a sixth of the rows cannot spoil more than half of the blocks."""
 
-
 AUTO_KNOTS = {"huber": (1.5,), "hampel": (1.5, 2.0, 3.0)}
 """Knots of the losses, in units of the 75 % quantile of the distances to the geometric median."""
 
-
 _START_STEPS, _SMOOTHING = 100, 1e-2
-
 
 _SLACK, _DIGITS = 1e-9, 10
 

@@ -36,22 +36,17 @@ from muhat.types import Array
 MAX_ROWS_LEFT_OUT_ONE_BY_ONE = 3000
 """Up to this many rows the Gaussian kernel's target is fitted without each row, whose values are an n x n array."""
 
-
 PARTS_LEFT_OUT = 20
 """Parts of the rows that are left out one after the other for other kernels, and where rows are many."""
-
 
 MAX_COLUMNS_FOR_MOMENTS = 300
 """Polynomial kernels have a target up to this many columns: their expectations need the d x d covariance."""
 
-
 _MAX_COLUMNS_OF_SOBOL = 21_201
 """Sobol's sequence has this many dimensions."""
 
-
 _LARGEST_NUMBER = 1e300
 """Sums of this many times a few rows are numbers; squares are taken in units."""
-
 
 _LARGEST_POWERED = 1e45
 """Below this, the sixth powers in expectations of polynomials are numbers."""

@@ -16,7 +16,7 @@ from muhat.kernels.dot import Linear, Polynomial
 from muhat.kernels.radial import Gaussian
 from muhat.means.base import BaseKernelMean
 from muhat.means.oracle import oracle_shrinkage
-from muhat.means.simple import KernelMean, ShrunkKernelMean
+from muhat.means.simple_shrinkage import KernelMean, ShrunkKernelMean
 from muhat.means.spectral import SpectralKernelMean
 from muhat.measures import GaussianMixture
 from muhat.paper.experiment import Plan

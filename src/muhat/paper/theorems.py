@@ -11,7 +11,7 @@ from muhat.kernels.base import Kernel
 from muhat.kernels.dot import Linear
 from muhat.linalg.spectrum import whole_spectrum
 from muhat.means.oracle import oracle_shrinkage
-from muhat.means.simple import simple_shrinkage
+from muhat.means.simple_shrinkage import simple_shrinkage
 from muhat.means.spectral import SpectralKernelMean
 from muhat.means.stein import james_stein, james_stein_risk
 from muhat.measures import Atoms, GaussianMixture

@@ -9,7 +9,6 @@ from typing import Any
 
 _NEUTRAL = "#7c8591"
 
-
 _STYLE: dict[Any, Any] = {
     "svg.hashsalt": "muhat",
     "svg.fonttype": "none",

@@ -38,12 +38,9 @@ class ReportTable:
 
 _BEGINS_WITH_NUMBER = re.compile(r"[<>≤≥≈~]?\s*[-−+]?(\d|\.\d)[\d.]*(e[-+]?\d+)?($|[\s%±×(/,;*])", re.IGNORECASE)
 
-
 _LONG = 30  # characters that a cell holds in one line
 
-
 _HYPHEN = re.compile(r"(?<![\w.])-(?=\.?\d)")
-
 
 _WHOLE = re.compile(r"\b[SF]-(?:KMSE|COSE)\b|\b\d[\d.]*e-\d+|\b\w = [\d.]*\d")
 

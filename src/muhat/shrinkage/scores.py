@@ -18,7 +18,6 @@ from muhat.validation import check_number_or
 
 Lam = float | Literal["loo", "theorem4"]
 
-
 Scale = float | Literal["loo"]
 
 
@@ -41,22 +40,17 @@ def given_scale(scale: Scale, lam: Lam) -> float | None:
 GRID = np.logspace(-8, 4, 33)
 """The λ, relative to the largest eigenvalue, between which minima are bracketed."""
 
-
 TIE = 1e-13
 """Scores this close (relative to ϱ) are ties, and a tie goes to λ = 0 or ∞."""
-
 
 _ANGLES = np.pi * (np.arange(16) + 0.5) / 16
 _NODES = np.cos(_ANGLES)
 _TO_COEFFICIENTS = np.cos(np.outer(np.arange(16), _ANGLES)) / np.where(np.arange(16) == 0, 16.0, 8.0)[:, None]
 """Chebyshev's nodes on [−1, 1], and the matrix that makes coefficients of Chebyshev polynomials of values there."""
 
-
 _NEAR = 1e-3  # of log λ: where rounding cannot hide the minimum from the slopes
 
-
 _PROBES = 5  # values of λ that tell whether a bracket lies on one analytic piece
-
 
 _ZOOMS = 4  # each narrows a bracket to a sixteenth: to 3e-5 of log λ
 
