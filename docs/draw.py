@@ -18,6 +18,21 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
 INK, PAPER, LINE = "#1f2933", "#fbfaf7", "#c9c4b8"
 FONT = "font-family='system-ui, -apple-system, Segoe UI, Helvetica, Arial, sans-serif'"
 
+SHOWN = {
+    "anomalous_groups": {1: "anomalous_groups"},
+    "error_bars": {1: "error_bars"},
+    "failing_sensor": {1: "failing_sensor"},
+    "independence": {1: "independence", 2: "covariance"},
+    "kernel_pca": {1: "kernel_pca"},
+    "large_sample": {1: "large_sample", 2: "stream"},
+    "robust_mean": {1: "robust_mean", 3: "density_matching"},
+    "shares_of_groups": {1: "shares_of_groups"},
+    "similar_groups": {2: "kinds_of_groups"},
+    "steins_effect": {1: "steins_effect"},
+    "two_samples": {1: "two_samples", 3: "low_variance"},
+}
+"""Figures of examples that pages show: number of the figure, and name of the picture."""
+
 COLOURS = {
     "#dcecf5": "types parameters validation linalg shrinkage",
     "#e1f1e6": "measures kernels elements features",
@@ -183,24 +198,24 @@ def displays() -> None:
     plotting.KernelPCADisplay.from_estimator(mh.KernelPCA(2).fit(rows), rows, y=labels, ax=places[4])
     between = mh.DistributionKernel(level2=mh.Gaussian())
     plotting.BagGramDisplay.from_estimator(between, bags, y=np.arange(45) % 3, ax=places[5])
-    names = ("LooPath", "Bands", "Witness", "MatchedDensity", "KernelPCA", "BagGram")
+    names = ("LooPath", "Bands", "Function", "Function", "KernelPCA", "BagGram")
     for axis, name in zip(places, names, strict=True):
         axis.set_title(f"{name}Display", fontsize=11)
     figure.savefig(IMAGES / "displays.png", dpi=110)
     plt.close(figure)
 
 
-def first_figure(example: Path) -> None:
-    """Run an example, and keep its first figure."""
+def figures(example: str, pictures: dict[int, str]) -> None:
+    """Run an example, and keep the figures that pages show, by their number."""
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
     with matplotlib.rc_context():
-        runpy.run_path(str(example))
-    if plt.get_fignums():
-        plt.figure(1).savefig(IMAGES / f"{example.stem}.png", dpi=150)
+        runpy.run_path(str(EXAMPLES / f"{example}.py"))
+    for number, name in pictures.items():
+        plt.figure(number).savefig(IMAGES / f"{name}.png", dpi=150)
     plt.close("all")
 
 
@@ -211,9 +226,8 @@ def main() -> None:
     kernel_mean()
     constrained_weights()
     displays()
-    for example in sorted(EXAMPLES.glob("*.py")):
-        if (IMAGES / f"{example.stem}.png").exists():  # a page shows it
-            first_figure(example)
+    for example, pictures in SHOWN.items():
+        figures(example, pictures)
 
 
 if __name__ == "__main__":

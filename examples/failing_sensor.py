@@ -1,5 +1,5 @@
 """A sensor that fails slowly
-===========================
+==========================
 
 Six sensors of a machine are read once a minute. From minute 300 on the third one loses its grip: its readings follow
 the machine less and less, and noise takes their place. Its mean and its spread stay as they were, so that limits on

@@ -164,13 +164,18 @@ def test_the_page_on_architecture_lists_the_subpackages():
     assert subpackages.with_table(page) == page, "the subpackages have changed: run python docs/subpackages.py"
 
 
-def heading(example):
-    lines = ast.get_docstring(ast.parse(example.read_text(encoding="utf-8"))).splitlines()
-    return len(lines) > 1 and lines[1] == "=" * len(lines[0])
+def test_the_gallery_has_an_order_and_headings():
+    order = ast.literal_eval(re.search(r"READING_ORDER = (\[.*?\])", (DOCS / "conf.py").read_text("utf-8"), re.S)[1])
+    assert sorted(order) == [example.stem for example in EXAMPLES]
+    for example in EXAMPLES:
+        title, line, *_ = ast.get_docstring(ast.parse(example.read_text(encoding="utf-8"))).splitlines()
+        assert line == "=" * len(title)
 
 
-def test_the_gallery_has_a_dozen_examples():
-    assert sum(heading(example) for example in EXAMPLES) >= 12
+def test_every_picture_is_shown_by_a_page():
+    pages = "".join(page.read_text(encoding="utf-8") for page in READ)
+    assert [picture.name for picture in (DOCS / "images").iterdir() if f"images/{picture.name}" not in pages] == []
+    assert all((DOCS / "images" / f"{name}.png").exists() for shown in draw.SHOWN.values() for name in shown.values())
 
 
 @pytest.mark.slow

@@ -11,15 +11,12 @@ import pytest
 mpl.use("Agg")
 plt = pytest.importorskip("matplotlib.pyplot")
 
-NEEDS = {"dask_cluster": "distributed"}
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=[path.stem for path in EXAMPLES])
 @pytest.mark.filterwarnings("ignore:FigureCanvasAgg is non-interactive")
 def test_example(example, capsys):
-    if example.stem in NEEDS:
-        pytest.importorskip(NEEDS[example.stem])
     plt.close("all")
     with mpl.rc_context():
         runpy.run_path(str(example))

@@ -1,5 +1,5 @@
-"""Two awkward tables
-==================
+"""Two tables
+==========
 
 The orders of two shops are tables as people have them: a column that counts the rows, a date, a colour, an age that is
 often missing, numbers. The shops differ in three things: the second sells more in white, it asks fewer customers for
