@@ -1,9 +1,10 @@
-"""Slow, obvious versions of what the library computes fast: numpy and scipy only, nothing of the library."""
+"""Slow, obvious versions of what the library computes fast: numpy, scipy and scikit-learn, nothing of the library."""
 
 import math
 
 import numpy as np
 from scipy import linalg, special
+from sklearn.covariance import OAS
 
 # ---------------------------------------------------------------- kernels, k(x, y) over the last axis
 
@@ -306,3 +307,8 @@ def normal_sample(mean, covariance, base):
     """Points of a standard normal sample as a sample of N(mean, covariance), by the symmetric root."""
     g, U = eigenpairs(np.asarray(covariance))
     return mean + base @ (U * np.sqrt(g)) @ U.T
+
+
+def oas_covariance(X):
+    """Covariance by scikit-learn's OAS; that of a single row is 0."""
+    return OAS().fit(X).covariance_ if len(X) > 1 else np.zeros((X.shape[1],) * 2)
