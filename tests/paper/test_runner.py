@@ -3,14 +3,13 @@
 import json
 import resource
 import signal
-from dataclasses import replace
 from datetime import date
 
 import numpy as np
 import pytest
 
 from muhat.paper.experiment import Experiment, Plan, Section, generator
-from muhat.paper.runner import Cell, Finished, RemainingTime, StoreError, missing_cells, open_store, run
+from muhat.paper.runner import StoreError, missing_cells, open_store, run
 
 
 def _run(setting, data):
@@ -32,7 +31,7 @@ TOY = Experiment(
 def run_toy(folder, workers=1, plan=Plan()):
     with open_store(folder, "1") as store:
         finished = list(run(missing_cells([TOY], plan, store), store, workers))
-        return [each.cell.setting["repetition"] for each in finished], store.collected(TOY, plan)
+        return [cell.setting["repetition"] for cell, _ in finished], store.collected(TOY, plan)
 
 
 def test_finished_cells_are_not_run_again(tmp_path):
@@ -111,17 +110,6 @@ def test_lines_of_wrong_content_are_dropped(tmp_path):
         assert store.dropped == len(wrong) + 2
         assert list(store.rows.values()) == [[{"x": 1.0}]]
         assert list(store.costs.values()) == [(1.0, "2026-01-01")]
-
-
-def test_the_time_left_follows_the_cells_that_are_done():
-    """Cells of one experiment take ten times as long as estimated; another, not begun, is assumed to do so too."""
-    other = replace(TOY, name="other")
-    cells = [Cell(TOY, {"repetition": i}) for i in range(3)] + [Cell(other, {"repetition": 3})]
-    remaining = RemainingTime(cells, workers=2)
-    assert remaining.after(Finished(cells[2], 30.0)) == pytest.approx((10 * (1 + 2) + 10 * 4) / 2)
-    assert remaining.after(Finished(cells[3], 4.0)) == pytest.approx(10 * (1 + 2) / 2)
-    assert remaining.after(Finished(cells[0], 10.0)) == pytest.approx(10 * 2 / 2)
-    assert remaining.after(Finished(cells[1], 20.0)) == 0.0
 
 
 def test_the_cost_of_an_experiment_is_kept(tmp_path):

@@ -21,7 +21,7 @@ from muhat.paper.experiment import Experiment, Plan, Row, Section
 from muhat.paper.protocol import load_data
 from muhat.paper.registry import CLAIMS, EXPERIMENTS
 from muhat.paper.results_page import Results, claims_text, write_report
-from muhat.paper.runner import Cell, CellStore, Finished, RemainingTime, StoreError, missing_cells, open_store, run
+from muhat.paper.runner import Cell, CellStore, StoreError, missing_cells, open_store, run
 from muhat.progress import progress
 
 _PAUSE = 60.0  # seconds between two lines of a log
@@ -41,7 +41,7 @@ def reproduce(
         missing = missing_cells(experiments, plan, store, data)
         _say_what_was_found(store, sum(len(experiment.cells(plan)) for experiment in experiments), missing, workers)
         try:
-            _follow(run(missing, store, workers, dask), RemainingTime(missing, workers), len(missing))
+            _follow(run(missing, store, workers, dask), missing, workers)
         except KeyboardInterrupt:
             print(f"stopped; finished cells are in {store.path}, and the same command goes on")
             raise
@@ -137,13 +137,17 @@ def _say_what_was_found(store: CellStore, cells: int, missing: list[Cell], worke
     print(f"{cells:,} cells{found}; about {duration(sum(cell.seconds for cell in missing) / workers)}", flush=True)
 
 
-def _follow(finished: Iterable[Finished], remaining: RemainingTime, cells: int) -> None:
-    """Say how long the other cells will take: always in a terminal, once a minute in a log."""
-    last = monotonic()
+def _follow(finished: Iterable[tuple[Cell, float]], cells: list[Cell], workers: int) -> None:
+    """Say how long the other cells will take: always in a terminal, once a minute in a log.
+
+    They are assumed to differ from their estimates as the finished ones do, by the speed and the load of the machine.
+    """
+    last, planned, done, elapsed = monotonic(), sum(cell.seconds for cell in cells), 0.0, 0.0
     with progress() as say:
-        for count, cell in enumerate(finished, start=1):
-            line = f"{count:,} of {cells:,} cells, about {duration(remaining.after(cell))} left"
-            say(line)
+        for count, (cell, seconds) in enumerate(finished, start=1):
+            done, elapsed = done + cell.seconds, elapsed + seconds
+            left = duration((planned - done) * elapsed / done / workers)
+            say(line := f"{count:,} of {len(cells):,} cells, about {left} left")
             now = monotonic()
             if now - last >= _PAUSE and not sys.stderr.isatty():
                 last = now

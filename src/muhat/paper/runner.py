@@ -125,13 +125,6 @@ class Cell(NamedTuple):
         return self.experiment.seconds(self.setting)
 
 
-class Finished(NamedTuple):
-    """A finished cell, and how long it took by the clock."""
-
-    cell: Cell
-    elapsed: float
-
-
 def missing_cells(experiments: list[Experiment], plan: Plan, store: CellStore, data: str | None = None) -> list[Cell]:
     """Cells that the store lacks, the longest first, so that no worker ends long after the others."""
     cells = (Cell(experiment, setting, data) for experiment in experiments for setting in experiment.cells(plan))
@@ -139,8 +132,8 @@ def missing_cells(experiments: list[Experiment], plan: Plan, store: CellStore, d
     return sorted(missing, key=lambda cell: -cell.seconds)
 
 
-def run(cells: list[Cell], store: CellStore, workers: int = 1, dask: str | None = None) -> Iterator[Finished]:
-    """Run cells in this order, store each when it is finished, and yield it."""
+def run(cells: list[Cell], store: CellStore, workers: int = 1, dask: str | None = None) -> Iterator[tuple[Cell, float]]:
+    """Run cells in this order, store each when it is finished, and yield it with its seconds by the clock."""
     with _parallel(workers, dask) as parallel:
         tasks = (
             delayed(_perform)(number, cell.experiment.run, cell.setting, cell.data) for number, cell in enumerate(cells)
@@ -149,7 +142,7 @@ def run(cells: list[Cell], store: CellStore, workers: int = 1, dask: str | None 
         with closing(results):
             for number, rows, seconds, elapsed in results:
                 store.add(cells[number].experiment, cells[number].setting, rows, seconds)
-                yield Finished(cells[number], elapsed)
+                yield cells[number], elapsed
 
 
 @contextmanager
@@ -171,29 +164,3 @@ def _perform(number: int, run_cell: RunCell, setting: Setting, data: str | None)
         rows = run_cell(setting, data)
     plain = json.loads(json.dumps(rows, default=methodcaller("item")))  # as they will be read again
     return number, plain, process_time() - before, perf_counter() - started
-
-
-class RemainingTime:
-    """Estimate of the time that is left, from how long the cells of each experiment took so far.
-
-    An experiment of which no cell is finished is assumed to differ from its estimate as the others do, which accounts
-    for the speed and the load of the machine.
-    """
-
-    def __init__(self, cells: list[Cell], workers: int) -> None:
-        self.workers = workers
-        self.planned: dict[str, float] = {}
-        for cell in cells:
-            name = cell.experiment.name
-            self.planned[name] = self.planned.get(name, 0.0) + cell.seconds
-        self.done = dict.fromkeys(self.planned, 0.0)
-        self.elapsed = dict.fromkeys(self.planned, 0.0)
-
-    def after(self, finished: Finished) -> float:
-        """Seconds that are left after this cell."""
-        name = finished.cell.experiment.name
-        self.done[name] += finished.cell.seconds
-        self.elapsed[name] += finished.elapsed
-        overall = sum(self.elapsed.values()) / sum(self.done.values())
-        rates = {name: self.elapsed[name] / done if done else overall for name, done in self.done.items()}
-        return sum((self.planned[name] - self.done[name]) * rates[name] for name in self.planned) / self.workers
