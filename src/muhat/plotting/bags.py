@@ -13,7 +13,7 @@ from muhat.bags.distribution_kernel import DistributionKernel
 from muhat.kernels.base import Kernel
 from muhat.kernels.radial import Gaussian
 from muhat.means.base import BaseKernelMean
-from muhat.plotting.display import Display, styled
+from muhat.plotting.display import Display, new_axes, scatter_classes, styled
 from muhat.types import Array
 
 
@@ -149,12 +149,8 @@ class BagMapDisplay(Display):
 
     def _draw(self, ax: Any, style: dict[str, Any]) -> None:
         areas = 8.0 + 400.0 * self.sizes / max(np.max(self.sizes), 1)
-        groups = [None] if self.classes is None else list(np.unique(self.classes))
-        for group in groups:
-            chosen = np.full(len(self.sizes), True) if group is None else self.classes == group
-            options = {"s": areas[chosen], "alpha": 0.6, "linewidths": 0.5, "edgecolors": "white", "label": group}
-            ax.scatter(*self.positions[chosen].T, **styled(options, style))
-        if 1 < len(groups) <= 10:
+        drawn = {"alpha": 0.6, "linewidths": 0.5, "edgecolors": "white"}
+        if 1 < scatter_classes(ax, self.positions, self.classes, styled(drawn, style), areas) <= 10:
             legend = ax.legend(frameon=False)
             for handle in legend.legend_handles:
                 handle.set_sizes([40.0])
@@ -249,23 +245,11 @@ class WhitenedBagsDisplay:
         self
             The display.
         """
-        self.axes_ = _two_axes() if axes is None else axes
+        self.axes_ = new_axes(2, figsize=(9, 4.2)) if axes is None else axes
         self.figure_ = self.axes_[0].figure
-        groups = [None] if self.classes is None else list(np.unique(self.classes))
         for ax, positions, title in zip(self.axes_, (self.plain, self.whitened), ("plain", "whitened"), strict=True):
-            for group in groups:
-                chosen = slice(None) if group is None else self.classes == group
-                options = {"s": 18, "alpha": 0.85, "linewidths": 0, "label": group, **style}
-                ax.scatter(*positions[chosen].T, **options)
+            scatter_classes(ax, positions, self.classes, styled({"alpha": 0.85, "linewidths": 0}, style), 18.0)
             ax.set(title=title, xlabel="first component", ylabel="second component", xticks=[], yticks=[])
         if self.classes is not None:
             self.axes_[-1].legend()
         return self
-
-
-def _two_axes() -> Any:
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise ImportError("pictures need matplotlib: pip install 'muhat[plot]'") from error
-    return plt.subplots(1, 2, figsize=(9, 4.2), layout="constrained")[1]

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from muhat.plotting.display import Display, styled
+from muhat.plotting.display import Display, scatter_classes, styled
 from muhat.shrinkage.scores import ScorePath
 from muhat.types import Array
 
@@ -228,11 +228,6 @@ class KernelPCADisplay(Display):
 
     def _draw(self, ax: Any, style: dict[str, Any]) -> None:
         i, j = self.components
-        classes = [None] if self.classes is None else list(np.unique(self.classes))
-        for label in classes:
-            chosen = slice(None) if label is None else self.classes == label
-            options = {"s": 14, "label": None if label is None else str(label)}
-            ax.scatter(self.scores[chosen, i], self.scores[chosen, j], **styled(options, style))
-        if self.classes is not None:
+        if scatter_classes(ax, self.scores[:, [i, j]], self.classes, style):
             ax.legend()
         ax.set(xlabel=f"component {i} ({self.shares[i]:.0%})", ylabel=f"component {j} ({self.shares[j]:.0%})")
