@@ -2,7 +2,6 @@
 
 import io
 import itertools
-import sys
 
 import numpy as np
 import pandas as pd
@@ -49,12 +48,6 @@ def test_strata_keep_the_level_where_they_differ():
     with_strata = np.array([draw(rng, True) for _ in range(200)])
     assert np.count_nonzero(with_strata <= 0.05) <= stats.binom.ppf(0.9999, 200, 0.05)
     assert np.mean([draw(rng, False) <= 0.05 for _ in range(20)]) == 1.0
-
-
-def test_one_column_may_be_a_vector():
-    x, y = sample(20, 1, seed=0)[:, 0], sample(15, 1, seed=1)[:, 0]
-    vector, matrix = mh.mmd_test(x, y, random_state=0), mh.mmd_test(x[:, None], y[:, None], random_state=0)
-    assert_array_equal(vector.null_distribution, matrix.null_distribution)
 
 
 @pytest.mark.parametrize("settings", [{}, {"unbiased": True}, {"mean": mh.ShrunkKernelMean()}])
@@ -188,16 +181,6 @@ def test_a_stratum_of_one_sample_is_kept_as_it_is():
     X, Y = sample(8, 2, seed=0), sample(6, 2, seed=1)
     result = mh.mmd_test(X, Y, mh.Gaussian(), n_resamples=19, random_state=0, strata=np.repeat([0, 1], [3, 11]))
     assert 0 < result.pvalue <= 1
-
-
-def test_a_quick_test_shows_no_progress(monkeypatch):
-    class Terminal(io.StringIO):
-        def isatty(self):
-            return True
-
-    monkeypatch.setattr(sys, "stderr", screen := Terminal())
-    mh.mmd_test(sample(8, 2, seed=0), sample(8, 2, seed=1), n_resamples=19, random_state=0, verbose=True)
-    assert "mmd_test" not in screen.getvalue()
 
 
 X, Y = sample(20, 2, seed=0), sample(20, 2, seed=1) + 1.0
