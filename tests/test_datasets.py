@@ -4,11 +4,11 @@ import json
 
 import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn import datasets as sklearn_datasets
 from sklearn.utils import Bunch
 
-from muhat.datasets import DATA_VARIABLE, draw_bags, load_bags, load_uci
+from muhat.datasets import DATA_VARIABLE, draw_bags, load_bags, load_uci, paper_mixture
 
 NAMES = [
     "abalone",
@@ -267,3 +267,27 @@ def test_draw_bags_names_what_is_wrong(options, message):
     given = {"n_normal": 1, "n_anomalous": 1, "size": 5, **options}
     with pytest.raises(ValueError, match=message):
         draw_bags(np.zeros((50, 1)), np.zeros((20, 1)), **given)
+
+
+@pytest.mark.parametrize("d", [1, 2, 7, 30])
+def test_paper_mixture(d):
+    P = paper_mixture(d, random_state=d)
+    assert_allclose(P.weights, [0.05, 0.3, 0.4, 0.25], rtol=1e-15)
+    assert P.means.shape == (4, d)
+    assert (np.abs(P.means) <= 10).all()
+    for covariance in P.covariances:
+        eigenvalues = np.linalg.eigvalsh(covariance - 0.2 * np.eye(d))
+        assert eigenvalues.min() >= -1e-10
+        assert np.sum(eigenvalues > 1e-8) == min(d, 7)
+    assert_array_equal(P.covariances, paper_mixture(d, random_state=d).covariances)
+
+
+def test_paper_mixture_in_the_mean():
+    """Means uniform on (-10, 10); Wishart(2 I, 7) has mean 14 I."""
+    draws = [paper_mixture(5, random_state=seed) for seed in range(300)]
+    means = np.concatenate([P.means.ravel() for P in draws])
+    assert abs(means.mean()) <= 4.5 * means.std() / np.sqrt(means.size)
+    assert_allclose(means.var(), 100 / 3, rtol=0.06)  # 6,000 draws: standard error 1.2 %
+    noise = np.concatenate([P.covariances for P in draws])
+    error = noise.std(axis=0) / np.sqrt(len(noise))
+    assert (np.abs(noise.mean(axis=0) - 14.2 * np.eye(5)) <= 4.5 * error).all()

@@ -1,7 +1,5 @@
 """Displays of results hold what the result holds, and draw it."""
 
-import sys
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
@@ -57,9 +55,3 @@ def test_components_are_bars():
 def test_a_test_of_one_kernel_has_no_components():
     with pytest.raises(ValueError, match="no components; pass kernel=None"):
         ComponentsDisplay.from_result(mh.mmd_test(sample(10, 3, seed=0), sample(10, 3, seed=1), mh.Gaussian(), 9))
-
-
-def test_missing_matplotlib_names_the_extra(monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
-    with pytest.raises(ImportError, match=r"muhat\[plot\]"):
-        LooPathDisplay.from_estimator(mh.ShrunkKernelMean().fit(ROWS))
