@@ -145,7 +145,7 @@ _HELP = """examples:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="muhat",
-        description="Kernel means that beat the plain average.",
+        description="Compare tables and monitor streams, with kernel means that improve on the empirical average.",
         epilog=_HELP,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
