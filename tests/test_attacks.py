@@ -58,19 +58,22 @@ def test_a_monitor_that_is_killed_goes_on_to_the_same_bytes():
     assert kills
 
 
+COMMANDS = {
+    "closed_streams": [],
+    "odd_folders": [["it's a\"b?c*d[e]f{g,h};i%20j$HOME ä€"]],  # all signs in one name
+    "endless_input": [],
+    "signals": [],
+    "hostile_names": [],
+    "low_memory": [(700, 900)],
+}
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="signals, closed streams and limits of POSIX")
-@pytest.mark.parametrize("name", ["closed_streams", "odd_folders", "endless_input", "signals", "hostile_names"])
+@pytest.mark.parametrize("name", COMMANDS)
 def test_commands_answer_or_end_with_two_and_one_line(name):
     pytest.importorskip("duckdb")
-    assert runpy.run_path(str(HERE / "commands.py"))["attack"](name) == []
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(os.name != "posix", reason="limits of POSIX")
-def test_commands_end_where_memory_is_short(tmp_path):
-    tool = runpy.run_path(str(HERE / "commands.py"))
-    assert [f"{case}: {fault}" for case, fault in tool["low_memory"](tmp_path, (700, 900)) if fault] == []
+    assert runpy.run_path(str(HERE / "commands.py"))["attack"](name, *COMMANDS[name]) == []
 
 
 @pytest.mark.slow

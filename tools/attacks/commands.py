@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,8 @@ LIMIT = 120
 
 SMALL_COPIES = "import sys; from muhat.files import opening; opening.MOST_COPIED = 10**7; "
 RUN = "import sys; from muhat.cli.command_line import main; sys.exit(main(sys.argv[1:]))"
+
+ODD_NAMES = ("it's", 'a"b', "a?b", "a*b", "a[b]c", "a b", "a{b,c}d", "a;b", "a%20b", "$HOME", "ä€")
 
 Fault = str | None
 
@@ -41,7 +43,7 @@ def tables(folder: Path) -> dict[str, list[str]]:
     return {
         "compare": ["compare", a, b, "--resamples", "19"],
         "describe": ["describe", a],
-        "watch": ["watch", a, b, "--run-length", "100"],
+        "watch": ["watch", a, b, "--run-length", "5"],  # a short promise is calibrated soon
     }
 
 
@@ -98,10 +100,10 @@ def closed_streams(folder: Path) -> Iterator[tuple[str, Fault]]:
         yield f"{name} - <&-", fault(folder, process, 2)
 
 
-def odd_folders(folder: Path) -> Iterator[tuple[str, Fault]]:
+def odd_folders(folder: Path, names: Sequence[str] = ODD_NAMES) -> Iterator[tuple[str, Fault]]:
     """Temporary folders whose names hold signs that shells, SQL and patterns interpret."""
     commands = tables(folder)
-    for name in ("it's", 'a"b', "a?b", "a*b", "a[b]c", "a b", "a{b,c}d", "a;b", "a%20b", "$HOME", "ä€"):
+    for name in names:
         odd = folder / "odd" / name
         odd.mkdir(parents=True, exist_ok=True)
         for command, arguments in commands.items():
@@ -160,7 +162,7 @@ def hostile_names(folder: Path) -> Iterator[tuple[str, Fault]]:
     for options in ([], ["--json"]):
         yield "compare", fault(folder, started(folder, ["compare", *paths, "--resamples", "19", *options]), 1)
         yield "describe", fault(folder, started(folder, ["describe", paths[0], *options]), 0)
-        watch = ["watch", *paths, "--run-length", "100", "--columns", name, "y", *options]
+        watch = ["watch", *paths, "--run-length", "5", "--columns", name, "y", *options]
         yield "watch", fault(folder, started(folder, watch), 1)
     opened = folder / "opened.csv"
     commands = tables(folder)
@@ -170,12 +172,14 @@ def hostile_names(folder: Path) -> Iterator[tuple[str, Fault]]:
             ["describe", str(opened)],
             [*commands["compare"][:2], str(opened)],
             ["watch", str(opened), commands["watch"][2]],
-            [*commands["watch"][:2], str(opened), "--run-length", "100"],
+            [*commands["watch"][:2], str(opened), "--run-length", "5"],
         ):
             yield f"{command[0]} with an open quotation mark", fault(folder, started(folder, command), 2)
 
 
-def low_memory(folder: Path, megabytes: tuple[int, ...] = (700, 900, 1000, 1200, 1600, 2400)) -> Any:
+def low_memory(
+    folder: Path, megabytes: Sequence[int] = (700, 900, 1000, 1200, 1600, 2400)
+) -> Iterator[tuple[str, Fault]]:
     """Bounds on the address space: the command answers, or ends with 2, in either case soon."""
     for size in megabytes:
         for name, command in tables(folder).items():
@@ -185,17 +189,17 @@ def low_memory(folder: Path, megabytes: tuple[int, ...] = (700, 900, 1000, 1200,
             yield f"{name} in {size} MB", fault(folder, process, (ANSWERS[name], 2))
 
 
-ATTACKS: dict[str, Callable[[Path], Iterator[tuple[str, Fault]]]] = {
+ATTACKS: dict[str, Callable[..., Iterator[tuple[str, Fault]]]] = {
     function.__name__: function
     for function in (closed_streams, odd_folders, endless_input, signals, hostile_names, low_memory)
 }
 
 
-def attack(name: str) -> list[str]:
+def attack(name: str, *options: Any) -> list[str]:
     """The faults that an attack finds."""
     resource.getrlimit(resource.RLIMIT_AS)  # systems without it have no such limits
     with tempfile.TemporaryDirectory() as folder:
-        return [f"{case}: {found}" for case, found in ATTACKS[name](Path(folder)) if found]
+        return [f"{case}: {found}" for case, found in ATTACKS[name](Path(folder), *options) if found]
 
 
 def main() -> int:

@@ -82,7 +82,7 @@ def compared(path: Path) -> None:
 def watched(path: Path) -> None:
     whole = path.with_name("whole.csv")
     table(whole)
-    run("watch", str(whole), str(path), "--run-length", "100")
+    run("watch", str(whole), str(path), "--run-length", "5")
 
 
 def sketch(path: Path) -> None:
