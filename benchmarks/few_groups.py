@@ -67,15 +67,17 @@ def pooled(n: int, rng: np.random.Generator) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--draws", type=int, default=40)
-    draws = parser.parse_args().draws
+    parser.add_argument("--counts", type=int, nargs="+", default=COUNTS, help="numbers of groups")
+    args = parser.parse_args()
+    draws, counts = args.draws, args.counts
     questions: dict[str, Callable[[int, np.random.Generator], float]] = {
         **{each.__name__: lambda n, rng, p=each: regression(p, n, rng) for each in (spreads, locations, freedoms)},
         "pooled means": pooled,
     }
-    print(f"{'groups':<14}" + "".join(f"{n:>15}" for n in COUNTS))
+    print(f"{'groups':<14}" + "".join(f"{n:>15}" for n in counts))
     for name, question in questions.items():
         cells = []
-        for n in COUNTS:
+        for n in counts:
             # Errors vary by factors, so that ratios are averaged as logarithms.
             logs = np.log([question(n, np.random.default_rng([draw, n])) for draw in range(draws)])
             centre, error = np.exp(logs.mean()), logs.std(ddof=1) / np.sqrt(draws)

@@ -12,7 +12,7 @@ BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 SMALLEST = {
     "accuracy.py": "--groups other --kernels RBF --sizes 10 --repetitions 2",
     "encoder.py": "libraries level timings --draws 2 --quick",
-    "few_groups.py": "--draws 2",
+    "few_groups.py": "--draws 2 --counts 5",
     "groups.py": "--quick --names wine wdbc --part toy regression anomalies likeness error_bars --draws 1",
     "growth.py": "--quick --only ShrunkKernelMean KernelPCA(20) mmd_test DistributionRidge MeanSketch.update",
     "natural_groups.py": "--quick --only wdbc wine digits --part regression anomalies",
