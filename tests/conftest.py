@@ -21,15 +21,8 @@ SLOW = {
 }
 """Subpackages and files that `make quick` leaves out, and why; the marker ``slow`` does it for single tests."""
 CASES = 12
-"""Cases of a law that `make quick` runs, drawn by the law's name: other laws meet other kernels and data sets."""
-WHOLE = (
-    "test_docs.py",
-    "test_hypothesis_input",
-    "test_reference_cases",
-    "test_monitor_input",
-    "test_newcomer",
-    "test_tables",
-)
+"""Cases of a property that `make quick` runs, drawn by its name: other properties meet other kernels and data sets."""
+WHOLE = ("test_docs.py", "test_reference_cases", "test_newcomer")
 """How files of error messages, reference cases and pages begin: `make quick` runs every case of them."""
 LONG = ("test_docs.py", "test_benchmarks.py", "test_examples.py")
 """Files with the longest tests: they come first, so that no worker is left with one of them at the end."""
@@ -44,15 +37,15 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(items):
-    laws = defaultdict(list)
+    properties = defaultdict(list)
     for item in items:
         uses_cluster = "client" in getattr(item, "fixturenames", ())  # workers of Dask are processes
         if uses_cluster or SLOW.keys() & set(item.path.parts[-2:]) or "test_scikit_learn_checks" in item.name:
             item.add_marker("slow")
         elif not item.path.name.startswith(WHOLE) and not item.path.stem.endswith("_errors"):
-            laws[item.path, getattr(item, "originalname", item.name)].append(item)
-    for (_, law), cases in laws.items():
-        for item in Random(law).sample(cases, max(len(cases) - CASES, 0)):
+            properties[item.path, getattr(item, "originalname", item.name)].append(item)
+    for (_, name), cases in properties.items():
+        for item in Random(name).sample(cases, max(len(cases) - CASES, 0)):
             item.add_marker("slow")
     items.sort(key=lambda item: item.path.name not in LONG)
 
