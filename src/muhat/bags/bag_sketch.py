@@ -48,7 +48,7 @@ class BagState(NamedTuple):
 
 
 class BagSketch(LockedMixin):
-    """What :class:`BagPrior` needs of bags that lie in many places: a few numbers per bag, which add up.
+    """Mergeable summary of bags for :class:`BagPrior`: a few numbers per bag, which add up.
 
     Kept are the size of each bag and the mean of its features, m numbers per bag, and one covariance within bags, m²
     numbers. ``a + b`` is the sketch of the bags of both, ``sum(sketches)`` that of all, and

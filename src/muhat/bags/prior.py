@@ -35,7 +35,7 @@ LOG_ODDS_RIDGE = 10.0
 
 
 class BagPrior(ValueParametersMixin, TakesBagsMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    r"""What groups of rows have in common, learned from many, so that each can be judged by how much it can tell.
+    r"""Prior over the kernel means of bags, estimated from many bags (empirical Bayes).
 
     A bag of five rows says little of its distribution, and one of five hundred says much. The prior learns three
     things from the training bags: the centre :math:`\bar\mu` of their mean elements, the covariance W of rows within

@@ -149,7 +149,8 @@ def _groups_of_bags(bags: Any) -> list[Any]:
 
 def _inner_products(client: Any, kernel: Kernel, mean: Any, groups: list[Any]) -> Array:
     """Inner products of the means of all bags, one task for each pair of groups."""
-    delayed, shared, numbers = load_module("dask").delayed, _shared(client, (kernel, mean)), range(len(groups))
+    # A list, because Dask before 2025 takes a tuple that begins with a callable, as kernels are, for a task of its own.
+    delayed, shared, numbers = load_module("dask").delayed, _shared(client, [kernel, mean]), range(len(groups))
     parts, pairs = [delayed(weigh_rows)(shared, group) for group in groups], combinations_with_replacement(numbers, 2)
     tasks = {(i, j): delayed(fill_tile)(shared, parts[i], parts[j]) for i, j in pairs}
     tiles = dict(zip(tasks, client.gather(client.compute(list(tasks.values()))), strict=True))
@@ -193,7 +194,7 @@ def _check_same_width(A: Array, B: Array) -> None:
         )
 
 
-def weigh_rows(how: tuple[Kernel, BaseKernelMean | None], bags: Bags) -> WeightedBags:
+def weigh_rows(how: Sequence[Any], bags: Bags) -> WeightedBags:
     """Bags with the weight of each row in the estimated mean of its bag."""
     kernel, mean = how
     with _task():
@@ -203,7 +204,7 @@ def weigh_rows(how: tuple[Kernel, BaseKernelMean | None], bags: Bags) -> Weighte
         return bags, np.concatenate([mean_weights(mean, K) for K in grams])
 
 
-def fill_tile(how: tuple[Kernel, Any], left: WeightedBags, right: WeightedBags) -> Array:
+def fill_tile(how: Sequence[Any], left: WeightedBags, right: WeightedBags) -> Array:
     """Inner products of the means of two groups of bags."""
     (A, a), (B, b), kernel = left, right, how[0]
     with _task():

@@ -148,7 +148,7 @@ def _cityblock_distances(X: Array, Y: Array, scale: float) -> Array:
 
 @dataclass(frozen=True, repr=False)
 class Gaussian(Radial):
-    r"""The Gaussian kernel: smooth bumps of width s = ``bandwidth``.
+    r"""Gaussian kernel of width s = ``bandwidth``.
 
     .. math:: k(x, y) = \exp\left(-\frac{\|x - y\|^2}{2s^2}\right)
 
@@ -192,7 +192,7 @@ gaussian_bandwidth.register(Gaussian, attrgetter("width"))
 
 @dataclass(frozen=True, repr=False)
 class Laplace(Radial):
-    r"""The Laplace kernel of the L1 distance: pointed bumps of width s = ``bandwidth``.
+    r"""Laplace kernel of the L1 distance, of width s = ``bandwidth``.
 
     .. math:: k(x, y) = \exp\left(-\frac{\|x - y\|_1}{s}\right)
 

@@ -32,12 +32,12 @@ from muhat.types import Array
 
 
 class AdaptiveKernelMean(BaseKernelMean):
-    r"""The mean :math:`\hat\mu = a F(\lambda) + b f^*`, all three numbers by leave-one-out.
+    r"""Kernel mean shrunk toward a fitted Gaussian, with all parameters selected by leave-one-out cross-validation.
 
-    F(λ) is flexible shrinkage with Tikhonov's filter, and f* the embedding of a Gaussian :math:`N(\bar x, \Sigma)` with
-    the OAS covariance Σ of the rows. λ lies in [0, inf], and a and b in [0, 1]. The plain average (λ = 0, a = 1, b =
-    0), simple shrinkage (λ = 0, b = 0), flexible shrinkage (a = 1, b = 0) and the two combined (b = 0) are special
-    cases.
+    In :math:`\hat\mu = a F(\lambda) + b f^*`, F(λ) is flexible shrinkage with Tikhonov's filter, and f* the embedding
+    of a Gaussian :math:`N(\bar x, \Sigma)` with the OAS covariance Σ of the rows. λ lies in [0, inf], and a and b in
+    [0, 1]. The plain average (λ = 0, a = 1, b = 0), simple shrinkage (λ = 0, b = 0), flexible shrinkage (a = 1, b = 0)
+    and the two combined (b = 0) are special cases.
 
     They minimise an estimate of the loss, :math:`\|f\|^2 - 2\,\mathrm{mean}_i f_{-i}(x_i)`. Here :math:`\|f\|^2` is
     known. The inner product is estimated by leaving out row i, from the data, the span and the fit of the target. If

@@ -133,9 +133,9 @@ def discrete_columns(rows: Array) -> NDArray[np.bool_]:
 
 
 class BlendedSample(ValueParametersMixin, BaseEstimator):
-    r"""Expectations, probabilities and quantiles from ten to a hundred rows, with less error than the sample's own.
+    r"""Sample blended with a fitted Gaussian, for expectations, probabilities and quantiles from ten to a hundred rows.
 
-    The measure :math:`(1 - b) \cdot \text{sample} + b \cdot N(\bar x, \Sigma)`, Σ the OAS covariance of the rows. It
+    The measure is :math:`(1 - b) \cdot \text{sample} + b \cdot N(\bar x, \Sigma)`, Σ the OAS covariance of the rows. It
     has positive weights that sum to one, so it is a distribution, which can be sampled. Columns are standardised
     inside, so their units do not matter, and all answers are in the units of the rows. The share b minimises the
     estimated risk of the kernel mean of the measure (see :class:`AdaptiveKernelMean`, with λ = 0 and a + b = 1):

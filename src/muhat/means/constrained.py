@@ -19,7 +19,7 @@ from muhat.validation import check_flag, check_number_or
 
 
 class ConstrainedKernelMean(BaseKernelMean):
-    r"""The mean :math:`\sum_i \beta_i k(x_i, \cdot)` with weights that sum to one, and are not negative.
+    r"""Shrunken kernel mean :math:`\sum_i \beta_i k(x_i, \cdot)` whose weights are not negative and sum to one.
 
     It is the point of the convex hull of the rows :math:`\phi(x_i)` that lies nearest to simple shrinkage
     :math:`(1 - \alpha)\hat\mu`, or of their affine hull where weights may be negative. With α = λ/(1+λ) that is

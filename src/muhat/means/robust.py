@@ -193,7 +193,7 @@ class _WeightedKernelMean(BaseKernelMean):
 
 
 class RobustKernelMean(_WeightedKernelMean):
-    r"""The mean by reweighting: rows far from the estimate count less.
+    r"""Robust kernel mean (M-estimator): outliers are set aside, and rows far from the estimate count less.
 
     It minimises :math:`\sum_i \rho(\|\phi(x_i) - \mu\|)` over μ. The minimiser is a mean with weights
     :math:`w_i \propto \psi(r_i)/r_i` at its own residuals :math:`r_i = \|\phi(x_i) - \mu\|`, ψ = ρ', and is found by
@@ -311,7 +311,7 @@ class RobustKernelMean(_WeightedKernelMean):
 
 
 class MedianOfMeans(_WeightedKernelMean):
-    r"""The geometric median of the means of blocks of rows.
+    r"""Robust kernel mean as the geometric median of the means of blocks of rows.
 
     The rows are dealt at random into blocks; the estimate minimises the sum of its distances to the means of the
     blocks (Weiszfeld's iteration on their Gram matrix). Where most blocks hold good rows alone, it stays with them.

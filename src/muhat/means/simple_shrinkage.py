@@ -69,7 +69,7 @@ class PlainFit(MeanFit):
 
 
 class KernelMean(SketchedMeanMixin, BaseKernelMean):
-    r"""The plain average :math:`\hat\mu = \frac1n \sum_i k(x_i, \cdot)` (KME), the usual estimate.
+    r"""Empirical kernel mean (KME), the average :math:`\hat\mu = \frac1n \sum_i k(x_i, \cdot)`.
 
     Parameters
     ----------

@@ -19,7 +19,7 @@ from muhat.types import Array
 
 
 class SpectralKernelMean(SketchedMeanMixin, BaseKernelMean):
-    r"""Spectral shrinkage: :math:`\hat\mu_\lambda = c \sum_k h(g_k) \langle\hat\mu, v_k\rangle v_k`.
+    r"""Spectral shrinkage of a kernel mean: :math:`\hat\mu_\lambda = c \sum_k h(g_k) \langle\hat\mu, v_k\rangle v_k`.
 
     Each eigen-direction of the Gram matrix is shrunk by a filter h; with Tikhonov's, h(g) = g/(g+λ), this is the
     paper's F-KMSE with weights :math:`\beta = (K + \lambda I)^{-1} K 1_n`.

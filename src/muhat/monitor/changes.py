@@ -15,7 +15,7 @@ _MOST_ROWS = 1000
 
 @dataclass(frozen=True)
 class Drift:
-    """What a monitor found at its alarm.
+    """Alarm of a monitor: its rows, and the columns and relations that changed.
 
     Parameters
     ----------
