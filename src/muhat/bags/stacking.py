@@ -37,8 +37,8 @@ SUMMARY_WIDTHS = (0.5, 1.0, 2.0, 4.0)
 SUMMARY_LANDMARKS = 300
 
 
-COMPONENTS = 20
-"""Principal components of the pooled means that trees see beside the summaries."""
+COMPONENTS = 5
+"""Principal components of the pooled means that trees see beside the summaries; more of them hide the summaries."""
 
 
 FOLDS = 3
@@ -139,16 +139,19 @@ def class_probabilities(means: Array, variances: Array) -> Array:
 
 
 def fit_trees(X: Array, targets: Array, labels: Any, weights: Array, count: int, seed: int) -> Any:
-    """Extremely randomised trees, for numbers or, where labels are given, for classes; in whatever order bags come."""
+    """Extremely randomised trees, for numbers or, where labels are given, for classes; in whatever order bags come.
+
+    Each tree sees a bootstrap sample of the bags where targets are numbers, which are noisy, and all bags for classes.
+    """
     from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor  # take long to import
 
     order = np.lexsort(X.T)
     X, targets, weights = X[order], targets[order], weights[order]
-    options: dict[str, Any] = {"min_samples_leaf": 2, "max_features": 0.5, "bootstrap": True, "random_state": seed}
+    options: dict[str, Any] = {"min_samples_leaf": 2, "max_features": 0.5, "random_state": seed}
     if labels is not None:
         return ExtraTreesClassifier(count, **options).fit(X, labels[order], weights)
     targets = targets[:, 0] if targets.shape[1] == 1 else targets
-    return ExtraTreesRegressor(count, **options).fit(X, targets, weights)
+    return ExtraTreesRegressor(count, bootstrap=True, **options).fit(X, targets, weights)
 
 
 def tree_predictions(trees: Any, X: Array, n_classes: int | None) -> Array:
