@@ -300,7 +300,7 @@ ANOMALIES: dict[str, dict[str, Callable[..., Any]]] = {
         "carrier-days, UA or EV": partial(carriers, normal="UA", odd="EV"),
         "digits, 40 % ones": partial(mixed_in, "digits", 0.4, 1, None),
         "satimage, column swapped": partial(column_swapped, "satimage"),
-        "wdbc, 25 % rarer class": partial(mixed_in, "wdbc", 0.25, 0, None),
+        "wdbc, 25 % rarer class": partial(mixed_in, "wdbc", 0.25, 1, None),
         "segment, 15 % of class 4": partial(mixed_in, "segment", 0.15, 3, None),
         "abalone, column swapped": partial(column_swapped, "abalone"),
         "vowel, 40 % of one vowel": partial(mixed_in, "vowel", 0.4, 4, None),

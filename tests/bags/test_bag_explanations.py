@@ -41,7 +41,7 @@ def test_what_was_changed_is_named(name, detector):
     assert columns[0] in str(found)
     assert "higher" in str(found)
     assert found.p_value == detector.p_values([bag])[0]
-    assert set(found.views) == set(detector.views_) == {"detail", "kernel", "whitened"}
+    assert set(found.views) == set(detector.views_) == {"kernel", "moments"}
 
 
 def test_columns_without_names_have_numbers():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from functools import reduce
 from typing import Any, NamedTuple, Self
 
@@ -19,6 +20,7 @@ from muhat.bags.moments import (
     LIGHT_LANDMARKS,
     LIGHT_ROWS,
     BagMoments,
+    RowFeatures,
     check_features,
     check_noise,
     fit_features,
@@ -30,6 +32,7 @@ from muhat.bags.pooling import Pool, fit_pool
 from muhat.features.base import BaseFeatures
 from muhat.features.nystroem import Nystroem
 from muhat.kernels.base import Kernel, check_kernel
+from muhat.kernels.dot import Linear
 from muhat.kernels.radial import Gaussian
 from muhat.linalg.blocks import random_rows
 from muhat.linalg.resources import one_blas_thread
@@ -62,21 +65,74 @@ STEPS_TO_DOUBLE = 2
 """Sizes in a doubling at which bags are cut for the calibration."""
 
 
-WIDTHS = {"detail": 0.5, "kernel": 1.0}
-"""Bandwidths of the plain views over the median. Neither is best everywhere: bags of one population that differ in
-location are told apart at the median, and mixtures of several kinds of rows at half of it."""
+WIDTH = 0.5
+"""Bandwidth of the kernel view over the median. Mixtures of several kinds of rows are told apart at half of it; what a
+wider kernel sees, moments see as well."""
+
+
+MOMENT_RIDGE = 1e-3
+"""Ridge of the covariance of moments within bags, relative to its mean eigenvalue."""
+
+
+FARTHEST = 4.0
+"""Values farther from the centre of a column, in standard deviations, count as this far in moments."""
+
+
+MOST_COLUMNS = 100
+"""Columns up to which moments are those of columns; with more they are those of as many principal components."""
+
+
+class MomentFeatures(NamedTuple):
+    """Standardised columns z of rows, |z|, and |u| of the whitened columns u: their means are moments of a bag.
+
+    Means of z tell locations, those of |z| dispersions, and those of |u| relations of correlated columns that change.
+    Wide tables have the largest principal components in place of z, and no |u|, which would be |z| again.
+    """
+
+    whitening: Whitening
+    kernel_: Kernel = Linear()
+
+    @property
+    def n_features_out_(self) -> int:
+        """Number of features."""
+        return int(self.evaluate(self.whitening.centre[None]).shape[1])
+
+    def evaluate(self, rows: Array) -> Array:
+        """Features of rows."""
+        columns, whitened = self.whitening.standardise(rows), np.empty((len(rows), 0))
+        if columns.shape[1] > MOST_COLUMNS:
+            columns = self.whitening.principal_scores(rows)[:, -MOST_COLUMNS:]
+        elif columns.shape[1] > 1:
+            whitened = self.whitening.whiten(rows)
+        z = columns.clip(-FARTHEST, FARTHEST)
+        return np.hstack([z, np.abs(z), np.abs(whitened).clip(max=FARTHEST)])
 
 
 class View(NamedTuple):
-    """One way to look at rows: as they are or whitened, in features of a kernel."""
+    """One way to look at rows: features, and the forms of their means that are added up to a score.
+
+    Features that are fitted to rows are fitted without those of a fold (whitened rows that had a part in the whitening
+    look too ordinary), so there is one set of features per fold.
+    """
 
     name: str
-    whitening: Whitening | None
-    features: BaseFeatures
+    features: Sequence[RowFeatures]  # by fold, or one for all folds
+    powers: tuple[float, ...]  # a in M = C^(−a)
+    ridge: float
 
-    def prepared(self, bags: Bags) -> Bags:
-        """Bags of whitened rows, or the bags as they are."""
-        return bags if self.whitening is None else Bags(self.whitening.whiten(bags.rows), bags.offsets)
+    def surprises(self, data: Bags, folds: NDArray[np.intp], grid: NDArray[np.intp]) -> Iterator[Surprise]:
+        """Scores by the prior of the bags outside of each fold, for each size of a grid."""
+        if len(self.features) > 1:
+            for fold, features in enumerate(self.features):
+                others = subset(data, folds != fold)
+                yield Surprise.of(self, light_moments(features, others), others.sizes, grid)
+            return
+        parts = [subset(data, folds == k) for k in range(FOLDS)]
+        moments = [light_moments(self.features[0], part) for part in parts]  # of the same features, so they add up
+        for fold in range(FOLDS):
+            kept = [k for k in range(FOLDS) if k != fold]
+            counts = np.concatenate([parts[k].sizes for k in kept])
+            yield Surprise.of(self, reduce(BagMoments.plus, [moments[k] for k in kept]), counts, grid)
 
 
 class Form(NamedTuple):
@@ -106,34 +162,33 @@ class Form(NamedTuple):
 
 
 class Surprise(NamedTuple):
-    """Scores of means of bags in one view: forms of the mean, each standardised for the size of the bag, added.
-
-    M = I finds bags that differ along directions of large variance, and M = (B + W/n)^(−½) those that differ where
-    normal bags do not. Neither wins everywhere.
-    """
+    """Scores of means of bags in one view: forms of the mean, each standardised for the size of the bag, added."""
 
     pool: Pool
-    plain: Form
-    weighted: list[Form]  # for each size of the grid
+    forms: list[list[Form]]  # for each size of the grid, one for each power of the view
 
     @classmethod
-    def of(cls, pool: Pool, sizes: NDArray[np.intp], ridge: float) -> Surprise:
-        """The forms for each size of a grid."""
-        return cls(pool, Form.of(pool, None), [Form.of(pool, covariance_root(pool, n, ridge)) for n in sizes])
+    def of(cls, view: View, moments: BagMoments, counts: NDArray[np.intp], grid: NDArray[np.intp]) -> Surprise:
+        """The forms for each size of a grid, under the prior of bags with the given moments and numbers of rows."""
+        pool = fit_pool(check_noise(moments), counts, view.ridge)
+        roots = ([covariance_root(pool, n, view.ridge, power) for power in view.powers] for n in grid)
+        return cls(pool, [[Form.of(pool, root) for root in each] for each in roots])
 
     def __call__(self, means: Array, sizes: NDArray[np.number], place: int) -> Array:
         """Scores of means of bags, large for anomalous ones, by the forms of the given size of the grid."""
         X = means / self.pool.unit - self.pool.centre
-        return self.plain.surprise(X, sizes) + self.weighted[place].surprise(X, sizes)
+        return np.asarray(sum(form.surprise(X, sizes) for form in self.forms[place]))
 
 
-def covariance_root(pool: Pool, size: int, ridge: float) -> Array:
-    """(B + W_ρ/n)^(−¼)."""
+def covariance_root(pool: Pool, size: int, ridge: float, power: float) -> Array | None:
+    """R with RRᵀ = (B + W_ρ/n)^(−power); None is the identity, for the power 0."""
+    if power == 0:
+        return None
     m = len(pool.centre)
     covariance = pool.between + pool.within / size
     covariance[np.diag_indices(m)] += ridge * np.trace(pool.within) / (m * size)
     g, V = eigh(covariance, driver="evd", check_finite=False)
-    return np.asarray(V * g.clip(np.finfo(float).tiny) ** -0.25)
+    return np.asarray(V * g.clip(np.finfo(float).tiny) ** (-power / 2))
 
 
 class ScoreCalibration(NamedTuple):
@@ -157,8 +212,9 @@ class ScoreCalibration(NamedTuple):
         places = nearest_size(bags.sizes, self.sizes)
         scores = np.empty((len(self.surprises), len(bags), len(self.views)))
         for v, view in enumerate(self.views):
-            means = light_means(view.features, view.prepared(bags))
+            by_features = [light_means(each, bags) for each in view.features]
             for k, surprises in enumerate(self.surprises):
+                means = by_features[k % len(by_features)]
                 for place in np.unique(places):
                     which = places == place
                     scores[k, which, v] = surprises[v](means[which], bags.sizes[which], int(place))
@@ -178,7 +234,7 @@ class ScoreCalibration(NamedTuple):
 
 
 def calibrate(
-    views: list[View], data: Bags, ridge: float, fewest: int, rng: np.random.Generator
+    views: list[View], data: Bags, folds: NDArray[np.intp], fewest: int, rng: np.random.Generator
 ) -> tuple[ScoreCalibration, Array]:
     """Calibrate all views on the same folds and cuts of the training bags; and the p-value of each bag by the others.
 
@@ -186,14 +242,13 @@ def calibrate(
     ----------
     views : list of View
     data : Bags
-    ridge : float
-        Of the covariance within bags.
+    folds : array of shape (n,)
+        The fold of each bag.
     fewest : int
         The number of bags that a p-value needs at least.
     rng : Generator
-        For folds and cuts.
+        For cuts.
     """
-    folds = rng.permutation(np.arange(len(data)) % FOLDS)
     sizes = size_grid(int(data.sizes.max()))
     shuffled = shuffled_rows(data, rng)
     surprises: list[list[Surprise]] = [[] for _ in range(FOLDS)]
@@ -201,19 +256,14 @@ def calibrate(
     own = np.empty((len(data), len(views)))
     places = nearest_size(data.sizes, sizes)
     for v, view in enumerate(views):
-        prepared = view.prepared(shuffled)
-        parts = [light_moments(view.features, subset(prepared, np.flatnonzero(folds == k))) for k in range(FOLDS)]
-        cuts = cut_means(view.features, prepared, sizes)
-        for fold in range(FOLDS):
-            others = [k for k in range(FOLDS) if k != fold]
-            moments = check_noise(reduce(BagMoments.plus, [parts[k] for k in others]))
-            counts = np.concatenate([data.sizes[folds == k] for k in others])
-            surprise, out = Surprise.of(fit_pool(moments, counts, ridge), sizes, ridge), folds == fold
+        for fold, surprise in enumerate(view.surprises(shuffled, folds, sizes)):
             surprises[fold].append(surprise)
+            out = np.flatnonzero(folds == fold)
+            cuts = cut_means(view.features[fold % len(view.features)], subset(shuffled, folds == fold), sizes)
             for place, size in enumerate(sizes):
-                cut_scores[place, out, v] = surprise(cuts[place, out], np.minimum(data.sizes[out], size), place)
-                whole = out & (places == place)
-                own[whole, v] = surprise(cuts[-1, whole], data.sizes[whole], place)
+                cut_scores[place, out, v] = surprise(cuts[place], np.minimum(data.sizes[out], size), place)
+                whole = places[out] == place
+                own[out[whole], v] = surprise(cuts[-1, whole], data.sizes[out[whole]], place)
     # Middles and widths come from bags that were cut to the size, as far as there are enough. Bags that are smaller
     # than the size stand in for larger ones with their own scores, in units of those of their own size: an error of B
     # moves the scores of large bags and of small bags by different amounts.
@@ -243,9 +293,11 @@ class GroupAnomalyDetector(OutlierMixin, ValueParametersMixin, TakesBagsMixin, B
     .. math:: z_M = \frac{\langle x, M x\rangle - \operatorname{tr}(M C_n)}{\sqrt{2 \operatorname{tr}((M C_n)^2)}},
               \qquad x = \hat\mu - \bar\mu,
 
-    added for :math:`M = I` and :math:`M = C_n^{-1/2}`. Rows are looked at in three ways: in features of the kernel at
-    half of and at the median distance, and in features of a Gaussian kernel on whitened rows, which sees relations of
-    correlated columns that change. The p-value compares the sum of the three scores, each
+    and rows are looked at in two ways. In features of the kernel, scores for :math:`M = I` and
+    :math:`M = C_n^{-1/2}` are added: the first finds bags that differ along directions of large variance, the second
+    those that differ where normal bags do not. In moments, the means of standardised columns, of their absolute values
+    and of absolute values of whitened columns, the form is :math:`M = C_n^{-1}`, a Mahalanobis distance; it sees
+    relations of correlated columns that change. The p-value compares the sum of both scores, each
     standardised, with normal bags that were left out of the prior and cut to the size of the new bag. So normal bags of
     every size have false alarms at the rate ``alpha``, provided that what a bag contains does not depend on its size:
     else a small bag is compared with cuts of large bags that are unlike it. ``fit`` tests this on the training bags at
@@ -254,14 +306,14 @@ class GroupAnomalyDetector(OutlierMixin, ValueParametersMixin, TakesBagsMixin, B
     Parameters
     ----------
     kernel : Kernel, default Gaussian()
-        The kernel between rows as they are. With a bandwidth "median" there are two, half the median and the median.
+        The kernel between rows. With a bandwidth "median", half the median is taken.
     alpha : float in (0, 1), default 0.1
         The rate of false alarms of ``predict``. ``fit`` needs 1/alpha bags or more, since no p-value of fewer is so
         small.
     features : Nystroem or Fourier, optional
         Features of the kernel. Default 200 Nyström landmarks.
     ridge : float > 0, default 0.05
-        The ridge of the covariance within bags, relative to its mean eigenvalue.
+        The ridge of the covariance within bags in features of the kernel, relative to its mean eigenvalue.
     random_state : None, int, Generator, SeedSequence or RandomState
         Seed of the landmarks, of the folds and of the cuts. None is a fixed seed, so that two fits agree.
 
@@ -275,8 +327,7 @@ class GroupAnomalyDetector(OutlierMixin, ValueParametersMixin, TakesBagsMixin, B
     sizes_ : array
         Sizes at which training bags were cut for the calibration.
     views_ : list of str
-        The ways in which rows are looked at: "detail" (half the median), "kernel" and, with two columns or more,
-        "whitened".
+        The ways in which rows are looked at: "kernel" and "moments".
     n_features_in_ : int
         Columns of the bags.
     feature_names_in_ : array of str
@@ -351,31 +402,23 @@ class GroupAnomalyDetector(OutlierMixin, ValueParametersMixin, TakesBagsMixin, B
         landmarks, kept = landmark_rows(data, rng)
         if self.features is not None:
             kept = data
-        whitening, ridge = Whitening.of(kept.rows), float(self.ridge)
-        views = self._views(landmarks, whitening, kept)
-        self._calibration, self.p_values_ = calibrate(views, kept, ridge, fewest, rng)
-        self._column_prior = ColumnPrior.of(kept, whitening)
-        plain = views[-1] if len(views) == 1 or views[-1].whitening is None else views[-2]
-        self.kernel_, self.sizes_ = plain.features.kernel_, self._calibration.sizes
+        folds = rng.permutation(np.arange(len(kept)) % FOLDS)
+        whitenings = [Whitening.of(subset(kept, folds != fold).rows) for fold in range(FOLDS)]
+        kernel_features = self._kernel_features(landmarks, kept)
+        views = [
+            View("kernel", [kernel_features], (0.0, 0.5), float(self.ridge)),
+            View("moments", [MomentFeatures(each) for each in whitenings], (1.0,), MOMENT_RIDGE),
+        ]
+        self._calibration, self.p_values_ = calibrate(views, kept, folds, fewest, rng)
+        self._column_prior = ColumnPrior.of(kept, Whitening.of(kept.rows))
+        self.kernel_, self.sizes_ = kernel_features.kernel_, self._calibration.sizes
         self.views_ = [view.name for view in views]
-        self._check_sizes(size_dependence(light_means(plain.features, kept), kept.sizes, rng), data.sizes)
+        self._check_sizes(size_dependence(light_means(kernel_features, kept), kept.sizes, rng), data.sizes)
         return self
 
-    def _views(self, landmarks: Array, whitening: Whitening, data: Bags) -> list[View]:
+    def _kernel_features(self, landmarks: Array, data: Bags) -> BaseFeatures:
         rows = random_rows(data.rows, LIGHT_ROWS, np.random.default_rng(0))
-        kernels = with_widths(self.kernel, rows, tuple(WIDTHS.values()))
-        names = list(WIDTHS)[-len(kernels) :]
-        views = [
-            View(name, None, self._plain_features(kernel, landmarks, rows))
-            for name, kernel in zip(names, kernels, strict=True)
-        ]
-        if data.rows.shape[1] == 1:
-            return views
-        white = whitening.whiten(landmarks)
-        gaussian = Gaussian().resolve(whitening.whiten(rows))
-        return [*views, View("whitened", whitening, Nystroem(gaussian, landmarks=white).fit(white))]
-
-    def _plain_features(self, kernel: Kernel, landmarks: Array, rows: Array) -> BaseFeatures:
+        (kernel,) = with_widths(self.kernel, rows, (WIDTH,))
         if self.features is not None:
             return fit_features(self.features, kernel, rows)
         return Nystroem(kernel, landmarks=landmarks).fit(landmarks)
@@ -560,10 +603,9 @@ def shuffled_rows(data: Bags, rng: np.random.Generator) -> Bags:
     return Bags(np.concatenate(parts), data.offsets)
 
 
-def subset(data: Bags, chosen: NDArray[np.intp]) -> Bags:
+def subset(data: Bags, chosen: NDArray[np.bool_]) -> Bags:
     """Some of the bags."""
-    parts = data.parts(data.rows)
-    return Bags(np.concatenate([parts[i] for i in chosen]), np.cumsum([0, *data.sizes[chosen]]))
+    return Bags(data.rows[np.repeat(chosen, data.sizes)], np.cumsum([0, *data.sizes[chosen]]))
 
 
 def size_dependence(means: Array, sizes: NDArray[np.intp], rng: np.random.Generator) -> float:
@@ -581,7 +623,7 @@ def size_dependence(means: Array, sizes: NDArray[np.intp], rng: np.random.Genera
     return float((1.0 + (flipped >= np.square(products.sum(axis=0)).sum()).sum()) / (1.0 + SIGN_FLIPS))
 
 
-def cut_means(features: BaseFeatures, shuffled: Bags, sizes: NDArray[np.intp]) -> Array:
+def cut_means(features: RowFeatures, shuffled: Bags, sizes: NDArray[np.intp]) -> Array:
     """Means of the first rows of all bags up to each size, or of whole bags: shape (sizes, bags, m)."""
     starts = shuffled.offsets[:-1]
     ends = np.minimum.outer(shuffled.sizes, sizes)  # (bags, sizes): pieces between them make up the cuts

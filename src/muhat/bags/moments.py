@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,21 @@ LIGHT_ROWS_WITHIN = 100_000
 
 
 _ROWS = 1024
+
+
+class RowFeatures(Protocol):
+    """Features of rows that means of bags are taken in."""
+
+    @property
+    def kernel_(self) -> Kernel:
+        """The kernel that they stand for."""
+
+    @property
+    def n_features_out_(self) -> int:
+        """Number of features."""
+
+    def evaluate(self, X: Array, /) -> Array:
+        """Features of checked rows."""
 
 
 def check_features(features: Any) -> None:
@@ -84,7 +99,7 @@ class BagMoments(NamedTuple):
         return BagMoments(np.concatenate([self.means, other.means]), scatter / max(degrees, 1), degrees)
 
 
-def bag_moments(features: BaseFeatures, bags: Bags, weights: Array | None = None, *, within: bool = True) -> BagMoments:
+def bag_moments(features: RowFeatures, bags: Bags, weights: Array | None = None, *, within: bool = True) -> BagMoments:
     r"""Weighted means Σ_a β_a z(x_a) of each bag, and :math:`W = \sum_i\sum_a (z_{ia} - \bar z_i)(·)^\top / (N - n)`.
 
     Without ``weights`` the means are plain averages. W takes O(rows · m²), and is 0 where it is not asked for.
@@ -115,7 +130,7 @@ def bag_moments(features: BaseFeatures, bags: Bags, weights: Array | None = None
     return checked_moments(features.kernel_, BagMoments(means, scatter / max(degrees, 1), degrees))
 
 
-def light_means(features: BaseFeatures, bags: Bags) -> Array:
+def light_means(features: RowFeatures, bags: Bags) -> Array:
     """Plain means of bags in O(rows · m): landmarks see averages of kernel values, mapped to features once per bag."""
     if not isinstance(features, Nystroem):
         return bag_moments(features, bags, within=False).means
@@ -128,7 +143,7 @@ def light_means(features: BaseFeatures, bags: Bags) -> Array:
     return check_finite(kernel, means / bags.sizes[:, None] @ features.projection_)
 
 
-def light_moments(features: BaseFeatures, bags: Bags) -> BagMoments:
+def light_moments(features: RowFeatures, bags: Bags) -> BagMoments:
     """Moments with less work where rows are many: W comes from random rows, about LIGHT_ROWS_WITHIN in all."""
     thinned = bag_moments(features, thin(bags, max(2, LIGHT_ROWS_WITHIN // len(bags))))
     return BagMoments(light_means(features, bags), thinned.within, thinned.degrees)

@@ -414,7 +414,7 @@ class DistributionRidgeClassifier(ClassifierMixin, _RidgeOnBags):
     >>> print(f"{machine.score(bags[80:], y[80:]):.2f}")
     1.00
     >>> machine.predict_proba([bags[1][:4], bags[1]]).round(2)  # four rows tell less
-    array([[0.15, 0.85],
+    array([[0.11, 0.89],
            [0.  , 1.  ]])
     """
 
