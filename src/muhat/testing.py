@@ -43,6 +43,7 @@ def assert_same_distribution(
         ...
     AssertionError: a and b differ by more than 10 % (p = ...
     """
+    __tracebackhide__ = True  # pytest shows the line of the test, and not this one
     result = compare(a, b, at_least, level, random_state=random_state, **options)
     if result.differs:
         raise AssertionError("\n".join(summary(result)))

@@ -45,7 +45,9 @@ def _findings(result: Comparison) -> list[str]:
     sentences = [_columns(result)]
     missing = result.missing
     lost = result.named(missing.values(), exceeding=result.at_least > 0)
-    sentences += [_missing_sentence(name, missing[name]) for name in missing if missing[name] in lost][:_NAMED]
+    sentences += [_missing_sentence(name, missing[name], result.at_least) for name in missing if missing[name] in lost][
+        :_NAMED
+    ]
     pairs = result.named(result.pairs, exceeding=result.at_least > 0)
     if pairs:
         named = first_of([f"{pair.names[0]} and {pair.names[1]} ({correlations(pair)})" for pair in pairs])
@@ -92,9 +94,10 @@ def interval_text(finding: Finding) -> str:
     return f"{finding.interval.low:.2g} to {finding.interval.high:.2g}"
 
 
-def _missing_sentence(name: str, lost: Finding) -> str:
+def _missing_sentence(name: str, lost: Finding, at_least: float) -> str:
     shares = " and ".join(percent(share) for share in getattr(lost, "shares", ()))
-    return f"{name} is missing in {shares} of the rows ({pvalue_text(lost.adjusted_pvalue, sign=True)})."
+    beyond = f", a difference of more than {percent(at_least)}" if at_least else ""
+    return f"{name} is missing in {shares} of the rows{beyond} ({pvalue_text(lost.exceeds_pvalue, sign=True)})."
 
 
 def _not_compared(result: Comparison) -> list[str]:
