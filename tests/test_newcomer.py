@@ -147,7 +147,7 @@ SUPERVISED = (
     mh.SupportMeasureRegressor,
 )
 SMALL = {
-    mh.DriftMonitor: {"run_length": 3, "n_simulations": 100},
+    mh.DriftMonitor: {"run_length": 2, "n_simulations": 100},
     mh.MatchedGaussianMixture: {"n_components": 2, "n_init": 1},
     mh.Nystroem: {"n_components": 5},
 }

@@ -172,7 +172,7 @@ def test_wrong_streams_and_references(files, tmp_path, capsys):
 
 def test_escape_sequences_do_not_reach_the_terminal(tmp_path, capsys):
     rng = np.random.default_rng(0)
-    paths = [table(tmp_path / f"{k}.csv", rng.normal(size=(60, 1)) + 9 * k, "\x1b[31mred") for k in range(2)]
+    paths = [table(tmp_path / f"{k}.csv", rng.normal(size=(200, 1)) + 9 * k, "\x1b[31mred") for k in range(2)]
     assert watch(*paths) == 1
     captured = capsys.readouterr()
     assert "\x1b" not in captured.out + captured.err

@@ -176,7 +176,7 @@ def of_monitors():
     """Thresholds, and the alarm of a stream that changes."""
     stream = np.concatenate([rows(40, seed=5), rows(40, seed=6, shift=3.0)])
     for block in (1, 2):
-        monitor = mh.DriftMonitor(80 // block**2, n_simulations=100, block_length=block, random_state=0).fit(
+        monitor = mh.DriftMonitor(32 // block**2, n_simulations=100, block_length=block, random_state=0).fit(
             rows(60, seed=4)
         )
         monitor.update(stream)
@@ -198,7 +198,7 @@ def of_monitors():
     }
     for name, chosen in settings.items():
         n = 2050 if "run_length" in chosen else 60
-        monitor = mh.DriftMonitor(**{"run_length": 300, "n_simulations": 100, "random_state": 0} | chosen)
+        monitor = mh.DriftMonitor(**{"run_length": 36, "n_simulations": 100, "random_state": 0} | chosen)
         monitor.fit(rows(n, seed=4)).update(rows(90, seed=5))
         yield f"scores and thresholds, {name}", [monitor.windows_, monitor.threshold_, *monitor.recent_scores()]
 

@@ -8,12 +8,11 @@ from muhat.monitor.calibration import SimulatedStreams, calibrate
 from muhat.monitor.reference import Reference, population
 
 
-@pytest.mark.filterwarnings("ignore:neighbouring rows")
-@pytest.mark.parametrize(("n", "run_length"), [(50, 10), (50, 100), (300, 500)])
+@pytest.mark.parametrize(("n", "run_length"), [(50, 10), (100, 100), (300, 500)])
 @pytest.mark.parametrize("d", [1, 20])
 def test_every_row_has_a_threshold_and_none_alarms_at_once(n, d, run_length):
     X = np.random.default_rng(0).normal(size=(n, d))
-    monitor = mh.DriftMonitor(run_length, n_simulations=100, random_state=0).fit(X)
+    monitor = mh.DriftMonitor(run_length, n_simulations=100, block_length=1, random_state=0).fit(X)
     start = monitor._model.calibration.start
     assert len(start) == monitor.windows_[-1] - 1
     assert np.isfinite(start).all()

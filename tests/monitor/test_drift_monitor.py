@@ -185,7 +185,7 @@ def test_one_column_takes_numbers():
 
 def test_the_rows_that_a_sketch_keeps_are_a_reference():
     sketch = MeanSketch(mh.Nystroem(mh.Gaussian(), 60, random_state=0).fit(REFERENCE), reservoir_size=200)
-    monitor = mh.DriftMonitor(**SMALL).fit(sketch.update(REFERENCE))
+    monitor = mh.DriftMonitor(**SMALL | {"run_length": 300}).fit(sketch.update(REFERENCE))
     assert len(monitor.compared_rows()[0]) == 200
     assert monitor.update(STREAM)
     assert 60 < monitor.result_.row < 90
@@ -300,7 +300,7 @@ def test_it_is_cloned_with_its_parameters():
 
 @pytest.mark.filterwarnings("ignore:neighbouring rows")  # the checks have few rows
 @parametrize_with_checks(
-    [mh.DriftMonitor(10, n_simulations=100, random_state=0)],
+    [mh.DriftMonitor(2, n_simulations=100, random_state=0)],
     expected_failed_checks=lambda estimator: {
         "check_dtype_object": "a column of nested values is refused by its name, with a ValueError"
     },

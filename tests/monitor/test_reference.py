@@ -83,7 +83,7 @@ def test_the_population_has_no_value_of_a_row_with_itself(folds):
         expected = (K.sum(axis=1) - np.diag(K)) / 19
         assert_allclose(np.diag(K), expected, rtol=1e-4, atol=1e-5)
         assert_allclose(K, K.T, rtol=1e-4, atol=1e-5)
-    assert rows.singles.shape == (20, 9)
+    assert rows.singles.shape == (20, 10)
     assert np.isfinite(rows.singles).all()
 
 

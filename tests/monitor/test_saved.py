@@ -73,7 +73,7 @@ FITS = [
         "absurd",
         X[:50],
         {"run_length": 10**6},
-        "cannot be promised from 50 reference rows; pass 3,163 rows or more, or run_length=250",
+        "cannot be promised from 50 reference rows; pass 10,000 rows or more, or run_length=25",
     ),
     ("absurd blocks", X, {"run_length": 200, "block_length": 4}, "from 100 reference rows that are worth 25 indep"),
     ("block length", X, {"block_length": 0}, "block_length=0"),
@@ -107,7 +107,7 @@ def test_a_dictionary_needs_names():
 
 REFERENCES = {
     "rows": (mh.DriftMonitor(**SMALL), X),
-    "frame": (mh.DriftMonitor(**SMALL | {"run_length": 40}, windows=[1, 5], block_length=2), FRAME),
+    "frame": (mh.DriftMonitor(**SMALL | {"run_length": 20}, windows=[1, 5], block_length=2), FRAME),
     "kernels": (mh.DriftMonitor(**SMALL, kernel=[mh.Laplace(), 2.0 * mh.Gaussian(3.0)]), X),
 }
 

@@ -17,12 +17,18 @@ def test_a_score_is_the_logarithm_of_the_tail():
     assert_allclose(scores, -np.log([0.4, 0.1, 0.01]), rtol=0.01)
 
 
-def test_beyond_what_is_known_it_grows_linearly():
-    """Exponential statistics have scores of slope 1, known or not; of the others few rows are known."""
-    far, _ = SCALE(np.stack([[20.0, 21.0, 22.0], np.full(3, -9.0)]))
-    assert_allclose(np.diff(far), 1.0, rtol=4 / np.sqrt(50))  # four errors of a slope from 50 values
-    assert_allclose(np.diff(far)[0], np.diff(far)[1], rtol=1e-9)
-    assert SCALE.scores[1, -1] == np.log(50.0)
+def test_beyond_what_is_known_it_grows_as_the_predictive_tail():
+    """With m = 30 exponential excesses of mean e beyond a quantile q, P(S > q + x) is (1 + x / (m e))^(−m) P(S > q)."""
+    m, top = 30, np.log(50.0 / 30.0)
+    assert_allclose(SCALE.scores[1, 63], max(top, np.log(2.0)))
+    top, last = SCALE.scores[0, 63], SCALE.quantiles[0, 63]
+    assert_allclose(top, np.log(20_000 / 30))
+    excess = (SIMULATED[0][SIMULATED[0] > last] - last).mean()
+    for score in (1.0, 3.0, 10.0):
+        x = m * excess * np.expm1(score / m)
+        assert_allclose(SCALE(np.array([[last + x], [-9.0]]))[0], top + score, rtol=1e-9)
+    far, _ = SCALE(np.stack([[40.0, 41.0, 42.0], np.full(3, -9.0)]))
+    assert 0.0 < np.diff(far)[0] < 1.0, "an excess that is not known to be exponential counts for less"
 
 
 def test_few_rows_and_many_have_the_same_scores_to_the_last_bit():
@@ -54,11 +60,11 @@ def test_equal_statistics():
 
 @pytest.mark.parametrize("distinct", [1, 2, 5])
 def test_few_statistics_that_differ_have_a_scale_too(distinct):
-    """The lowest knot is then the one from which the last slope is measured."""
+    """The median is then the last quantile that counts as known."""
     statistics = np.random.default_rng(0).normal(size=(1, 200))
     scale = TailScale.of(statistics, np.array([distinct]))
     assert np.isfinite(scale.slopes).all()
-    assert (scale.slopes > 0).all()
+    assert (scale.slopes[:, 63:] > 0).all()
 
 
 def test_statistics_that_do_not_exist_have_no_score():

@@ -48,8 +48,13 @@ def slow_statistics(reference, rows):
     if not reference.whitens:
         return kernels
     kernels.append(unbiased_mmd(reference.whitened.kernels[0], x.whitened, y.whitened))
-    whitened, ranked = (np.log1p((z**2).sum(axis=1) / d).mean() for z in (y.whitened, y.ranked))
-    return [*kernels, mean_product(y.whitened), mean_product(y.ranked), whitened, -whitened, ranked, -ranked]
+    held = [
+        np.array([row * min(1.0, metric.farthest / np.linalg.norm(row)) for row in z])
+        for metric, z in ((reference.metric, y.whitened), (reference.rank_metric, y.ranked))
+    ]
+    whitened, ranked = (np.log1p((z**2).sum(axis=1) / d).mean() for z in held)
+    far = np.log1p((y.whitened**2).sum() / d) if len(rows) == 1 else -np.inf
+    return [*kernels, *map(mean_product, held), whitened, -whitened, ranked, -ranked, far]
 
 
 @pytest.fixture

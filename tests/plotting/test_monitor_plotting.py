@@ -11,7 +11,7 @@ X = np.random.default_rng(0).normal(size=(120, 3))
 
 @pytest.fixture
 def monitor():
-    return mh.DriftMonitor(200, n_simulations=100, random_state=0).fit(X)
+    return mh.DriftMonitor(100, n_simulations=100, random_state=0).fit(X)
 
 
 def test_scores_and_thresholds_over_time(monitor):

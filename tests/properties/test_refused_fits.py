@@ -53,7 +53,7 @@ ROWS = {
     "MatchedGaussianMixture": mh.MatchedGaussianMixture(2, n_init=1, random_state=0),
     "Nystroem": mh.Nystroem(n_components=4, random_state=0),
     "Fourier": mh.Fourier(n_components=4, random_state=0),
-    "DriftMonitor": mh.DriftMonitor(4, n_simulations=100, random_state=0),
+    "DriftMonitor": mh.DriftMonitor(2, n_simulations=100, random_state=0),
 }
 BAGS = {
     "BagScaler": mh.BagScaler(),

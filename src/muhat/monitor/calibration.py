@@ -24,14 +24,13 @@ _CHUNK = 200  # rows of all streams that are simulated at a time
 _PILOT = 400  # rows of each stream, after the longest window is full, that make the scale
 _STARTS = 6  # beginnings of each stream
 _LONGEST_SIMULATED = 4_000  # run lengths beyond are extrapolated
-_KNOWN_ROWS = 8  # rows of the reference above the last quantile of single rows that counts as known
 _CLUSTER_LEVEL = 5.0  # score at which clusters are counted
 _BEYOND = 50  # simulated alarms from which a threshold is read off
 
-HANDICAPS = {1: float(np.log(10.0)), 3: float(np.log(4.0))}
-"""What is taken off the scores of short windows, whose tails beyond the reference nobody knows, so that the promise
-does not hang on the extrapolation of a tail. Real tables have rows far outside of all others, of which a reference of
-some hundred rows may have none."""
+HANDICAP = float(np.log(10.0))
+"""What is taken off the scores of single rows, whose tails beyond the reference nobody knows, so that the promise does
+not hang on the extrapolation of a tail. Real tables have rows far outside of all others, of which a reference of some
+hundred rows may have none."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,14 +161,13 @@ def _scale(streams: SimulatedStreams) -> TailScale:
     longest = int(streams.lengths[-1])
     pieces = np.concatenate(list(streams.statistics(longest + _PILOT)), axis=2)[..., longest:]
     lengths = np.repeat(streams.lengths, streams.constants.shape[1])
-    distinct = np.where(lengths == 1, len(streams.rows.singles) / _KNOWN_ROWS, np.inf)
+    distinct = np.where(lengths == 1, len(streams.rows.singles), np.inf)
     scale = TailScale.of(pieces.reshape(len(pieces), -1), distinct)
     handicaps, (_, count, rows) = np.empty(len(lengths)), pieces.shape
     for j, length in enumerate(lengths):
-        level = min(_CLUSTER_LEVEL, float(scale.scores[j, -1]))
-        reached = (pieces[j] > np.interp(level, scale.scores[j], scale.quantiles[j])).any(axis=1).mean()
+        reached = (pieces[j] > np.interp(_CLUSTER_LEVEL, scale.scores[j], scale.quantiles[j])).any(axis=1).mean()
         alarms = -np.log1p(-min(max(reached, 0.5 / count), 1.0 - 0.5 / count)) / rows
-        handicaps[j] = (0.0 if length == 1 else np.log(alarms) + level) + HANDICAPS.get(int(length), 0.0)
+        handicaps[j] = HANDICAP if length == 1 else np.log(alarms) + _CLUSTER_LEVEL
     return replace(scale, handicaps=handicaps)
 
 

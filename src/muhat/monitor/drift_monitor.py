@@ -24,7 +24,7 @@ from muhat.monitor.dependence import (
     autoregression,
     serial_dependence,
 )
-from muhat.monitor.promise import ALLOWANCE, FEW_ROWS, bootstrapped_allowance, check_promise
+from muhat.monitor.promise import check_promise
 from muhat.monitor.reference import Reference
 from muhat.monitor.saved import SavedMonitor, load_monitor, save_monitor
 from muhat.monitor.stream import MonitorModel, SimulationPlan, StreamState, fitted_model
@@ -198,7 +198,7 @@ class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
             windows = self._window_lengths(len(rows), run_length)
             plan = SimulationPlan(run_length, windows, streams, rng, say, blocks, time)
             names = tuple(f.column if encoder.named else f"x{f.column}" for f in encoder.features)
-            fitted = self._calibrated(names, reference, model, plan)
+            fitted = fitted_model(names, reference, plan, model)
         self._set(encoder, fitted, found, blocks)
         if found is not None:
             self._warn_of_dependence(found)
@@ -218,22 +218,6 @@ class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
             return reference, None, found
         model, residuals = modelled
         return self._reference(residuals), model, found
-
-    def _calibrated(
-        self, names: tuple[str, ...], reference: Reference, model: Autoregression | None, plan: SimulationPlan
-    ) -> MonitorModel:
-        """Thresholds, with an allowance for the error of the reference."""
-        fitted = fitted_model(names, reference, plan, model)
-        independent = len(reference.rows) / plan.time
-        if independent >= FEW_ROWS or plan.time > 1.0:
-            return fitted.raised(ALLOWANCE / independent)
-        plan.say("calibrating: what few rows can promise")
-        quick = plan._replace(streams=200, say=lambda text: None)
-
-        def excesses(rows: Array) -> Any:
-            return fitted_model(names, self._reference(rows), quick, None).excesses
-
-        return fitted.raised(bootstrapped_allowance(reference.rows, plan.run_length, plan.rng, excesses))
 
     def _checked_settings(self) -> tuple[float, float | None, int]:
         """Run length, block length (None for "auto") and simulated streams."""

@@ -7,7 +7,12 @@ the reference rows, whitened in the same way. The components, in the order of th
 - the unbiased MMD² of the scaled rows, with Gaussian kernels at one and at a quarter of their median distance;
 - the unbiased MMD² of the whitened rows, with a Gaussian kernel at the median distance;
 - Hotelling's statistic as a U-statistic, the mean of zᵀz′ over the pairs of a window, of whitened and of ranked rows;
-- the dispersion, plus and minus the mean of log(1 + ‖z‖²/d), of whitened and of ranked rows.
+- the dispersion, plus and minus the mean of log(1 + ‖z‖²/d), of whitened and of ranked rows;
+- log(1 + ‖z‖²/d) of a single whitened row.
+
+How far out a row may be is not known from a reference. In Hotelling's statistic and in the dispersions rows are
+therefore held at the norm of the farthest row of the reference: then a window is extreme by many rows, of which
+simulations know, and a single far row is left to the last component.
 
 Each row of a stream is evaluated by itself, in arrays whose shapes do not depend on how the stream is cut into blocks,
 and on one thread. So its values are the same to the last bit in any block.
@@ -17,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import log
+from math import log, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,8 +58,9 @@ COMPONENTS = (
     "smaller dispersion",
     "larger dispersion of ranks",
     "smaller dispersion of ranks",
+    "a far row",
 )
-"""Names of the components; the first five compare pairs of rows."""
+"""Names of the components; the first five compare pairs of rows, and the last judges single rows."""
 
 _FARTHEST = 1e70  # of a scaled value: sums of its fourth powers are finite
 _MEDIAN_ROWS = 1000
@@ -80,18 +86,33 @@ class Metric:
         ρ.
     factor : array of shape (d, d)
         W.
+    farthest : float
+        The largest norm of a whitened row under a metric that was fitted without it.
     """
 
     rows: Array
     ridge: float
     factor: Array
+    farthest: float
 
     @classmethod
     def of(cls, rows: Array) -> Metric:
         """Fit to standardised rows."""
         n, d = rows.shape
         ridge = RIDGE * d / n
-        return cls(rows, ridge, metric_factor(rows, ridge))
+        factor = metric_factor(rows, ridge)
+        own = float(((rows @ factor) ** 2).sum(axis=1).max())
+        # Without the row itself in the fit its squared norm is larger, up to terms of order 1/n (Sherman and Morrison).
+        return cls(rows, ridge, factor, sqrt(own / max(1.0 - own / n, 1.0 / n)))
+
+    def held(self, whitened: Array) -> Array:
+        """Whitened rows; one that is farther out than all of the reference is drawn in to the distance of its farthest.
+
+        How far out rows may be is not known from a reference. So that simulated streams know what a mean of some rows
+        may be, its extremes must come from many rows, not from one.
+        """
+        norms = np.sqrt((whitened**2).sum(axis=1, keepdims=True))
+        return whitened * (self.farthest / np.maximum(norms, self.farthest))
 
     def whiten(self, rows: Array) -> Array:
         """Wᵀy, each row by itself."""
@@ -272,15 +293,17 @@ class Reference:
     def window_constants(self, lengths: Any) -> Array:
         """Constants of the statistics of windows of these lengths: shape (w, c).
 
-        Hotelling's statistics, which only compare pairs, do not exist for a window of one row: −inf.
+        Hotelling's statistics, which only compare pairs, do not exist for a window of one row, and that of a far row
+        for no other window: −inf.
         """
         grams = list(self.plain.gram(self.views.scaled))
         grams += list(self.whitened.gram(self.views.whitened)) if self.whitens else []
         n = len(self.rows)
         means = [(K.sum() - np.trace(K)) / (n * (n - 1.0)) for K in grams]
-        table = np.repeat([[*means, *np.zeros(6)] if self.whitens else means], len(lengths), axis=0)
+        table = np.repeat([[*means, *np.zeros(7)] if self.whitens else means], len(lengths), axis=0)
         if self.whitens:
             table[lengths == 1, self.paired - 2 : self.paired] = -np.inf
+            table[lengths > 1, -1] = -np.inf
         return table
 
     def singles(self, views: Views) -> Array:
@@ -290,7 +313,21 @@ class Reference:
             return plain
         kernel = -2.0 * self.whitened.means(self.views.whitened, views.whitened)
         norms = [(rows**2).sum(axis=1) for rows in (views.whitened, views.ranked)]
-        return np.column_stack([plain, kernel, *_means_and_dispersions(norms, views.scaled.shape[1])])
+        return np.column_stack([plain, kernel, *self.means_and_dispersions(norms)])
+
+    def means_and_dispersions(self, squared_norms: Sequence[Array]) -> list[Array]:
+        """s of the last components, from squared norms of whitened and of ranked rows.
+
+        There is nothing for the means, plus and minus log(1 + ‖z‖²/d) of rows that are held, and that of rows as they
+        are for the far row.
+        """
+        d, none = self.rows.shape[1], np.zeros(len(squared_norms[0]))
+        metrics = (self.metric, self.rank_metric)
+        first, second = (
+            np.log1p(np.minimum(squares, metric.farthest**2) / d)
+            for metric, squares in zip(metrics, squared_norms, strict=True)
+        )
+        return [none, none, first, -first, second, -second, np.log1p(squared_norms[0] / d)]
 
     def pairs(self, views: Views, seen: int, before: int) -> Array:
         """h of each row with those before it for each component: shape (T, m, before), the oldest first.
@@ -303,7 +340,8 @@ class Reference:
         if self.whitens:
             parts.append(self.whitened(views.whitened, now - reach, now, views.whitened[before:], before))
             products = np.zeros((len(now), 2, before))
-            for j, rows in enumerate((views.whitened, views.ranked)):
+            held = self.metric.held(views.whitened), self.rank_metric.held(views.ranked)
+            for j, rows in enumerate(held):
                 for t, (count, row) in enumerate(zip(reach, now, strict=True)):
                     products[t, j, :count] = rows[row - count : row] @ rows[row]
             parts.append(products)
@@ -385,14 +423,7 @@ def _cross_fitted_parts(
             np.fill_diagonal(distances, np.inf)
             means.append(np.exp(rate * distances).sum(axis=0) / np.isfinite(distances).sum(axis=0))
     values += products
-    return _means_and_dispersions(norms, reference.rows.shape[1])
-
-
-def _means_and_dispersions(norms: Sequence[Array], d: int) -> list[Array]:
-    """s of the last six components, from squared norms: nothing for the means, plus and minus log(1 + ‖z‖²/d)."""
-    none = np.zeros(len(norms[0]))
-    first, second = (np.log1p(squares / d) for squares in norms)
-    return [none, none, first, -first, second, -second]
+    return reference.means_and_dispersions(norms)
 
 
 def pairs_of_folds(metric: Metric, folds: Sequence[slice]) -> PairProducts:

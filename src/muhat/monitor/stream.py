@@ -13,6 +13,7 @@ from muhat.linalg.blocks import blocks
 from muhat.monitor.calibration import Calibration, SimulatedStreams, calibrate
 from muhat.monitor.changes import Drift, changed_columns, changed_relations
 from muhat.monitor.dependence import FOLDS, Autoregression, stretches
+from muhat.monitor.promise import ALLOWANCE
 from muhat.monitor.reference import COMPONENTS, Reference, Views, population
 from muhat.monitor.windows import WindowSums
 from muhat.types import Array
@@ -94,15 +95,6 @@ class MonitorModel:
     def raised(self, allowance: float) -> MonitorModel:
         """The same with higher thresholds."""
         return replace(self, calibration=self.calibration.raised(allowance))
-
-    def excesses(self, rows: Array) -> Array:
-        """Scores of a stream minus their thresholds, as if no alarm stopped it."""
-        unstoppable = self.raised(1e9)
-        state, found = unstoppable.start(), []
-        for block in blocks(len(rows), self.reference.block_size(int(self.windows[-1]))):
-            state = unstoppable.take(state, rows[block])
-            found.append(state.scores[-len(rows[block]) :])
-        return np.concatenate(found) - self.calibration.thresholds(-self.order, len(rows))
 
     def start(self) -> StreamState:
         """The state before the first row."""
@@ -231,4 +223,4 @@ def fitted_model(
     constants = reference.window_constants(plan.windows)
     simulated = SimulatedStreams(rows, plan.windows, constants, plan.block_length, plan.streams, plan.rng)
     calibration = calibrate(simulated, plan.run_length, plan.say)
-    return MonitorModel(names, reference, autoregression, plan.windows, constants, calibration)
+    return MonitorModel(names, reference, autoregression, plan.windows, constants, calibration.raised(ALLOWANCE))

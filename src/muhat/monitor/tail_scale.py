@@ -11,14 +11,14 @@ from muhat.types import Array
 
 _KNOTS = 64
 _LOWEST = float(np.log(2.0))  # the score of a median; what is below counts as a median
-_SLOPE = 1.0  # over so much of the score the slope of the extrapolation is taken
+_FARTHER = np.array([0.5, 1.0, 2.0, 3.0, 4.5, 6.0, 8.0, 10.0, 13.0, 16.0, 20.0])  # scores beyond the last known one
 _FEW = 16  # rows up to which all statistics are looked up together
-_ROWS_BEYOND = 50  # statistics that must lie above a quantile for it to be known
+_BEYOND = 30  # values that lie above the last quantile that counts as known
 
 
 @dataclass(frozen=True, eq=False)
 class TailScale:
-    r"""The score of a statistic s: :math:`-\log P(S \ge s)` under simulation, linear beyond the last known quantile.
+    r"""The score of a statistic s: :math:`-\log P(S \ge s)` under simulation, extrapolated beyond what is known.
 
     Parameters
     ----------
@@ -42,23 +42,9 @@ class TailScale:
 
         Statistics that are −inf do not exist, and keep the score −inf.
         """
-        quantiles, scores, slopes = [], [], []
-        for values, count in zip(statistics, distinct, strict=True):
-            values = np.zeros(2) if values[0] == -np.inf else values
-            top = max(float(np.log(min(len(values) / _ROWS_BEYOND, count))), _LOWEST + _SLOPE)
-            knots = np.linspace(_LOWEST, top, _KNOTS)
-            at = np.quantile(values, 1.0 - np.exp(-knots))
-            below = np.flatnonzero(knots <= top - _SLOPE)[-1]
-            # Where statistics take few values, the last quantiles may be equal, and the least excess over them would
-            # be a huge score; continuous ones gain more than a tenth of their standard deviation per unit of the score.
-            smallest = 0.1 * float(values.std()) + 1e-9 * (abs(at[-1]) + abs(at[0])) + 1e-300
-            last = (top - knots[below]) / max(at[-1] - at[below], smallest)
-            steps = np.diff(at)
-            inner = np.divide(np.diff(knots), steps, out=np.zeros(len(steps)), where=steps > 0)
-            slopes.append(np.append(inner, last))
-            quantiles.append(at)
-            scores.append(knots)
-        return cls(np.array(quantiles), np.array(scores), np.array(slopes), np.zeros(len(slopes)))
+        parts = [_knots(*pair) for pair in zip(statistics, distinct, strict=True)]
+        quantiles, scores, slopes = (np.array(part) for part in zip(*parts, strict=True))
+        return cls(quantiles, scores, slopes, np.zeros(len(slopes)))
 
     def __call__(self, statistics: Array, floor: float = -np.inf) -> tuple[Array, Any]:
         """The largest score of each set of c statistics, and whose it is.
@@ -103,3 +89,25 @@ class TailScale:
         first = self.quantiles[j, 0]
         gained = self.slopes[j, places] * (np.maximum(values, first) - self.quantiles[j, places])
         return np.where(values == -np.inf, -np.inf, self.scores[j, places] + gained - self.handicaps[j])
+
+
+def _knots(values: Array, distinct: float) -> tuple[Array, Array, Array]:
+    """Quantiles of simulated statistics, their scores, and the growth of the score behind each.
+
+    Beyond the last known quantile q there are m values of mean excess e. If excesses are exponential, the predictive
+    probability of exceeding q by x, which counts the error of e, is (1 + x / (m e))^(−m) times that of exceeding q.
+    """
+    values = np.zeros(2) if values[0] == -np.inf else values
+    top = max(float(np.log(min(len(values), distinct) / _BEYOND)), _LOWEST)
+    known = np.linspace(_LOWEST, top, _KNOTS)
+    at = np.quantile(values, 1.0 - np.exp(-known))
+    last, above = at[-1], values[values > at[-1]]
+    # Where statistics take few values, all that are beyond may be equal, and the least excess over them would be a
+    # huge score; continuous ones exceed a quantile by more than a tenth of their standard deviation.
+    smallest = 0.1 * float(values.std()) + 1e-9 * (abs(last) + abs(at[0])) + 1e-300
+    excess = max(float((above - last).mean()) if len(above) else 0.0, smallest)
+    scores = np.append(known, top + _FARTHER)
+    at = np.append(at, last + excess * _BEYOND * np.expm1(_FARTHER / _BEYOND))
+    steps = np.diff(at)
+    slopes = np.divide(np.diff(scores), steps, out=np.zeros(len(steps)), where=steps > 0)
+    return at, scores, np.append(slopes, slopes[-1])

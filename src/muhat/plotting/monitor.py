@@ -39,7 +39,7 @@ class DriftDisplay(Display):
     --------
     >>> import numpy as np, muhat as mh
     >>> X = np.random.default_rng(0).normal(size=(200, 2))
-    >>> monitor = mh.DriftMonitor(run_length=500, random_state=0).fit(X)
+    >>> monitor = mh.DriftMonitor(run_length=300, random_state=0).fit(X)
     >>> monitor.update(X[:50] + 3.0)
     True
     >>> display = mh.plotting.DriftDisplay.from_monitor(monitor)
@@ -106,7 +106,7 @@ class ColumnWitnessDisplay(Display):
     --------
     >>> import numpy as np, muhat as mh
     >>> X = np.random.default_rng(0).normal(size=(200, 2))
-    >>> monitor = mh.DriftMonitor(run_length=500, random_state=0).fit(X)
+    >>> monitor = mh.DriftMonitor(run_length=300, random_state=0).fit(X)
     >>> monitor.update(X[:50] + [0.0, 3.0])
     True
     >>> display = mh.plotting.ColumnWitnessDisplay.from_monitor(monitor, "x1")
