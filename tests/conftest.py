@@ -24,7 +24,7 @@ CASES = 12
 """Cases of a property that `make quick` runs, drawn by its name: other properties meet other kernels and data sets."""
 WHOLE = ("test_docs.py", "test_reference_cases", "test_newcomer")
 """How files of error messages, reference cases and pages begin: `make quick` runs every case of them."""
-LONG = ("test_docs.py", "test_benchmarks.py", "test_examples.py")
+LONG = ("test_docs.py", "test_attacks.py", "test_benchmarks.py", "test_examples.py")
 """Files with the longest tests: they come first, so that no worker is left with one of them at the end."""
 MARK = "MUHAT_TEST_SESSION"
 STARTS = {"subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.system"}

@@ -119,6 +119,22 @@ def private_accesses() -> list[str]:
     ]
 
 
+def line_kinds() -> Counter[str]:
+    """Lines of the package by what they hold: code, docstrings, comments, imports, or nothing."""
+    kinds: Counter[str] = Counter()
+    for text in sources().values():
+        of_line = dict[int, str]()
+        for node in ast.walk(ast.parse(text)):
+            documents = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+            if documents or isinstance(node, ast.Import | ast.ImportFrom):
+                kind = "docstrings" if documents else "imports"
+                of_line |= dict.fromkeys(range(node.lineno, (node.end_lineno or node.lineno) + 1), kind)
+        for number, line in enumerate(text.splitlines(), 1):
+            other = "comments" if line.strip().startswith("#") else "code" if line.strip() else "blank"
+            kinds[of_line.get(number, other)] += 1
+    return kinds
+
+
 def _own_names(tree: ast.AST) -> Iterator[str]:
     """Private names that a module defines, or sets on ``self``."""
     for node in ast.walk(tree):
@@ -140,9 +156,9 @@ def main() -> None:
         print(f"{name:<42} {len(files):3} files, {len(functions):3} functions")
         if names:
             print(*(f"    {file}: {function}" for file, function in sorted(functions)), sep="\n")
-    text = "\n".join(sources().values())
-    comments = sum(line.strip().startswith("#") for line in text.splitlines())
-    print(f"{len(text.splitlines()):,} lines in {len(sources())} files, {comments} of them comments")
+    kinds = line_kinds()
+    counted = ", ".join(f"{number:,} {kind}" for kind, number in kinds.most_common())
+    print(f"{kinds.total():,} lines in {len(sources())} files: {counted}")
     for title, found in (
         ("hidden state", hidden_state()),
         ("names that stand twice", shared_names()),
