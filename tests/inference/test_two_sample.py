@@ -27,11 +27,11 @@ def half_constant(rng, n):
 def test_level_of_the_default_test(draw, n, m):
     """p-values of true hypotheses are uniform or above, within the 99.99 % quantile of the binomial."""
     rng = np.random.default_rng(5)
-    pvalues = np.array([mh.mmd_test(draw(rng, n), draw(rng, m), None, 19, rng).pvalue for _ in range(300)])
+    pvalues = np.array([mh.mmd_test(draw(rng, n), draw(rng, m), None, 19, rng).pvalue for _ in range(200)])
     for level in (0.05, 0.25, 0.5):
-        assert np.count_nonzero(pvalues <= level + 1e-9) <= stats.binom.ppf(0.9999, 300, level)
+        assert np.count_nonzero(pvalues <= level + 1e-9) <= stats.binom.ppf(0.9999, 200, level)
     if draw is gaussian and n == 8:
-        assert np.count_nonzero(pvalues <= 0.5) >= stats.binom.ppf(0.0001, 300, 0.5)
+        assert np.count_nonzero(pvalues <= 0.5) >= stats.binom.ppf(0.0001, 200, 0.5)
 
 
 @pytest.mark.slow
