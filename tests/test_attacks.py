@@ -39,6 +39,7 @@ def test_damaged_files_are_refused_by_name(kind, tmp_path):
     assert not faults
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["sketch", "Fourier sketch", "monitor", "alarmed monitor"])
 def test_forged_files_are_refused_by_name_or_work(kind, tmp_path):
     counts, faults = runpy.run_path(str(HERE / "fuzz_files.py"))["forge"](f"forged {kind}", 150, 0, tmp_path)
