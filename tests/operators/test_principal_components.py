@@ -1,5 +1,7 @@
 """Principal components from a Gram matrix: weights of both signs, the partial solver, indefinite matrices."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -49,6 +51,22 @@ def test_the_partial_solver_finds_eigenpairs(order):
     residual = exact @ found.coefficients - found.coefficients * found.eigenvalues
     assert np.abs(residual).max() <= 1e-9 * np.abs(found.coefficients).max() * expected[0]
     assert (before == K).all()
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        list(product(np.linspace(-1, 1, 9), repeat=3)),  # threefold eigenvalues
+        list(product([0.0, 1.0], repeat=10)),  # tenfold and forty-five-fold
+        np.repeat(np.eye(30), 20, axis=0),  # twenty-nine-fold, of rank 29
+    ],
+    ids=["grid", "cube", "categories"],
+)
+def test_the_partial_solver_finds_all_copies_of_equal_eigenvalues(rows):
+    K = mh.Gaussian().resolve(np.array(rows))(np.array(rows))
+    uniform = np.full(len(K), 1 / len(K))
+    expected = eigh(center_gram(K.copy()), eigvals_only=True)[::-1][:20]
+    assert_allclose(principal_components(K, uniform, uniform, 20).eigenvalues, expected, rtol=1e-11)
 
 
 def test_the_smallest_ritz_value_finds_a_large_negative_eigenvalue():
