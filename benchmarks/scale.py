@@ -86,8 +86,9 @@ def loop() -> Iterator[Engine]:
 
 @contextmanager
 def dask_workers(workers: int) -> Iterator[Engine]:
-    """Workers of Dask, processes of one thread each."""
+    """Workers of Dask, processes of one thread each, which add up states in a tree."""
     import dask
+    from dask.bag import from_sequence
     from distributed import Client, LocalCluster
 
     dask.config.set({"distributed.nanny.pre-spawn-environ": KEEPING})
@@ -96,7 +97,7 @@ def dask_workers(workers: int) -> Iterator[Engine]:
         client.run(lambda: __import__("muhat"))
         before = client.run(peak_memory)
         yield Engine(
-            lambda state, parts: sum(client.gather(client.map(state, parts, pure=False))),
+            lambda state, parts: from_sequence(parts).map(state).fold(add).compute(),
             lambda: [peak - before.get(worker, 0.0) for worker, peak in client.run(peak_memory).items()],
             lambda: list(client.run(os.getpid).values()),
         )
