@@ -137,6 +137,16 @@ def test_auto_says_what_it_took(monkeypatch):
     )
 
 
+@pytest.mark.parametrize("mean", [mh.SpectralKernelMean(), mh.AdaptiveKernelMean()], ids=repr)
+def test_rows_that_would_take_hours_are_refused(mean, monkeypatch):
+    """At once, with what to do, unless the low rank was asked for by name."""
+    monkeypatch.setattr(eigensolvers, "MAX_ROWS_FOR_WHOLE_SPECTRUM", 100)
+    monkeypatch.setattr(eigensolvers, "MAX_ROWS_TO_CERTIFY", 200)
+    with pytest.raises(ValueError, match=r"201 rows would take 4e\+04 kernel values .*features=Nystroem"):
+        mean.fit(sample(201))
+    assert mean.set_params(solver="low-rank", tol=0.1).fit(sample(201)).solver_ == "low-rank"
+
+
 def test_a_small_budget_moves_auto_to_low_rank():
     fitted = mh.SpectralKernelMean(mh.Gaussian(20.0), memory_limit=1.2e7).fit(sample(800))
     assert fitted.solver_ == "low-rank"

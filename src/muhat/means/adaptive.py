@@ -55,7 +55,8 @@ class AdaptiveKernelMean(BaseKernelMean):
         cannot be had, such as the Gram matrix that bags, tests and kernel PCA pass to the mean: see ``target_kind_``.
     solver : "auto", "dense" or "low-rank", default "auto"
         "dense" decomposes the whole Gram matrix, "low-rank" a factor of a rank that is doubled until ``tol`` is met.
-        "auto" is "dense" up to 3,000 rows, and "low-rank" beyond unless that cannot meet ``tol``.
+        "auto" is "dense" up to 3,000 rows, and "low-rank" beyond unless that cannot meet ``tol``; more than 300,000
+        rows are refused.
     tol : float, default 1e-4
         What ``spectrum_error_`` may be.
     memory_limit : float, optional
@@ -160,8 +161,8 @@ class AdaptiveKernelMean(BaseKernelMean):
         return adaptive_mean(Decomposition(whole_spectrum(K.copy()), "dense"), kind)
 
     def from_sample(self, sample: FitSample) -> MeanFit:
-        kind, target = fitted_target(self.target, sample.kernel, sample.rows)
         found = decompositions(sample.kernel, sample.rows, None, self.solver, self.tol, self.memory_limit)
+        kind, target = fitted_target(self.target, sample.kernel, sample.rows)
         for decomposition in found:
             fit = adaptive_mean(decomposition, kind, target, sample)
             if fit.chosen["spectrum_error"] <= self.tol:

@@ -29,6 +29,10 @@ FIRST_RANK = 256
 """The rank at which the low-rank solver starts; it is doubled until the estimate is close enough."""
 
 
+MAX_ROWS_TO_CERTIFY = 300_000
+"""Up to this many rows ``solver="auto"`` certifies a low rank, by n² kernel values for each rank that it tries."""
+
+
 _SEARCHED = 600  # numbers per row that the search takes, at 33 λ at a time
 
 
@@ -59,6 +63,8 @@ def decompositions(
 ) -> Iterator[Decomposition]:
     """Decompositions of the Gram matrix of the rows, which come closer and closer, to be tried in turn.
 
+    What cannot be done is refused at once, before the first of them is computed.
+
     Parameters
     ----------
     kernel, rows, counts
@@ -78,16 +84,16 @@ def decompositions(
     possible = few or (low_rank and counts is None)
     if solver == "low-rank" and not possible:
         raise ValueError('solver="low-rank" works with Tikhonov() and without sample_weight. Use "dense"')
+    tries = [("dense", n)]
     if solver == "low-rank" or (solver == "auto" and possible and (few or not _suits_dense(n, memory_limit))):
-        rank = FIRST_RANK
-        while True:
-            yield decompose(kernel, rows, counts, "low-rank", rank, memory_limit)
-            if few or rank >= n / 2:
-                break
-            rank *= 2
-        if few or solver == "low-rank":
-            return
-    yield decompose(kernel, rows, counts, "dense", n, memory_limit)
+        ranks = [FIRST_RANK]
+        while not few and ranks[-1] < n / 2:
+            ranks.append(2 * ranks[-1])
+        if not few:
+            _check_certifiable(n, solver)
+            _check_low_rank_memory(n, min(FIRST_RANK, n), memory_limit)
+        tries = [("low-rank", rank) for rank in ranks] + ([] if few or solver == "low-rank" else tries)
+    return (decompose(kernel, rows, counts, way, rank, memory_limit) for way, rank in tries)
 
 
 def decompose(
@@ -151,6 +157,16 @@ def _suits_dense(n: int, memory_limit: float | None) -> bool:
     if n > MAX_ROWS_FOR_WHOLE_SPECTRUM or (n <= gram.BLOCK and memory_limit is None):
         return n <= MAX_ROWS_FOR_WHOLE_SPECTRUM
     return ARRAYS_OF_WHOLE_SPECTRUM * 8 * n**2 <= memory_budget(memory_limit)
+
+
+def _check_certifiable(n: int, solver: str) -> None:
+    """Refuse rows that would take hours, unless the low rank was asked for by name."""
+    if solver == "auto" and n > MAX_ROWS_TO_CERTIFY:
+        raise ValueError(
+            f"{n:,} rows would take {float(n) ** 2:.0e} kernel values for each rank that is tried; use "
+            "SpectralKernelMean(features=Nystroem()), ShrunkKernelMean or a random part of the rows, or wait for it "
+            'with solver="low-rank"'
+        )
 
 
 def _check_low_rank_memory(n: int, rank: int, memory_limit: float | None) -> None:

@@ -44,7 +44,8 @@ class SpectralKernelMean(SketchedMeanMixin, BaseKernelMean):
         "dense" decomposes the whole Gram matrix, O(n³). "low-rank" decomposes r features of the rows, O(nr²): the exact
         ones of a linear or polynomial kernel where they are few, r ≤ n/4 and r ≤ 750, else a pivoted Cholesky factor
         that approximates the matrix, with a certificate. "auto" is low-rank where that is exact, else dense to 3,000
-        rows, if they fit the memory, and beyond where no rank below n/2 meets ``tol``.
+        rows, if they fit the memory, and beyond where no rank below n/2 meets ``tol``; without exact features, more
+        than 300,000 rows are refused.
     tol : float, default 1e-4
         The largest error of a low-rank estimate, relative to its norm; the rank is raised until it is met.
     memory_limit : float, optional
