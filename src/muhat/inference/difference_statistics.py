@@ -93,7 +93,7 @@ def pooled_bandwidths(rows: Array) -> Array:
 
 def column_medians(rows: Array) -> Array:
     """For each column the median distance of two values, their mean where that is 0, and 1 for constants."""
-    gaps = [pdist(column[:, None], "cityblock") for column in rows.T]
+    gaps = (pdist(column[:, None], "cityblock") for column in rows.T)
     return np.array([float(np.median(each)) or float(each.mean()) or 1.0 for each in gaps])
 
 
