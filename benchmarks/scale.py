@@ -130,7 +130,7 @@ def spark() -> Iterator[Engine]:
     context = session.sparkContext
     context.setLogLevel("OFF")
     try:
-        yield Engine(lambda state, parts: sum(context.parallelize(parts, len(parts)).map(state).collect()), lambda: [])
+        yield Engine(lambda state, parts: context.parallelize(parts, len(parts)).map(state).treeReduce(add), list)
     finally:
         session.stop()
 
