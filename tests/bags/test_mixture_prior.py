@@ -41,9 +41,9 @@ def test_one_kind_is_the_plain_prior():
     W = np.eye(4) / 4
     noise, finder = regularised_eigenpairs(W, 0.3), fit_pool(BagMoments(means, W, 100), sizes, 3.0)
     found = fit_kinds_pool(means, sizes, W, noise, finder, 1, np.random.default_rng(0))
-    centre, between = estimate_between(means, sizes, W)
-    assert_allclose(found.centres[0], centre, atol=1e-10)
-    assert_allclose(found.pool.between, between, atol=1e-10)
+    common = estimate_between(means, sizes, W)
+    assert_allclose(found.centres[0], common.centre, atol=1e-10)
+    assert_allclose(found.pool.between, common.between, atol=1e-10)
     plain = Pool.of(means, sizes, W, noise)
     assert_allclose(found.means(means, sizes, 0.1), plain.means(means, sizes, 0.1), atol=1e-10)
     for got, want in zip(left_out_risk(found, means, sizes, 0.1), left_out_risk(plain, means, sizes, 0.1), strict=True):

@@ -15,7 +15,7 @@ from scipy.special import logsumexp
 
 from muhat.bags.bag_whitening import regularised_eigenpairs
 from muhat.bags.moments import BagMoments
-from muhat.bags.pooling import BLENDS, FOLDS, Pool, mean_keys, positive_part
+from muhat.bags.pooling import BLENDS, FOLDS, Pool, mean_keys, positive_root
 from muhat.linalg.blocks import random_folds
 from muhat.linalg.simplex import simplex_minimiser
 from muhat.types import Array
@@ -136,10 +136,9 @@ class KindsPool(NamedTuple):
         C⁻¹W/n = (I − A)ᵀ. It is exact where the responsibilities use all directions, and 0 where kinds are clear.
         """
         follows = np.trace(self.pool.within) / sizes - self.pool.gains(sizes, blend)
-        # In whitened coordinates I − A_i is diag(1 − f_i), and a squared length is that of ``back``.
         for k, centre in enumerate(self.centres):
-            apart = (centre - rho @ self.centres) @ self.pool.into * (1.0 - self.pool.factors(sizes, blend))
-            follows += rho[:, k] * np.square(apart @ self.pool.back).sum(axis=1)
+            apart = centre - rho @ self.centres
+            follows += rho[:, k] * np.square(apart - self.pool.shrunk(apart, sizes, blend)).sum(axis=1)
         return follows
 
 
@@ -177,8 +176,8 @@ def fit_kinds_pool(
     for k, centre in enumerate(centres):
         X = np.sqrt(weights[:, k])[:, None] * (means - centre)
         scatter += X.T @ X
-    between = positive_part(scatter / max(left.sum(), np.finfo(float).tiny))
-    pool = Pool.with_moments(np.zeros(len(within)), between, within, noise, unit)
+    root = positive_root(scatter / max(left.sum(), np.finfo(float).tiny))
+    pool = Pool.with_moments(np.zeros(len(within)), root, within, noise, unit)
     return KindsPool(finder, kinds, centres, pool)
 
 

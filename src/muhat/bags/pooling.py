@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -15,6 +16,10 @@ from muhat.bags.moments import BagMoments
 from muhat.linalg.blocks import random_folds
 from muhat.types import Array
 
+_ROUNDING = 1e-14
+"""Ratios below this share of the largest are rounding: bags do not differ there."""
+
+
 BLENDS = (0.0, 0.01, 0.03, 0.1, 0.3, 1.0)
 
 
@@ -22,10 +27,15 @@ FOLDS = 5
 
 
 class BetweenMoments(NamedTuple):
-    """What bags have in common: the centre μ̄, and the covariance B of the means about it."""
+    """What bags have in common: the centre μ̄, and a root R of the covariance B = RRᵀ of the means about it."""
 
     centre: Array
-    between: Array
+    root: Array  # (m, k), of full rank k
+
+    @property
+    def between(self) -> Array:
+        """B."""
+        return self.root @ self.root.T
 
 
 def estimate_between(means: Array, sizes: NDArray[np.number], within: Array) -> BetweenMoments:
@@ -35,7 +45,7 @@ def estimate_between(means: Array, sizes: NDArray[np.number], within: Array) -> 
     """
     trace = np.trace(within)
     if len(means) == 1:
-        return BetweenMoments(means[0], np.zeros_like(within))
+        return BetweenMoments(means[0], np.zeros((len(within), 0)))
     spread = np.square(means - means.mean(axis=0)).sum() / (len(means) - 1)
     ratio = max(spread / trace - (1.0 / sizes).mean(), 0.0)
     w = 1.0 / (ratio + 1.0 / sizes)
@@ -43,13 +53,14 @@ def estimate_between(means: Array, sizes: NDArray[np.number], within: Array) -> 
     centre = w @ means
     X = np.sqrt(w)[:, None] * (means - centre)
     noise = (w * (1.0 - w) / sizes).sum()
-    return BetweenMoments(centre, positive_part((X.T @ X - noise * within) / (1.0 - w @ w)))
+    return BetweenMoments(centre, positive_root((X.T @ X - noise * within) / (1.0 - w @ w)))
 
 
-def positive_part(M: Array) -> Array:
-    """The symmetric matrix with negative eigenvalues replaced by 0."""
+def positive_root(M: Array) -> Array:
+    """R with RRᵀ the symmetric matrix M with negative eigenvalues replaced by 0; one column per positive eigenvalue."""
     g, V = eigh(M, driver="evd", check_finite=False)
-    return np.asarray((V * g.clip(0.0)) @ V.T)
+    positive = g > 0
+    return np.asarray(V[:, positive] * np.sqrt(g[positive]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +70,8 @@ class Pool:
     Its posterior mean is Efron and Morris's rule with operators in place of numbers: :math:`B(B + W/n)^{-1}`.
 
     ``into`` maps a centred mean to coordinates u, in which :math:`W_\rho` is the identity and B is diag(r), r the
-    ``ratios``; ``back`` is its inverse. All is in units such that tr W = 1: ``unit`` is the length of that.
+    ``ratios``; ``back`` maps coordinates back. Only the k directions along which bags differ have coordinates: fewer
+    than bags, and often much fewer than features. All is in units such that tr W = 1: ``unit`` is the length of that.
     """
 
     unit: float
@@ -76,44 +88,62 @@ class Pool:
         cls, means: Array, sizes: NDArray[np.number], within: Array, noise: tuple[Array, Array], unit: float = 1.0
     ) -> Pool:
         """The prior of means with tr W = 1; ``noise`` are the eigenpairs of W_ρ."""
-        centre, between = estimate_between(means, sizes, within)
-        return cls.with_moments(centre, between, within, noise, unit)
+        return cls.with_moments(*estimate_between(means, sizes, within), within, noise, unit)
 
     @classmethod
     def with_moments(
-        cls, centre: Array, between: Array, within: Array, noise: tuple[Array, Array], unit: float = 1.0
+        cls, centre: Array, root: Array, within: Array, noise: tuple[Array, Array], unit: float = 1.0
     ) -> Pool:
-        """The prior with given centre and covariances."""
-        # W_ρ = V diag(g) Vᵀ is the identity in the coordinates g^(−½)Vᵀx, in which B = E diag(r) Eᵀ.
+        """The prior with given centre and covariances, that between bags as a root R."""
+        # W_ρ = V diag(g) Vᵀ is the identity in the coordinates g^(−½)Vᵀx. There B is GGᵀ with G = g^(−½)VᵀR, and
+        # GᵀG = Q diag(r) Qᵀ, which is small, gives its eigenvalues r and eigenvectors E = GQ r^(−½).
         g, V = noise
-        root = np.sqrt(g)
-        ratios, E = eigh((V.T @ between @ V) / np.outer(root, root), driver="evd", check_finite=False)
-        ratios, E = ratios[::-1].clip(0.0), E[:, ::-1].copy()  # what differs most comes first
-        into, back = (V / root) @ E, E.T @ (V * root).T
-        return cls(unit, centre, within, between, ratios, float(np.trace(between) / g.sum()), into, back)
+        G = (V.T @ root) / np.sqrt(g)[:, None]
+        ratios, Q = eigh(G.T @ G, driver="evd", check_finite=False) if root.size else (np.empty(0), np.empty((0, 0)))
+        kept = np.flatnonzero(ratios > _ROUNDING * ratios.max(initial=0.0))[::-1]  # what differs most comes first
+        E, ratios = G @ (Q[:, kept] / np.sqrt(ratios[kept])), ratios[kept]
+        if not len(kept):  # bags do not differ along any direction
+            E, ratios = np.eye(len(g))[:, :1], np.zeros(1)
+        into, back = (V / np.sqrt(g)) @ E, E.T @ (V * np.sqrt(g)).T
+        common = float(np.square(root).sum() / g.sum())
+        return cls(unit, centre, within, root @ root.T, ratios, common, into, back)
 
     def coordinates(self, means: Array) -> Array:
         """Whitened coordinates u of means, about the centre."""
         return (means / self.unit - self.centre) @ self.into
 
     def factors(self, sizes: NDArray[np.number], blend: float = 0.0) -> Array:
-        """What is kept of each coordinate, r/(r + 1/n): shape (bags, m)."""
+        """What is kept of each coordinate, r/(r + 1/n): shape (bags, k)."""
         ratios = (1.0 - blend) * self.ratios + blend * self.common
         return ratios / (ratios + 1.0 / sizes[:, None])
 
+    def common_factors(self, sizes: NDArray[np.number], blend: float) -> Array:
+        """What is kept along all other directions, in which r is that of the blend alone: shape (bags,)."""
+        return np.asarray(blend * self.common / (blend * self.common + 1.0 / sizes), dtype=np.float64)
+
     def shrunk(self, X: Array, sizes: NDArray[np.number], blend: float) -> Array:
         """B_θ(B_θ + W_ρ/n)⁻¹x for the rows of X: centred means in the unit of this prior."""
-        return (X @ self.into * self.factors(sizes, blend)) @ self.back
+        # Every direction keeps the common factor, and those along which bags differ keep more.
+        others = self.common_factors(sizes, blend)[:, None]
+        kept = (X @ self.into * (self.factors(sizes, blend) - others)) @ self.back
+        return kept + others * X if blend > 0 else kept
 
     def means(self, means: Array, sizes: NDArray[np.number], blend: float = 0.0) -> Array:
         """Pooled means, in the unit of the given ones."""
         X = means / self.unit - self.centre
         return self.unit * (self.centre + self.shrunk(X, sizes, blend))
 
+    @cached_property
+    def noise(self) -> Array:
+        """The part of tr W along each coordinate."""
+        return np.asarray(np.einsum("ij,ji->i", self.back, self.within @ self.into))
+
     def gains(self, sizes: NDArray[np.number], blend: float) -> Array:
         """What the noise of each mean loses, tr((I − A)W)/n for the map A: the gain in risk where B_θ is right."""
-        noise = np.einsum("ij,ji->i", self.back @ self.within, self.into)
-        return ((1.0 - self.factors(sizes, blend)) @ noise) / sizes
+        # tr((I − A)W), whose part along a coordinate is the noise there; all coordinates together have tr W.
+        others = self.common_factors(sizes, blend)
+        more = self.factors(sizes, blend) - others[:, None]
+        return ((1.0 - others) * np.trace(self.within) - more @ self.noise) / sizes
 
     def risk(self, X: Array, sizes: NDArray[np.number], blend: float) -> float:
         """Estimate, without bias for bags that B does not come from, of the sum of the squared errors."""

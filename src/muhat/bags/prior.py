@@ -73,8 +73,8 @@ class BagPrior(ValueParametersMixin, TakesBagsMixin, ClassNamePrefixFeaturesOutM
     kernel_ : Kernel
         With the bandwidth as a number.
     ratios_ : array
-        Eigenvalues r of :math:`W_\rho^{-1} B`, largest first: how much bags differ along a direction, in units of the
-        noise of one row. A bag of n rows keeps the share :math:`r/(r + 1/n)` of its coordinate.
+        Positive eigenvalues r of :math:`W_\rho^{-1} B`, largest first: how much bags differ along a direction, in units
+        of the noise of one row. A bag of n rows keeps the share :math:`r/(r + 1/n)` of its coordinate.
     kinds_ : dict of int to float
         The numbers of kinds that ``means`` combines, with their weights.
     approximation_error_ : float
