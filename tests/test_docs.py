@@ -196,6 +196,13 @@ def test_the_site_builds_without_warnings(tmp_path):
     assert loaded == [], "the site loads from elsewhere"
 
 
+@pytest.mark.parametrize("page", READ, **names_of)
+def test_commands_that_pages_quote_are_in_the_registry(page):
+    quoted = set(re.findall(r"benchmarks/[\w/]+\.py", page.read_text(encoding="utf-8")))
+    known = {path for figure in figures.figures().values() for path in figure["command"].split()}
+    assert quoted <= known
+
+
 @pytest.mark.parametrize("name", figures.figures())
 def test_figures_of_the_text_are_those_that_commands_printed(name):
     assert figures.disagreements(name, figures.figures()[name]) == []
