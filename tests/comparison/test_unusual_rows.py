@@ -47,3 +47,13 @@ def test_shares_count_the_rows_of_the_other_table():
             other = tables[row.table][reason.column]
             extreme = other >= reason.value if reason.side == "high" else other <= reason.value
             assert reason.share == pytest.approx(extreme.mean())
+
+
+@pytest.mark.parametrize("far", [{"x": 40.0}, {"x": 4.0, "y": -4.0}, {"x": 1e6, "y": None}])
+def test_a_lone_far_row_comes_first(far):
+    rng = np.random.default_rng(2)
+    a, b = (pd.DataFrame(rng.multivariate_normal([0, 0], [[1, 0.9], [0.9, 1]], 400), columns=["x", "y"]) for _ in "ab")
+    b.loc[123, list(far)] = list(far.values())
+    first = next(row for row in mh.compare(a, b, random_state=0).rows if row.table == "b")
+    assert first.number == 123
+    assert {reason.column for reason in first.reasons} >= set(far)

@@ -14,7 +14,7 @@ from muhat.comparison.html_report import Raw, html_page, html_table, sparkline, 
 from muhat.comparison.pair_tests import strongest_pairs
 from muhat.comparison.sources import chosen_names, matching_names, open_sources, prepared
 from muhat.comparison.text_report import in_short, notes_text, paragraph, reasons_text, table
-from muhat.comparison.two_tables import kernel_and_points, row_hashes, sampled_rows
+from muhat.comparison.two_tables import row_hashes, sampled_rows
 from muhat.comparison.unusual_rows import Sample, UnusualRow, unusual_rows
 from muhat.files.tables import Reading
 from muhat.progress import printable_json, progress, repeated
@@ -91,8 +91,7 @@ def profile(options: Any) -> Profile:
             )
         unusual: tuple[UnusualRow, ...] = ()
         if columns and len(picked) > 2:
-            kernel, (points,) = kernel_and_points([sample], None)
-            unusual = unusual_rows([sample], [-kernel(points).mean(axis=1)], [counts[j] for j in varied])
+            unusual = unusual_rows([sample], [counts[j] for j in varied])
 
         def label(j: int, part: str) -> str:
             return f"{columns[j].name} = {part}" if part else columns[j].name

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any, NamedTuple
@@ -16,23 +17,21 @@ from muhat.comparison.column_counts import ColumnCounts, count_column
 from muhat.comparison.pair_tests import LEAST_ROWS, MOST_FEATURES, PairChange, pair_changes
 from muhat.comparison.result import ColumnResult, Comparison, MissingResult, PairResult, TableFacts
 from muhat.comparison.sources import Source, chosen_names, listed, matching_names, open_sources, prepared, unmatched
-from muhat.comparison.unusual_rows import Sample, unusual_rows
+from muhat.comparison.unusual_rows import Sample, scaled_points, unusual_rows
 from muhat.files.tables import Reading
 from muhat.inference.two_sample import MMDResult, mmd_test
 from muhat.kernels.base import Kernel
 from muhat.kernels.radial import Gaussian
 from muhat.progress import progress
-from muhat.tables.encoder import fit_encoder
 from muhat.tables.frames import KIND_IN_WORDS, Column, LeftOut, Table
-from muhat.tables.scales import standard_deviations
 from muhat.types import Array, RandomState
 from muhat.validation import check_count, check_number, check_rng
 
 LEAST_SAMPLE, MOST_SAMPLE = 200, 20_000
 """Bounds of the number of rows of each table that are compared as a whole."""
 
-WITNESS_ROWS = 1000
-"""Of so many rows of each table those are found that are most unlike the other table."""
+MMD_ROWS = 1000
+"""The normalised MMD² is that of so many rows of each table."""
 
 MOST_TEXTS = 100
 """A column of more different texts, where they are most rows, holds names or sentences, not categories."""
@@ -384,32 +383,30 @@ def _strata(sources: Sequence[Source], name: str, missing: Sequence[Any]) -> lis
 def _joint_test(
     first: Table, second: Table, kernel: Kernel | None, n_resamples: int, rng: np.random.Generator, strata: Any
 ) -> MMDResult:
-    with warnings.catch_warnings():
-        # Columns of few values are common, and nobody can choose their bandwidths here.
-        warnings.filterwarnings("ignore", 'bandwidth="median": more than half', UserWarning)
+    with _without_bandwidth_warnings():
         options: dict[str, Any] = {} if kernel is None else {"unbiased": True, "scale": "columns"}
         return mmd_test(first, second, kernel, n_resamples, rng, strata=strata, **options)
 
 
-def kernel_and_points(samples: Sequence[Sample], kernel: Kernel | None) -> tuple[Kernel, list[Array]]:
-    """A kernel with its bandwidth, and some rows of each table as scaled features."""
-    tables = [sample.table.take(np.arange(min(WITNESS_ROWS, sample.table.n_rows))) for sample in samples]
-    encoder = fit_encoder(tables, scaling=standard_deviations)
-    points = [encoder.transform(table) / encoder.scales for table in tables]
+def normalised_squared_mmd(samples: Sequence[Sample], kernel: Kernel | None) -> float:
+    """Unbiased MMD² / E‖φ(x) − φ(y)‖² of some rows, between 0 and 1 for a kernel with k(x, x) = 1."""
+    rng = np.random.default_rng(0)
+    tables = [sample.table.take(rng.permutation(sample.table.n_rows)[:MMD_ROWS]) for sample in samples]
+    X, Y = scaled_points(tables)
+    with _without_bandwidth_warnings():
+        resolved = (kernel or Gaussian()).resolve(np.concatenate([X, Y]))
+    within, cross = [resolved(X), resolved(Y)], float(resolved(X, Y).mean())
+    means = [(float(K.sum()) - float(np.trace(K))) / (len(K) * (len(K) - 1)) for K in within]
+    between = 2.0 - 2.0 * cross
+    return float(np.clip((sum(means) - 2.0 * cross) / between, 0.0, 1.0)) if between > 0 else 0.0
+
+
+@contextmanager
+def _without_bandwidth_warnings() -> Iterator[None]:
+    """Columns of few values are common, and nobody can choose their bandwidths here."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", 'bandwidth="median": more than half', UserWarning)
-        return (kernel or Gaussian()).resolve(np.concatenate(points)), points
-
-
-def normalised_squared_mmd(within: Sequence[Array], cross: Array) -> float:
-    """Unbiased MMD² / E‖φ(x) − φ(y)‖² from the Gram matrices, between 0 and 1 for a kernel with k(x, x) = 1.
-
-    >>> normalised_squared_mmd([np.ones((2, 2))] * 2, np.zeros((2, 2)))
-    1.0
-    """
-    means = [(float(K.sum()) - float(np.trace(K))) / (len(K) * (len(K) - 1)) for K in within]
-    between = 2.0 - 2.0 * float(cross.mean())
-    return float(np.clip((sum(means) - 2.0 * float(cross.mean())) / between, 0.0, 1.0)) if between > 0 else 0.0
+        yield
 
 
 # ---------------------------------------------------------------------------------------------------- adjusted p-values
@@ -424,9 +421,6 @@ def _result(
     level: float,
 ) -> Comparison:
     identical, shared = scan.shared_rows()
-    resolved, (X, Y) = kernel_and_points(samples, kernel)
-    cross, within = resolved(X, Y), [resolved(X), resolved(Y)]
-    witness = [within[0].mean(axis=1) - cross.mean(axis=1), within[1].mean(axis=1) - cross.mean(axis=0)]
     pvalue, significant = _adjusted(scan, changes, lambda evidence: evidence.pvalue, lambda c: c.pvalue, joint.pvalue)
     exceeds_pvalue, exceeding = pvalue, significant
     if scan.at_least > 0.0:
@@ -446,8 +440,8 @@ def _result(
         columns=_column_results(scan, significant.columns, exceeding.columns, level, 1 + bool(changes)),
         pairs=_pair_results(samples, changes, significant.pairs, exceeding.pairs, level, scan.at_least),
         joint=joint,
-        normalised_squared_mmd=normalised_squared_mmd(within, cross),
-        rows=unusual_rows(samples, witness, scan.counts),
+        normalised_squared_mmd=normalised_squared_mmd(samples, kernel),
+        rows=unusual_rows(samples, scan.counts),
         samples=tuple(sample.table for sample in samples),
         not_compared=tuple(scan.not_compared),
         notes=(*scan.notes, *_notes(scan, samples, changes, shared if not identical else 0)),

@@ -7,14 +7,20 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.neighbors import NearestNeighbors
 
 from muhat.comparison.column_counts import ColumnCounts
+from muhat.tables.encoder import fit_encoder
 from muhat.tables.frames import Column, Kind, Table
+from muhat.tables.scales import standard_deviations
 from muhat.types import Array
 
 MOST_REASONS = 3
 SHOWN_ROWS = 5
 """How many rows of each table are shown."""
+
+NEIGHBOURS = 5
+"""A row is unlike a table where so many of the table's rows are all far from it."""
 
 RARE = 0.1
 """A value is a reason where at most this share of the other table's rows is as extreme."""
@@ -39,7 +45,10 @@ class Reason(NamedTuple):
 
 
 class UnusualRow(NamedTuple):
-    """A row of a table: where it stands, its values, and those of them that are rare in the other table."""
+    """A row of a table: where it stands, its values, and those of them that are rare in the other table.
+
+    ``score`` is the mean distance from the nearest five rows of the other table, in scaled features.
+    """
 
     table: str
     place: str
@@ -49,23 +58,39 @@ class UnusualRow(NamedTuple):
     values: dict[str, Any]
 
 
-def unusual_rows(
-    samples: Sequence[Sample], scores: Sequence[Array], counts: Sequence[ColumnCounts]
-) -> tuple[UnusualRow, ...]:
-    """The rows of each table with the largest scores, and their values that are rare in the other table.
+def unusual_rows(samples: Sequence[Sample], counts: Sequence[ColumnCounts]) -> tuple[UnusualRow, ...]:
+    """The rows of each table that are farthest from the other table, and their values that are rare there.
 
-    With a single table the reasons are the values that are rare in the table itself.
+    With a single table these are the rows that are farthest from its other rows.
     """
+    points = scaled_points([sample.table for sample in samples])
     found = []
-    for which, (sample, score) in enumerate(zip(samples, scores, strict=True)):
+    for which, sample in enumerate(samples):
         other = len(samples) - 1 - which
-        for i in np.argsort(-score, kind="stable")[:SHOWN_ROWS]:
+        scores = distances_to_nearest(points[which], points[other])
+        for i in np.argsort(-scores, kind="stable")[:SHOWN_ROWS]:
             values = {column.name: plain_value(column, int(i)) for column in sample.table.columns}
             reasons = _reasons(sample.table.columns, int(i), other, counts)
             found.append(
-                UnusualRow(sample.table.name, sample.place, int(sample.places[i]), float(score[i]), reasons, values)
+                UnusualRow(sample.table.name, sample.place, int(sample.places[i]), float(scores[i]), reasons, values)
             )
     return tuple(found)
+
+
+def scaled_points(tables: Sequence[Table]) -> list[Array]:
+    """The rows of each table as features in standard deviations."""
+    encoder = fit_encoder(tables, scaling=standard_deviations)
+    return [encoder.transform(table) / encoder.scales for table in tables]
+
+
+def distances_to_nearest(points: Array, others: Array) -> Array:
+    """Mean distance of each point from the nearest few of the others; a point among the others is near itself.
+
+    >>> distances_to_nearest(np.array([[0.0], [9.0]]), np.array([[0.0], [1.0], [2.0]]))
+    array([1., 8.])
+    """
+    nearest = NearestNeighbors(n_neighbors=min(NEIGHBOURS, len(others))).fit(others)
+    return np.asarray(nearest.kneighbors(points)[0].mean(axis=1))
 
 
 def plain_value(column: Column, i: int) -> Any:
