@@ -125,7 +125,9 @@ def _reason(name: str, error: Exception) -> str:
         extra = _EXTRAS.get(name.removeprefix("muhat "), "files")
         return f' needs {error.name}; pip install "muhat[{extra}]"'
     if isinstance(error, ValueError | OSError):
-        return f": {error}"
+        from muhat.cli.output import as_options
+
+        return f": {as_options(str(error))}"
     if isinstance(error, MemoryError):
         return f": not enough memory {error}".rstrip() + "; --rows takes fewer rows"
     first = (str(error).splitlines() or [""])[0]  # others may quote what they were doing over many lines

@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
 import numpy as np
+from scipy import stats
 
-from muhat.cli.output import check_target, write_text
+from muhat.cli.output import as_options, check_target, write_text
 from muhat.cli.watch_page import watch_page
 from muhat.comparison.sources import Source, chosen_names, matching_names, open_sources, prepared
 from muhat.files.opening import STANDARD_INPUT, standard_input
@@ -21,11 +22,15 @@ from muhat.files.tables import Reading
 from muhat.monitor.drift_monitor import DriftMonitor
 from muhat.progress import printable, printable_json, progress, repeated
 from muhat.tables.frames import KIND_IN_WORDS, Column, Kind, Table
+from muhat.types import Array
 
 QUIET, DRIFTED, INTERRUPTED = 0, 1, 130
 """Exit codes."""
 
 MOST_TEXTS = 100
+INCREASING = 0.99
+"""A column whose rank correlation with the numbers of the rows exceeds this is a time or a counter."""
+
 _BATCH = 512  # rows of a file that are taken together
 
 Batches = Iterator[tuple[Table, list[int]]]
@@ -115,7 +120,7 @@ def _calibrated(options: Any, reading: Reading) -> _Watched:
             warnings.simplefilter("always")
             monitor.fit(table)
     for note in notes:
-        _note(str(note.message))
+        _note(as_options(str(note.message)))
     return _Watched(monitor, table, left_out)
 
 
@@ -143,11 +148,16 @@ def _why_not(column: Column) -> str | None:
     if column.kind == "missing":
         return "all its values are missing"
     known = column.values[~column.missing]
-    if column.kind in ("date", "number") and len(known) > 20 and (np.diff(known) > 0).all():
-        return "it increases from row to row"
+    if column.kind in ("date", "number") and len(known) > 20 and _increase(known) > INCREASING:
+        return "it increases with the rows"
     if column.kind == "category" and len(column.levels) > max(MOST_TEXTS, 0.1 * len(known)):
         return f"it holds {len(column.levels):,} different texts"
     return None
+
+
+def _increase(values: Array) -> float:
+    """Rank correlation with the number of the row: times of messages tie, and some come late."""
+    return float(stats.spearmanr(np.arange(len(values)), values).statistic) if np.ptp(values) > 0 else 0.0
 
 
 # ------------------------------------------------------------------------------------------------------------ stream
