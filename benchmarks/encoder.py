@@ -2,6 +2,7 @@
 
 python benchmarks/encoder.py libraries   p-values of one pair of tables, as frames of each library
 python benchmarks/encoder.py level       type I error of mmd_test and hsic_test with categories and missing values
+python benchmarks/encoder.py monitor     run lengths of a monitor on tables with categories and missing values
 python benchmarks/encoder.py timings     CPU seconds of reading and encoding narrow, wide and long tables
 """
 
@@ -9,9 +10,11 @@ from __future__ import annotations
 
 import argparse
 import time
+from functools import partial
 
 import numpy as np
 import pandas as pd
+from monitor import mean_runs, runs
 
 import muhat as mh
 from muhat.tables.samples import encode_samples
@@ -68,6 +71,22 @@ def level(draws: int) -> None:
     print(f"mmd_test {rates[0]:.3f}, hsic_test {rates[1]:.3f}")
 
 
+def monitor(references: int, run_length: int = 500) -> None:
+    """Realised run length beside the promise, over references of 1,000 rows and streams of twenty promises each."""
+    found = []
+    for k in range(references):
+        rng = np.random.default_rng([1, k])
+        fitted = mh.DriftMonitor(run_length, random_state=k).fit(mixed(rng, 1000))
+        found.append(runs(fitted, partial(mixed, rng), 20 * run_length))
+    means = mean_runs(found)
+    error = means.std(ddof=1) / np.sqrt(references)
+    low, middle, high = np.quantile(means, [0.25, 0.5, 0.75])
+    print(
+        f"promised {run_length}, realised {means.mean():.0f} ± {error:.0f} over {references} references "
+        f"(quartiles {low:.0f}, {middle:.0f}, {high:.0f})"
+    )
+
+
 def timings(quick: bool) -> None:
     rng = np.random.default_rng(0)
     shrink = 100 if quick else 1
@@ -93,12 +112,19 @@ def timings(quick: bool) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("part", choices=["libraries", "level", "timings"], nargs="+")
+    parser.add_argument("part", choices=["libraries", "level", "monitor", "timings"], nargs="+")
     parser.add_argument("--draws", type=int, default=400)
+    parser.add_argument("--references", type=int, default=60)
     parser.add_argument("--quick", action="store_true", help="small tables")
     given = parser.parse_args()
+    parts = {
+        "libraries": libraries,
+        "level": lambda: level(given.draws),
+        "monitor": lambda: monitor(given.references),
+        "timings": lambda: timings(given.quick),
+    }
     for part in given.part:
-        {"libraries": libraries, "level": lambda: level(given.draws), "timings": lambda: timings(given.quick)}[part]()
+        parts[part]()
 
 
 if __name__ == "__main__":

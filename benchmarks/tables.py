@@ -285,12 +285,12 @@ def level(repetitions):
         )
 
 
-def edge(repetitions):
+def edge(repetitions, sizes):
     """Print how often effects of .05, and of .10, are said to exceed .05: one column of each kind among twelve.
 
     At .05 nothing exceeds the bound, so that "differs" is the type I error of the comparison as a whole.
     """
-    for n in (200, 2000, 20_000, 200_000):
+    for n in sizes:
         for effect, count in ((0.05, repetitions), (0.10, max(repetitions // 5, 20))):
             named = np.zeros(5)
             for seed in range(count):
@@ -456,6 +456,8 @@ if __name__ == "__main__":
         "what", nargs="?", choices=("pairs", "nulls", "level", "edge", "timings", "rivals"), default="pairs"
     )
     parser.add_argument("--repetitions", type=int, default=40, help="draws of level, edge and rivals; default 40")
+    sizes = (200, 2000, 20_000, 200_000)
+    parser.add_argument("--rows", type=int, nargs="+", default=sizes, help="rows of the tables of edge")
     parser.add_argument("--python", action="append", metavar="PATH", help="a Python with rivals; may be repeated")
     parser.add_argument("--no-large", action="store_true", help="leave out the file of 1 GB")
     options = parser.parse_args()
@@ -463,7 +465,9 @@ if __name__ == "__main__":
         pairs()
     elif options.what == "rivals":
         rivals(options.repetitions, options.python or [sys.executable])
-    elif options.what in ("level", "edge", "nulls"):
-        {"level": level, "edge": edge, "nulls": nulls}[options.what](options.repetitions)
+    elif options.what == "edge":
+        edge(options.repetitions, options.rows)
+    elif options.what in ("level", "nulls"):
+        {"level": level, "nulls": nulls}[options.what](options.repetitions)
     else:
         timings(not options.no_large)

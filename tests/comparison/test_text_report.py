@@ -1,5 +1,7 @@
 """Sentences of a comparison."""
 
+import json
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -32,3 +34,34 @@ def test_the_first_sentence_answers_the_question(at_least, sentence):
     result = mh.compare(a, b, at_least, names=("x", "y"), random_state=0)
     assert sentence in " ".join(str(result).splitlines()[:2])
     assert result.differs == (at_least == 0.0)
+
+
+def columns_that_one_table_lacks():
+    rng = np.random.default_rng(1)
+    a, b = (pd.DataFrame({"x": rng.normal(size=100), "c": value, "e": 1.0}) for value in (1.0, 2.0))
+    return a.assign(e=rng.normal(size=100)), b.assign(e=np.nan)
+
+
+def test_no_effect_is_told_of_a_column_without_values_and_all_numbers_are_finite():
+    result = mh.compare(*columns_that_one_table_lacks(), random_state=0)
+    row = next(line.split() for line in str(result).splitlines() if line.startswith("  * e"))
+    assert row[2:5] == ["–"] * 3
+    json.dumps(result.to_dict(), allow_nan=False)
+
+
+def test_the_joint_test_speaks_of_shares_and_of_columns_without_names():
+    a, b = columns_that_one_table_lacks()
+    told = mh.compare(a[["x", "e"]], b[["x", "e"]], names=("old", "new"), random_state=0).joint_explanation
+    assert told.endswith("most clearly, 'e' is missing more often in new: 0 % → 100 %")
+    assert mh.compare(a["x"].to_numpy(), b["x"] + 2, random_state=0).joint_explanation.endswith(
+        ", column 0 is higher in b"
+    )
+    assert mh.compare(a["x"], b["x"] + 2, random_state=0).joint_explanation.endswith(", column 'x' is higher in b")
+
+
+def test_ranges_of_dates_are_shown_whole():
+    rng = np.random.default_rng(2)
+    times = [pd.Timestamp("2024-01-01 00:00:01") + pd.to_timedelta(rng.integers(0, 10**6, 60), unit="s") for _ in "ab"]
+    text = str(mh.compare({"time": times[0]}, {"time": times[1]}, random_state=0))
+    for moments in times:
+        assert f"{moments.min()} to {moments.max()}" in text

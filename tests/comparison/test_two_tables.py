@@ -230,6 +230,8 @@ def test_columns_that_are_left_out_get_a_word():
             "who": [f"name {i}" for i in range(n)],
             "x": rng.normal(size=n),
             "list": [[1]] * n,
+            "weight": [f"{70 + 0.1 * i:.1f} kg" for i in range(n)],
+            "price": [f"{0.01 * i:.2f}" for i in range(n)],
             "kind": rng.normal(size=n) if first else ["a"] * n,
             f"only {first}": np.zeros(n),
         }
@@ -243,7 +245,9 @@ def test_columns_that_are_left_out_get_a_word():
     assert "count the rows (name them in columns= to use them): 'id'" in notes
     assert "column 'who' is left out, because it holds 150 different texts" in notes
     reasons = {column.name: column.reason for column in result.not_compared}
-    assert reasons["list"].startswith("it holds ")
+    assert reasons["list"] == "it holds nested values"
+    assert reasons["weight"] == "it holds 150 different texts; write '70.0 kg' as 70.0"
+    assert reasons["price"] == "it holds 150 different texts; these texts are numbers: convert them, such as '0.00'"
     assert reasons["kind"] == "it holds numbers in a and text such as 'a' in b"
     assert reasons["only True"] == "only a has it"
     assert set(names(mh.compare(a, b, columns=["id", "x"], n_resamples=9).columns)) == {"id", "x"}

@@ -145,6 +145,8 @@ GUESSES = [
     (["2024-01-31", "2024-02-01", "1"], ("category", True, "")),
     (["2024-01-31", None], ("date", True, "")),
     (["$1,200", "$3", "x"], ("category", True, "write '$1,200' as 1200")),
+    (["-4.5 km/h", "3 km/h"], ("category", True, "write '-4.5 km/h' as -4.5")),
+    (["4a", "5a"], ("category", True, "")),
     (["$1,200", "x"], ("category", True, "")),
     (["$1", "$2", "5", "x"], ("category", True, "write '$1' as 1")),
     (["x", "31/12/2025", "1/2/25"], ("category", True, "write dates such as '31/12/2025' as 2025-12-31")),

@@ -62,9 +62,10 @@ def mood_pvalue(counts: Counts) -> float:
     if variance <= 1e-14:
         return 1.0
     third = n * m * (m - n) * (squares * scores).sum() / (total * (total - 1) * (total - 2))
-    curve = stats.pearson3(third / variance**1.5)
+    skewness = third / variance**1.5
     z = (scores * counts[0]).sum() / np.sqrt(variance)
-    return float(min(1.0, 2.0 * min(curve.cdf(z), curve.sf(z))))
+    tails = stats.pearson3.cdf(z, skewness), stats.pearson3.sf(z, skewness)
+    return float(min(1.0, 2.0 * min(tails)))
 
 
 def categories_pvalue(counts: Counts) -> float:

@@ -79,6 +79,8 @@ def pair_changes(first: Sequence[Column], second: Sequence[Column]) -> list[Pair
     list of PairChange
         For every pair of columns, the most changed one of its parts.
     """
+    if sum(column.kind != "category" for column in first) > MOST_FEATURES:
+        return []
     a, b = _features(first, second)
     if not 2 <= len(a.sources) <= MOST_FEATURES:
         return []

@@ -15,9 +15,12 @@ import numpy as np
 from muhat.files.database import open_database
 from muhat.files.opening import STANDARD_INPUT, read_table
 from muhat.files.tables import FileTable, Reading, number
+from muhat.files.text_format import hint_for
 from muhat.progress import printable
 from muhat.tables.encoder import as_categories
 from muhat.tables.frames import Column, LeftOut, Table, as_table
+
+_HINTED = 500  # different texts of a column that are looked at for a hint
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,10 +77,14 @@ def _table_names(tables: Sequence[Any]) -> list[str]:
 
 def _frame_source(table: Table) -> Source:
     def label(name: str) -> str:
-        return name if table.named else f"column {name}"
+        return name if table.named or not name.isdecimal() else f"column {name}"
 
     columns = {label(column.name): column._replace(name=label(column.name)) for column in table.columns}
-    return Source(table.name, table.n_rows, tuple(columns), table.named, columns.__getitem__, table.left_out)
+    texts = [column for column in columns.values() if column.kind == "category"]
+    hints = {column.name: hint for column in texts if (hint := hint_for(column.levels[:_HINTED]))}
+    return Source(
+        table.name, table.n_rows, tuple(columns), table.named, columns.__getitem__, table.left_out, hints=hints
+    )
 
 
 def _file_source(table: FileTable, name: str) -> Source:
@@ -165,7 +172,10 @@ def unmatched(sources: Sequence[Source], exclude: Sequence[Any] | None) -> list[
     excluded = set(matching_names(sources, exclude, "exclude"))
     reasons: dict[str, str] = {}
     for source in sources:
-        reasons |= {column.name: f"{column.reason} in {source.name}" for column in source.left_out}
+        for column in source.left_out:
+            reasons[column.name] = (
+                column.reason if column.name in reasons else f"{column.reason} in {source.name}"
+            )  # without a name where it holds of both
     everywhere = [{*source.names, *(column.name for column in source.left_out)} for source in sources]
     for which, source in enumerate(sources):
         for other, names in enumerate(everywhere):

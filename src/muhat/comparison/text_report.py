@@ -167,15 +167,20 @@ def columns_table(result: Comparison) -> tuple[list[str], list[list[str]]]:
     rows = [
         [
             column.name,
-            f"{'KS' if column.counts.is_ordered else 'TV'} {column.effect:.2g}",
-            interval_text(column),
-            pvalue_text(column.adjusted_pvalue),
+            *_effect_cells(column),
             *(_missing_cells(column) if any_missing else []),
             *(in_short(column.counts, which) for which in (0, 1)),
         ]
         for column in result.columns
     ]
     return head, rows
+
+
+def _effect_cells(column: ColumnResult) -> tuple[str, str, str]:
+    if not min(column.counts.present):
+        return "–", "–", "–"  # nothing is known of an effect where a table has no values
+    effect = f"{'KS' if column.counts.is_ordered else 'TV'} {column.effect:.2g}"
+    return effect, interval_text(column), pvalue_text(column.adjusted_pvalue)
 
 
 def _missing_cells(column: ColumnResult) -> tuple[str, str]:
@@ -229,7 +234,7 @@ def reason_text(reason: Reason, where: str) -> str:
 
 
 def table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], left: Sequence[int] = (0,)) -> str:
-    """Columns of equal width, those not ``left`` at the right; long names and long tables are cut.
+    """Columns of equal width, those not ``left`` at the right; long names, cells and tables are cut.
 
     >>> print(table("Fruit", ("name", "grams"), [("apple", "180"), ("fig", "40")]))
     Fruit
@@ -237,7 +242,11 @@ def table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], left: 
       apple    180
       fig       40
     """
-    cut = [[_cut(cell) for cell in cells[:-1]] + [printable(cells[-1])] for cells in [head, *rows[:_ROWS]]]
+    shown_rows = [head, *rows[:_ROWS]]
+    cut = [
+        [_cut(cells[0], _WIDEST), *(_cut(c, 2 * _WIDEST) for c in cells[1:-1]), printable(cells[-1])]
+        for cells in shown_rows
+    ]
     widths = [max(len(row[j]) for row in cut) for j in range(len(head))]
     lines = [
         "  ".join(f"{cell:{'<' if j in left else '>'}{widths[j]}}" for j, cell in enumerate(row)).rstrip()
@@ -247,9 +256,9 @@ def table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], left: 
     return "\n".join([printable(title), *(f"  {line}" for line in [*lines, *more])])
 
 
-def _cut(cell: str) -> str:
+def _cut(cell: str, widest: int) -> str:
     cell = printable(cell)
-    return cell if len(cell) <= _WIDEST else f"{cell[: _WIDEST - 1]}…"
+    return cell if len(cell) <= widest else f"{cell[: widest - 1]}…"
 
 
 def paragraph(sentences: Sequence[str]) -> str:

@@ -531,6 +531,7 @@ def _pair_results(
             correlations=change.correlations,
         )
         for k, change in enumerate(changes)
+        if np.isfinite(change.effect)  # a column of one value has no correlations
     ]
     return tuple(sorted(found, key=lambda pair: (pair.exceeds_pvalue, pair.pvalue, -pair.effect)))
 

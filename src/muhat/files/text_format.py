@@ -30,7 +30,7 @@ from muhat.files.tables import (
     shortened,
     unique_names,
 )
-from muhat.tables.frames import Kind
+from muhat.tables.frames import KIND_IN_WORDS, Kind
 
 LONGEST_LINE = 2**24
 
@@ -40,8 +40,8 @@ _CHUNK = 2**22
 _QUOTED = re.compile(r'"(?:[^"]|"")*"')
 _COMMENT = re.compile(r"#([\s#!]|$)")
 _DATE = re.compile(DATE)
-_DRESSED = re.compile(r"[$€£¥]?\s?-?\d[\d,.' ]*\s?[%$€£¥]?")
-_MARKS = re.compile(r"[$€£¥%,' ]")
+_UNIT = r"[%$€£¥]|[kMGm]?(?:g|m|s|l|L|W|Wh|V|A|B|Hz|Pa)|cm|lbs?|oz|km/h|mph|m/s|min|h|hrs?|days?|°[CF]|USD|EUR|GBP|CHF"
+_DRESSED = re.compile(rf"[$€£¥]?\s?-?\d[\d,.' ]*\s?(?:{_UNIT})?")
 _OTHER_DATE = re.compile(r"\d{1,4}[/.-]\d{1,2}[/.-]\d{1,4}\b.*")
 _UNDERSCORE = re.compile(rb"_(?<=[0-9]_)[0-9]")
 
@@ -285,7 +285,7 @@ def _guess(column: Sequence[str | None], decimal_comma: bool, marks: Sequence[st
         return _Guess("number", numbers == len(cells))
     if all(map(_DATE.fullmatch, cells)):
         return _Guess("date", True)
-    dressed = [cell for cell in cells if _DRESSED.fullmatch(cell) and number(_MARKS.sub("", cell), True) is not None]
+    dressed = [cell for cell in cells if _DRESSED.fullmatch(cell) and number(undressed(cell), False) is not None]
     if 2 * len(dressed) > len(cells):
         return _Guess("category", True, f"write {shortened(dressed[0])} as {undressed(dressed[0])}")
     dates = [cell for cell in cells if _OTHER_DATE.fullmatch(cell) and not _DATE.fullmatch(cell)]
@@ -294,13 +294,27 @@ def _guess(column: Sequence[str | None], decimal_comma: bool, marks: Sequence[st
     return _Guess("category", True)
 
 
-def undressed(cell: str) -> str:
-    """A price or a percentage as a plain number; the last of two kinds of separators is the decimal one.
+def hint_for(texts: Sequence[str]) -> str:
+    """How texts that stand for numbers or dates are to be written; "" where they do not.
 
-    >>> [undressed(cell) for cell in ("$1,200", "€ 36.15", "1.234,50 €", "12,5 %", "1 200 000")]
-    ['1200', '36.15', '1234.50', '12.5', '1200000']
+    >>> hint_for(["7.5", "8"]), hint_for(["7.5 kg", "8 kg"]), hint_for(["red", "blue"])
+    ("these texts are numbers: convert them, such as '7.5'", "write '7.5 kg' as 7.5", '')
     """
-    plain = re.sub(r"[$€£¥%' ]", "", cell)
+    guess = _guess(texts, decimal_comma=False)
+    if guess.kind == "category" or not guess.sure or not texts:
+        return guess.hint
+    return f"these texts are {KIND_IN_WORDS[guess.kind]}: convert them, such as {shortened(texts[0])}"
+
+
+def undressed(cell: str) -> str:
+    """A price, a percentage or a number with its unit as a plain number.
+
+    The last of two kinds of separators is the decimal one.
+
+    >>> [undressed(cell) for cell in ("$1,200", "€ 36.15", "1.234,50 €", "12,5 %", "1 200 000", "-4.5 kg")]
+    ['1200', '36.15', '1234.50', '12.5', '1200000', '-4.5']
+    """
+    plain = re.sub(r"[^\d.,-]", "", cell)
     decimal = max(".,", key=plain.rfind)
     other = "," if decimal == "." else "."
     plain = plain.replace(other, "")
