@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.neighbors import NearestNeighbors
 
 from muhat.comparison.column_counts import ColumnCounts
 from muhat.tables.encoder import fit_encoder
@@ -89,6 +88,8 @@ def distances_to_nearest(points: Array, others: Array) -> Array:
     >>> distances_to_nearest(np.array([[0.0], [9.0]]), np.array([[0.0], [1.0], [2.0]]))
     array([1., 8.])
     """
+    from sklearn.neighbors import NearestNeighbors  # which loads much
+
     nearest = NearestNeighbors(n_neighbors=min(NEIGHBOURS, len(others))).fit(others)
     return np.asarray(nearest.kneighbors(points)[0].mean(axis=1))
 
