@@ -138,7 +138,7 @@ def html_table(head: Sequence[str], rows: Iterable[Sequence[str]], named: Sequen
 def _cell(cell: str, tag: str) -> str:
     if isinstance(cell, Raw):
         return f'<{tag} class="spark">{cell}</{tag}>'
-    scope = ' scope="row"' if tag == "th" else ' class="words"' if len(cell) > 24 else ""
+    scope = ' scope="row"' if tag == "th" else ' class="words"' if len(cell) > 18 else ""
     return f"<{tag}{scope}>{text(cell)}</{tag}>"
 
 
