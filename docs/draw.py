@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import runpy
+import warnings
 from html import escape
 from pathlib import Path
 from textwrap import wrap
@@ -205,6 +206,41 @@ def displays() -> None:
     plt.close(figure)
 
 
+def autocorrelation() -> None:
+    """A stream without drift whose rows depend on each other: autocorrelation, and alarms."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(2500, 3))
+    for t in range(1, len(rows)):
+        rows[t] = 0.8 * rows[t - 1] + 0.6 * rows[t]
+    reference, stream = rows[:1000], rows[1000:]
+    figure, axes = plt.subplot_mosaic("abb;acc", figsize=(9.5, 4.2), layout="constrained")
+    lags, column = np.arange(21), reference[:, 0] - reference[:, 0].mean()
+    correlations = [(column[k:] * column[: len(column) - k]).sum() / (column**2).sum() for k in lags]
+    axes["a"].bar(lags, correlations, width=0.5, color="#0072b2")
+    axes["a"].axhspan(-2 / 1000**0.5, 2 / 1000**0.5, color="#cccccc", zorder=0)
+    axes["a"].set(xlabel="lag in rows", title="autocorrelation")
+    for place, block_length, words in (("b", 1, "block_length=1"), ("c", "auto", 'block_length="auto", the default')):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # what fit found is what the picture shows
+            monitor = mh.DriftMonitor(300, block_length=block_length, random_state=0).fit(reference)
+        alarms = []
+        for t, row in enumerate(stream):
+            if monitor.update(row):
+                alarms.append(t)
+                monitor.reset()
+        axes[place].plot(stream[:, 0], linewidth=0.6, color="#999999")
+        axes[place].vlines(alarms, *axes[place].get_ylim(), color="#d55e00", linewidth=0.7)
+        axes[place].set(title=f"{words}: {len(alarms)} alarms in {len(stream):,} rows")
+    axes["c"].set(xlabel="rows of a stream without drift")
+    figure.savefig(IMAGES / "autocorrelation.png", dpi=130)
+    plt.close(figure)
+
+
 def figures(example: str, pictures: dict[int, str]) -> None:
     """Run an example, and keep the figures that pages show, by their number."""
     import matplotlib
@@ -226,6 +262,7 @@ def main() -> None:
     kernel_mean()
     constrained_weights()
     displays()
+    autocorrelation()
     for example, pictures in SHOWN.items():
         figures(example, pictures)
 

@@ -23,7 +23,7 @@ from muhat.types import Array
 _CHUNK = 200  # rows of all streams that are simulated at a time
 _PILOT = 400  # rows of each stream, after the longest window is full, that make the scale
 _STARTS = 6  # beginnings of each stream
-_LONGEST_SIMULATED = 4_000  # run lengths beyond are extrapolated
+_LONGEST_SIMULATED = 2_500  # run lengths beyond are extrapolated
 _CLUSTER_LEVEL = 5.0  # score at which clusters are counted
 _BEYOND = 50  # simulated alarms from which a threshold is read off
 

@@ -70,7 +70,8 @@ class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
     Parameters
     ----------
     run_length : int, default 10_000
-        Average number of rows until a false alarm.
+        Average number of rows until a false alarm, over references and streams of one distribution. It needs 10 √R
+        independent reference rows, 1,000 for the default; ``fit`` refuses more, and says what it can promise.
     scale : bool, default True
         Divide each column by its standard deviation in the reference before kernels compare rows.
     kernel : Kernel or sequence of Kernel, optional

@@ -10,7 +10,7 @@ for by a small allowance on the thresholds, and promises with which it would be 
 
 from __future__ import annotations
 
-from math import ceil, sqrt
+from math import ceil, log, sqrt
 
 ROWS_OF_ONE = 10.0
 """A promise of R rows needs 10 √R independent reference rows."""
@@ -18,11 +18,15 @@ ROWS_OF_ONE = 10.0
 FEWEST_ROWS = 20
 """Independent rows that a reference in the order of time needs."""
 
-ALLOWANCE = 0.2
-"""What is added to thresholds, which makes run lengths longer by a factor of about exp(0.2).
 
-Without it, references of 50 to 1,000 normal, heavy-tailed and real rows kept 70 to 100 per cent of their promises.
-"""
+def allowance(run_length: float, predicted: bool) -> float:
+    """What is added to thresholds: 0.05 log(R/20) for a promise of R rows, and 0.1 where rows are residuals.
+
+    Its exponential makes run lengths longer. Measured, not derived: without it, references of 50 to 1,000 normal,
+    heavy-tailed and real rows kept about all of promises of 100 rows and 80 per cent of promises of 1,000, and the
+    error of an autoregression cost another tenth.
+    """
+    return max(0.05 * log(run_length / 20.0), 0.0) + (0.1 if predicted else 0.0)
 
 
 def most_promised(rows: int, time: float) -> int:

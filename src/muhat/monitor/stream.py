@@ -13,7 +13,7 @@ from muhat.linalg.blocks import blocks
 from muhat.monitor.calibration import Calibration, SimulatedStreams, calibrate
 from muhat.monitor.changes import Drift, changed_columns, changed_relations
 from muhat.monitor.dependence import FOLDS, Autoregression, stretches
-from muhat.monitor.promise import ALLOWANCE
+from muhat.monitor.promise import allowance
 from muhat.monitor.reference import COMPONENTS, Reference, Views, population
 from muhat.monitor.windows import WindowSums
 from muhat.types import Array
@@ -223,4 +223,5 @@ def fitted_model(
     constants = reference.window_constants(plan.windows)
     simulated = SimulatedStreams(rows, plan.windows, constants, plan.block_length, plan.streams, plan.rng)
     calibration = calibrate(simulated, plan.run_length, plan.say)
-    return MonitorModel(names, reference, autoregression, plan.windows, constants, calibration.raised(ALLOWANCE))
+    raised = calibration.raised(allowance(plan.run_length, autoregression is not None))
+    return MonitorModel(names, reference, autoregression, plan.windows, constants, raised)
