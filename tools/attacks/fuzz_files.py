@@ -95,7 +95,7 @@ def read_sketch(path: Path) -> Any:
 
 
 def monitor(path: Path) -> None:
-    mh.DriftMonitor(run_length=50, random_state=0).fit(ROWS).save(path)
+    mh.DriftMonitor(run_length=30, random_state=0).fit(ROWS).save(path)
 
 
 def read_monitor(path: Path) -> Any:
@@ -219,7 +219,7 @@ def fuzz(kind: str, files: int, seed: int, folder: Path) -> tuple[Counter[str], 
 
 
 def alarmed_monitor(path: Path) -> None:
-    monitor = mh.DriftMonitor(run_length=50, kernel=mh.Laplace(), random_state=0).fit(ROWS)
+    monitor = mh.DriftMonitor(run_length=30, kernel=mh.Laplace(), random_state=0).fit(ROWS)
     monitor.update(np.concatenate([ROWS[:5], ROWS[5:20] + 9.0]))
     monitor.save(path)
 
