@@ -1,6 +1,6 @@
 """Groups of rows in real tables with the rivals a user would pick: forests on summaries, Mahalanobis distances, LOF.
 
-    python benchmarks/natural_groups.py --part regression classification anomalies false_alarms kinds expectations
+    python benchmarks/natural_groups.py --part regression classification anomalies false_alarms kinds
     python benchmarks/natural_groups.py --set choose      # the half that methods were chosen on; default: the other
     python benchmarks/natural_groups.py --quick
 
@@ -400,7 +400,7 @@ def kinds(draws: int, n: int) -> None:
     for bags_in_all, size, radius in [*cells, (10, 50, 5.0), (200, 50, 5.0)]:
         ratios, seconds = [], 0.0
         for seed in range(draws):
-            rng = np.random.default_rng([4, seed])
+            rng = np.random.default_rng([21, seed])  # seeds [4, ·] were those of the design
             sizes = np.full(bags_in_all, size) if size else rng.integers(10, 301, bags_in_all)
             bags, populations = ring(radius, sizes, rng)
             start = process_time()
