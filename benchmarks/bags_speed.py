@@ -13,7 +13,6 @@ from threadpoolctl import threadpool_limits
 
 import muhat as mh
 from muhat import Gaussian
-from muhat.bags.distribution_kernel import DistributionKernel
 
 N_BAGS, SIZE, WIDTH, ROUNDS = 300, 50, 32, 5
 BANDWIDTH = 8.0
@@ -25,7 +24,7 @@ def make_bags():
 
 
 def library_gram(bags):
-    return DistributionKernel(Gaussian(bandwidth=BANDWIDTH)).fit_transform(bags)
+    return mh.DistributionKernel(Gaussian(bandwidth=BANDWIDTH)).fit_transform(bags)
 
 
 def loop_rows(bags, rows):
