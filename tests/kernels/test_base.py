@@ -303,6 +303,30 @@ def test_a_check_tells_what_is_not_a_kernel():
             kernel.check(X)
 
 
+def test_values_of_a_wrong_shape_are_refused_wherever_the_kernel_is_used():
+    @dataclass(frozen=True)
+    class Difference(mh.kernels.Kernel):
+        def evaluate(self, X, Y):
+            return X - Y[: len(X)]
+
+        def diagonal(self, X):
+            return 1.0
+
+    X, kernel = np.random.default_rng(0).normal(size=(30, 3)), Difference()
+    uses = (
+        lambda: kernel(X),
+        lambda: mh.ShrunkKernelMean(kernel).fit(X),
+        lambda: mh.KernelMean(kernel + mh.Linear()).fit(X).mean_(X),
+        lambda: mh.mmd_test(X, X + 1, kernel),
+        lambda: mh.KernelPCA(2, kernel).fit(X),
+    )
+    for use in uses:
+        with pytest.raises(ValueError, match=r"Difference\(\) is not a kernel on .* gives the shape .*; return \("):
+            use()
+    with pytest.raises(ValueError, match=r"diagonal gives the shape \(\); return \(30,\)"):
+        kernel.diag(X)
+
+
 def test_an_incomplete_radial_kernel_says_what_is_missing():
     plain = type("Plain", (Profile, mh.kernels.Radial), {})
     with pytest.raises(TypeError, match=r"Plain is not a frozen dataclass; write @dataclass\(frozen=True\) above"):

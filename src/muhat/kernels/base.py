@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numbers
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import wraps
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,24 @@ Measure = Atoms | Gaussians
 
 MAX_ROWS_TO_CHECK = 200
 """Whether a kernel is one is checked on this many rows of the data at most, evenly spaced."""
+
+
+def _checking_shape(method: Callable[..., Array]) -> Callable[..., Array]:
+    """The method of a kernel, ``evaluate`` or ``diagonal``, with an error where its values have the wrong shape.
+
+    Without it, values of a wrong shape could be broadcast, and an estimate from them would look like any other.
+    """
+
+    @wraps(method)
+    def checked(kernel: Kernel, *rows: Array) -> Array:
+        values = method(kernel, *rows)
+        shape = tuple(map(len, rows))
+        if np.shape(values) != shape:
+            found = f"{method.__name__} gives the shape {np.shape(values)}; return {shape}"
+            raise ValueError(f"{kernel!r} is not a kernel on these rows: {found}")
+        return values
+
+    return checked
 
 
 class Kernel(Value, ABC):
@@ -69,6 +88,12 @@ class Kernel(Value, ABC):
     """
 
     __array_ufunc__ = None  # so that np.float64(3.0) * kernel reaches __rmul__
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        for name in ("evaluate", "diagonal"):
+            if name in cls.__dict__:
+                setattr(cls, name, _checking_shape(getattr(cls, name)))
 
     # What every kernel defines.
 
@@ -384,9 +409,6 @@ def check_kernel(name: str, kernel: Any) -> None:
 def check_values(kernel: Kernel, rows: Array) -> Array:
     """The values on some of the rows, or a ValueError where they show that this is not a kernel."""
     K = np.asarray(kernel.evaluate(rows, rows))
-    if K.shape != (len(rows), len(rows)):
-        found = f"evaluate gives the shape {K.shape}; return {(len(rows), len(rows))}"
-        raise ValueError(f"{kernel!r} is not a kernel on these rows: {found}")
     if not np.isfinite(K).all():
         raise ValueError(f"{kernel!r} is not a kernel on these rows: it has values that are not finite; rescale X")
     try:
@@ -400,9 +422,6 @@ def check_values(kernel: Kernel, rows: Array) -> Array:
 def check_diagonal(kernel: Kernel, rows: Array, K: Array) -> None:
     """Raise a ValueError where ``diagonal`` is not that of the values K on the rows."""
     diagonal = np.asarray(kernel.diagonal(rows))
-    if diagonal.shape != (len(rows),):
-        found = f"diagonal gives the shape {diagonal.shape}; return {(len(rows),)}"
-        raise ValueError(f"{kernel!r} is not a kernel on these rows: {found}")
     apart = float(np.abs(diagonal - np.diag(K)).max())
     if apart > GRAM_TOLERANCE * float(np.abs(K).max()):
         raise ValueError(
