@@ -1,12 +1,16 @@
 """Bags from tables with a column of labels."""
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
 from numpy.testing import assert_array_equal
+from sklearn.pipeline import make_pipeline
 
+import muhat as mh
 from muhat.bags.data import bags_from_groups
 
 
@@ -53,3 +57,21 @@ def test_later_tables_have_the_features_of_the_first():
     ]
     (later,), _ = bags_from_groups(first[["price", "paid"]][:2], [1, 1], encoder=encoder)
     assert_array_equal(later, bags[0])
+
+
+def test_models_refuse_bags_of_another_encoding():
+    shop, price = np.repeat(range(10), 6), np.random.default_rng(0).normal(size=60)
+    table = pd.DataFrame({"shop": shop, "price": price, "paid": ["visa", "cash", "visa"] * 20})
+    later = table.assign(paid=["visa", "amex", "visa"] * 20)  # as many features, of other categories
+    bags, labels, encoder = bags_from_groups(table, "shop", return_encoder=True)
+    others, _ = bags_from_groups(later, "shop")
+    alike, _ = bags_from_groups(later, "shop", encoder=encoder)
+    for model in (mh.DistributionRidge(stack=False), make_pipeline(mh.BagScaler(), mh.SupportMeasureRegressor())):
+        model.fit(bags[:8], labels[:8])
+        for wrong, feature in ((others, "'paid = amex' and was 'paid = cash'"), (others[:2], "'paid = amex'")):
+            with pytest.raises(ValueError, match=f"in another way than those of fit: feature [12] is {feature}"):
+                model.predict(wrong)
+        with pytest.raises(ValueError, match=r"feature 0 is 'paid = visa' and was 'price'.*encoder=encoder"):
+            model.predict(bags_from_groups(table[["shop", "paid", "price"]], "shop")[0])
+        assert_array_equal(model.predict(list(alike)), model.predict(pickle.loads(pickle.dumps(alike))))
+        model.fit(list(bags), labels).predict(others)  # a plain list does not know its features

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import zip_longest
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -70,6 +71,21 @@ class Bags:
             yield BagTile(rows, slice(first, last), sums)
 
 
+class EncodedBags(list[Array]):
+    """Bags of an encoded table, with the labels of its features, by which models tell bags of another encoding.
+
+    A slice keeps the labels. Other lists of the same bags are without them, and are compared by their width alone.
+    """
+
+    def __init__(self, bags: Iterable[Array], features: tuple[str, ...]) -> None:
+        super().__init__(bags)
+        self.features = features
+
+    def __getitem__(self, index: Any) -> Any:
+        chosen = super().__getitem__(index)
+        return EncodedBags(chosen, self.features) if isinstance(index, slice) else chosen
+
+
 def check_bags(bags: Any, estimator: Any, *, reset: bool) -> Bags:
     """Return bags of finite float64 rows of one width, or raise a ValueError which names the bag."""
     matrices = check_matrices(bags, estimator, reset=reset)
@@ -96,7 +112,8 @@ def bags_from_groups(
     Returns
     -------
     bags : list of arrays of shape (n_i, d)
-        The rows of each label, in their order in X.
+        The rows of each label, in their order in X. The list and its slices know the features of a table whose columns
+        have names, and models refuse bags with other features than those of ``fit``.
     labels : array
         The label of each bag, sorted.
     encoder : TableEncoder
@@ -141,6 +158,8 @@ def bags_from_groups(
     labels, inverse, counts = np.unique(groups, return_inverse=True, return_counts=True)
     order = np.argsort(inverse, kind="stable")
     bags = np.split(rows[order], np.cumsum(counts)[:-1])
+    if encoder.named:
+        bags = EncodedBags(bags, tuple(feature.label for feature in encoder.features))
     return (bags, labels, encoder) if return_encoder else (bags, labels)
 
 
@@ -215,6 +234,7 @@ def check_matrices(bags: Any, estimator: Any, *, reset: bool) -> list[Array]:
         )
     if isinstance(bags, str | bytes) or not hasattr(bags, "__len__") or not hasattr(bags, "__iter__"):
         raise ValueError(f"bags={bags!r} must be a list of matrices, one of shape (n_i, d) for each bag")
+    _check_encoding(getattr(bags, "features", None), estimator, reset)
     given = list(bags)
     if not given:
         raise ValueError("bags is empty; pass a list with at least one matrix of shape (n_i, d)")
@@ -228,6 +248,22 @@ def check_matrices(bags: Any, estimator: Any, *, reset: bool) -> list[Array]:
             with _naming_bag(i):  # the names of columns, where bags are data frames
                 validate_data(estimator, _as_table(bag), reset=reset and i == 0, skip_check_array=True)
     return matrices
+
+
+def _check_encoding(features: tuple[str, ...] | None, estimator: Any, reset: bool) -> None:
+    """Remember the features of the bags of fit, and raise a ValueError where later bags are known to have others."""
+    if reset:
+        estimator._bag_features = features
+    fitted = getattr(estimator, "_bag_features", None)
+    if features is None or fitted is None or features == fitted:
+        return
+    pairs = zip_longest(features, fitted)
+    i, (found, expected) = next((i, pair) for i, pair in enumerate(pairs) if pair[0] != pair[1])
+    raise ValueError(
+        f"bags were encoded in another way than those of fit: feature {i} is {found!r} and was {expected!r}. Encode "
+        f"both tables alike: bags_from_groups(X, groups, return_encoder=True) for fit, and "
+        f"bags_from_groups(X_new, groups, encoder=encoder) for later tables"
+    )
 
 
 def _as_table(bag: Any) -> Any:
