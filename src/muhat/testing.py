@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from muhat.comparison.sources import listed
 from muhat.comparison.text_report import summary
 from muhat.comparison.two_tables import compare
 
@@ -11,9 +12,16 @@ __all__ = ["assert_same_distribution"]
 
 
 def assert_same_distribution(
-    a: Any, b: Any, at_least: float = 0.0, level: float = 0.05, *, random_state: Any = 0, **options: Any
+    a: Any,
+    b: Any,
+    at_least: float = 0.0,
+    level: float = 0.05,
+    *,
+    strict: bool = True,
+    random_state: Any = 0,
+    **options: Any,
 ) -> None:
-    """Raise an AssertionError where two tables differ, or where an effect is shown to exceed ``at_least``.
+    """Raise an AssertionError where two tables differ, by more than ``at_least`` if given, or in their columns.
 
     Parameters
     ----------
@@ -23,6 +31,9 @@ def assert_same_distribution(
         The smallest effect that matters. Without drift the assertion fails with probability ``level`` at most.
     level : float, default 0.05
         Probability of a false failure; a small one, such as 1e-3, suits tests that run often.
+    strict : bool, default True
+        Fail also where a column could not be compared, because one table lacks it or holds values of another kind in
+        it. With False such columns are passed over; ``exclude`` passes over those that it names.
     random_state : default 0
         The seed; a test that runs again gives the same answer.
     **options
@@ -42,8 +53,20 @@ def assert_same_distribution(
     Traceback (most recent call last):
         ...
     AssertionError: a and b differ by more than 10 % (p = ...
+
+    A column that is lost fails as well:
+
+    >>> mh.testing.assert_same_distribution({"x": expected[:, 0], "y": expected[:, 1]}, {"x": found[:, 0]}, 0.1)
+    Traceback (most recent call last):
+        ...
+    AssertionError: 'y' could not be compared; pass exclude=['y'] or strict=False to pass over it
+    ...
     """
     __tracebackhide__ = True  # pytest shows the line of the test, and not this one
     result = compare(a, b, at_least, level, random_state=random_state, **options)
+    lost = [column.name for column in result.not_compared] if strict else []
+    if lost:
+        them = f"{listed(lost)} could not be compared; pass exclude={lost!r} or strict=False to pass over"
+        raise AssertionError("\n".join([f"{them} {'it' if len(lost) == 1 else 'them'}", *summary(result)]))
     if result.differs:
         raise AssertionError("\n".join(summary(result)))

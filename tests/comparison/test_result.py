@@ -63,6 +63,21 @@ def test_the_assertion_says_what_differs():
         mh.testing.assert_same_distribution(a, b + np.array([0, 2]), at_least=0.05, names=("before", "after"))
 
 
+def test_the_assertion_fails_where_columns_are_lost_or_changed_kind_unless_allowed():
+    x, y = np.random.default_rng(0).normal(size=(2, 60))
+    table = {"x": x, "y": y}
+    for other in ({"x": x[::-1]}, {**table, "z": y}, {"x": x[::-1], "y": [f"{value:.0f} kg" for value in y]}):
+        for at_least in (0.0, 0.1):
+            with pytest.raises(
+                AssertionError, match=r"'[yz]' could not be compared; pass exclude=\['[yz]'\] or strict"
+            ):
+                mh.testing.assert_same_distribution(table, other, at_least)
+            mh.testing.assert_same_distribution(table, other, at_least, strict=False)
+    with pytest.raises(AssertionError, match=r"in the columns that could be compared"):
+        mh.testing.assert_same_distribution(table, {"x": x[::-1]}, 0.1)
+    mh.testing.assert_same_distribution(table, {**table, "y": y[::-1], "z": y}, columns=["x", "y"])
+
+
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")
 def test_a_notebook_shows_the_result():

@@ -29,14 +29,14 @@ def summary(result: Comparison) -> list[str]:
 def _answer(result: Comparison) -> str:
     a, b = result.names
     how = f"{pvalue_text(result.pvalue, sign=True)}, level {result.level:g}"
+    where = " in the columns that could be compared" if result.not_compared else ""
     if result.at_least == 0.0:
         if result.differs:
             return f"{a} and {b} differ ({how})."
-        where = " in the columns that could be compared" if result.not_compared else ""
         return f"No difference found between {a} and {b}{where} ({how})."
     if result.differs:
         return f"{a} and {b} differ by more than {percent(result.at_least)} ({how})."
-    return f"No effect between {a} and {b} is shown to exceed {percent(result.at_least)} ({how})."
+    return f"No effect between {a} and {b} is shown to exceed {percent(result.at_least)}{where} ({how})."
 
 
 def _findings(result: Comparison) -> list[str]:
