@@ -37,6 +37,12 @@ _OTHERS = {
 _GZIP, _NPY, _PARQUET, _UTF_16 = b"\x1f\x8b", b"\x93NUMPY", b"PAR1", (b"\xff\xfe", b"\xfe\xff")
 _KNOWN = (_GZIP, _NPY, _PARQUET, *_UTF_16)
 _START = 64
+
+
+class NoSuchFile(FileNotFoundError, ValueError):
+    """A path at which there is no file, or a pattern that no file matches."""
+
+
 _CHUNK = 2**20
 
 
@@ -58,12 +64,13 @@ def read_table(path: str, database: Database, reading: Reading) -> FileTable:
     Raises
     ------
     ValueError
-        In words for the person who has the file: which line, which column, what to do.
+        In words for the person who has the file: which line, which column, what to do. It is a FileNotFoundError too
+        where there is no such file.
     """
     if any(sign in path for sign in "*?[") and not Path(path).exists():
         found = sorted(glob(path, recursive=True))
         if not found:
-            raise ValueError(f"no file matches {path}; check the folder and the pattern")
+            raise NoSuchFile(f"no file matches {path}; check the folder and the pattern")
         return joined([read_table(name, database, reading) for name in found], path)
     try:
         with database.one_thread():
@@ -72,6 +79,8 @@ def read_table(path: str, database: Database, reading: Reading) -> FileTable:
         raise ValueError(
             f"{path} is a folder; name a file in it, or files by a pattern such as {path}/*.csv"
         ) from error
+    except FileNotFoundError as error:
+        raise NoSuchFile(f"{path} cannot be read: {error.strerror or error}; check its name and folder") from error
     except OSError as error:
         raise ValueError(f"{path} cannot be read: {error.strerror or error}") from error
 
