@@ -322,3 +322,32 @@ def test_ten_thousand_columns_come_to_an_end():
     result = mh.compare(a, b, random_state=0, n_resamples=19)
     assert result.columns[0].name == "column 7"
     assert result.differs
+
+
+def ring_and_its_shuffled_copy(rows=300):
+    """Tables that differ in nothing but a dependence without rank correlation."""
+    rng = np.random.default_rng(0)
+    angles = rng.uniform(0, 2 * np.pi, rows)
+    ring = np.c_[np.cos(angles), np.sin(angles)] + 0.05 * rng.normal(size=(rows, 2))
+    return ring, np.c_[ring[:, 0], rng.permutation(ring[:, 1])]
+
+
+def test_by_default_permutations_suffice_for_the_level():
+    tables = ring_and_its_shuffled_copy()
+    found = mh.compare(*tables, level=1e-3, random_state=0)
+    assert found.differs
+    assert not found.significant_columns
+    assert not found.significant_pairs
+    few = mh.compare(*tables, level=1e-3, random_state=0, n_resamples=999)
+    assert not few.differs
+    assert any("cannot find a difference at level 0.001" in note and "3,000 or more (n_resamples" in note for note in few.notes)
+    quiet = mh.compare(*tables, level=1e-3, at_least=0.1, random_state=0, n_resamples=19)
+    assert not any("permutations" in note for note in (*found.notes, *quiet.notes))
+    tiny = mh.compare([[1.0], [2.0], [3.0]], [[4.0], [5.0]], random_state=0)
+    assert any("with this few rows" in note for note in tiny.notes)
+
+
+@pytest.mark.parametrize("path", ["none.csv", "none*.csv"])
+def test_a_file_that_is_not_there_is_a_file_not_found_error(path):
+    with pytest.raises(FileNotFoundError, match="none"):
+        mh.compare(path, GOOD)

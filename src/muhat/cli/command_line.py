@@ -184,7 +184,7 @@ def _add_compare(commands: Commands) -> None:
     compare.add_argument("--level", type=_share, default=0.05, metavar="P", help="p-value of a finding; default 0.05")
     compare.add_argument("--strata", metavar="NAME", help="compare rows within the values of this column only")
     compare.add_argument(
-        "--resamples", type=_positive, default=999, metavar="B", help="permutations of the joint test; default 999"
+        "--resamples", type=_positive, metavar="B", help="permutations of the joint test; default 999, or 3 / level"
     )
     compare.add_argument(
         "--seconds", type=_above_zero, default=10.0, metavar="S", help="about how long the joint test may take"

@@ -38,6 +38,10 @@ MOST_TEXTS = 100
 
 MOST_STRATA = 500
 
+FEWEST_RESAMPLES, MOST_RESAMPLES = 999, 20_000
+"""Bounds of the number of permutations where it is not given."""
+
+_QUESTIONS = 3  # columns, pairs and all columns together
 _PAIRS_PER_SECOND = 1.0e6
 _SHARE_OF_TEXTS = 0.1
 _HASH_FACTOR = np.uint64(0x9E3779B97F4A7C15)
@@ -57,7 +61,7 @@ def compare(
     missing: Sequence[Any] = (),
     names: Sequence[str] | None = None,
     kernel: Kernel | None = None,
-    n_resamples: int = 999,
+    n_resamples: int | None = None,
     seconds: float = 10.0,
     rows: int | None = None,
     header: bool | None = None,
@@ -100,8 +104,9 @@ def compare(
         What the tables are called in sentences; by default the names of files, or "a" and "b".
     kernel : Kernel, optional
         Of the joint test; by default that of :func:`~muhat.mmd_test`, which combines several statistics.
-    n_resamples : int, default 999
-        Permutations of the joint test.
+    n_resamples : int, optional
+        Permutations of the joint test. By default 999, and 3 / level where that is more (up to 20,000): with fewer the
+        joint test alone cannot reach the level. A note says so where this happens.
     seconds : float, default 10.0
         About how long the joint test may take; it decides how many rows are sampled.
     rows : int, optional
@@ -148,7 +153,8 @@ def compare(
     """
     at_least = check_number("at_least", at_least, low=0.0, high=1.0)
     level = check_number("level", level, low=0.0, high=1.0, open_low=True)
-    n_resamples, rng = check_count("n_resamples", n_resamples), check_rng(random_state)
+    n_resamples = resamples_for(level) if n_resamples is None else check_count("n_resamples", n_resamples)
+    rng = check_rng(random_state)
     reading = Reading(header, delimiter, [str(mark) for mark in missing])
     with open_sources((a, b), names, reading) as sources, progress() as say:
         _check_rows(sources)
@@ -171,6 +177,8 @@ def compare(
         joint = _joint_test(first.table, second.table, kernel, n_resamples, rng, picked_strata)
         say("pairs of columns")
         changes = [] if labels is not None else pair_changes(first.table.columns, second.table.columns)
+        if at_least == 0.0:  # otherwise the joint test is no part of the answer
+            scan.notes += _unreachable(joint, n_resamples, _QUESTIONS - (not changes), level)
     return _result(scan, samples, joint, changes, kernel, level)
 
 
@@ -182,6 +190,15 @@ def sample_size(seconds: float, columns: int) -> int:
     check_number("seconds", seconds, low=0.0, open_low=True)
     size = np.sqrt(seconds * _PAIRS_PER_SECOND / (1 + columns / 100))
     return int(np.clip(size, LEAST_SAMPLE, MOST_SAMPLE))
+
+
+def resamples_for(level: float) -> int:
+    """How many permutations let the joint test reach the level, where its p-value counts three times.
+
+    >>> resamples_for(0.05), resamples_for(0.001)
+    (999, 3000)
+    """
+    return int(np.clip(np.ceil(_QUESTIONS / level), FEWEST_RESAMPLES, MOST_RESAMPLES))
 
 
 # ------------------------------------------------------------------------------------------------ one column at a time
@@ -561,3 +578,17 @@ def _notes(scan: _Scan, samples: list[Sample], changes: list[PairChange], shared
         )
         notes.append(f"pairs of columns are compared {where}")
     return notes
+
+
+def _unreachable(joint: MMDResult, n_resamples: int, questions: int, level: float) -> list[str]:
+    """A note where no outcome of the joint test could be a finding by itself."""
+    smallest = questions * joint.smallest_pvalue
+    if smallest <= level:
+        return []
+    few_rows = len(joint.null_distribution) < n_resamples  # all splits of the rows were taken
+    why = "with this few rows" if few_rows else f"with {n_resamples:,} permutations"
+    remedy = "" if few_rows else f"; take {int(np.ceil(questions / level)):,} or more (n_resamples, --resamples)"
+    return [
+        f"the test of all columns together cannot find a difference at level {level:g} by itself, because {why} its "
+        f"p-value counts as {min(smallest, 1.0):.2g} or more{remedy}"
+    ]
