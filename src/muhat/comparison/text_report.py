@@ -55,10 +55,11 @@ def _findings(result: Comparison) -> list[str]:
         sentences.append(f"The rank correlation of {plural(len(pairs), 'pair')} of columns changed{beyond}: {named}.")
     if result.joint.pvalue <= result.level:
         also = " as well" if result.significant_columns or lost or pairs else ""
-        sentences.append(
-            f"All columns together differ{also} ({pvalue_text(result.joint.pvalue, sign=True)}): "
-            f"{result.joint_explanation}."
-        )
+        start = f"All columns together differ{also}"
+        if result.at_least:
+            start = "In the test of all columns together, to which the bound does not apply, the tables differ"
+        how = pvalue_text(result.joint.pvalue, sign=True)
+        sentences.append(f"{start} ({how}): {result.joint_explanation}.")
     return sentences
 
 
