@@ -108,6 +108,20 @@ def test_the_conclusion_says_nothing_of_what_was_not_run(results, sections):
     assert 'id="summary"' not in render({**results, "meta": once}, sections)
 
 
+def test_claims_that_were_not_run_come_last_and_count_as_such(results, sections):
+    first, *others = results["claims"]
+    margins = dict.fromkeys(first["margins"], "not run")
+    part = {**results, "claims": [{**first, "verdict": "not run", "margins": margins}, *others]}
+    page, text = render(part, sections), claims_text(part, width=200)
+    assert "3 of its 4 claims judged" in page
+    assert "4 of its claims judged" in render(results, sections)
+    assert re.findall(r'id="claim-([^"]+)"', page)[-1] == first["id"]
+    assert '<span class="count">1</span> <span class="verdict not-run">' in page
+    assert "not-run" not in render(results, sections).partition("<body")[2]
+    assert text.index("– not run: number of") > text.index("? cannot be checked")
+    assert text.endswith("0 holds, 1 holds in part, 1 does not hold, 1 cannot be checked, 1 not run")
+
+
 def test_counts_by_margin_and_the_claims_that_change(page):
     text = page.read_text(encoding="utf-8")
     table = text[text.index("How the counts depend on the margin") :].partition("</table>")[0]
@@ -378,7 +392,7 @@ def test_claims_fit_the_terminal_and_lose_no_word(results, width):
     for name, claim, verdict, evidence in CLAIMS:
         assert f"{SYMBOLS[verdict]} {verdict}" in text
         assert set(f"{claim} {evidence}".split()) <= set(text.split()), name
-    assert " ".join(text.split()).endswith(", ".join(f"1 {verdict}" for verdict in VERDICTS))
+    assert " ".join(text.split()).endswith(", ".join(f"1 {verdict}" for verdict in VERDICTS[:-1]))
 
 
 def test_no_claims_give_a_table_without_rows(results):

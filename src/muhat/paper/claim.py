@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple, get_args
 from muhat.paper.comparison import ROUNDING, Estimate
 from muhat.paper.experiment import Row
 
-Verdict = Literal["holds", "holds in part", "does not hold", "cannot be checked"]
+Verdict = Literal["holds", "holds in part", "does not hold", "cannot be checked", "not run"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
 
 Words = Literal["plain", "hedged", "exact", "not worse", "exists"]
@@ -103,15 +103,21 @@ class Part:
 
 @dataclass(frozen=True)
 class Judgement:
-    """Parts of a claim with one number for the reader, the evidence in sentences, and a note of caution."""
+    """Parts of a claim with one number for the reader, the evidence in sentences, and a note of caution.
+
+    ``run`` says whether the experiments that the claim needs were run.
+    """
 
     parts: Sequence[Part]
     number: str
     evidence: str
     note: str = ""
+    run: bool = True
 
     def verdict(self, margin: float = MARGIN) -> Verdict:
         """Verdict that the judged parts share; "holds in part" where they differ."""
+        if not self.run:
+            return "not run"
         verdicts = {part.verdict(margin) for part in self.parts if part.judged} - {"cannot be checked"}
         if not verdicts:
             return "cannot be checked"
@@ -138,7 +144,7 @@ def judge(claim: Claim, rows: Mapping[str, list[Row]]) -> Judgement:
     """Judgement of a run, whose rows are given by the name of the experiment."""
     missing = [name for name in claim.needs if not rows.get(name)]
     if missing:
-        return Judgement((), "not run", f"This run does not have {' and '.join(missing)}.")
+        return Judgement((), "not run", f"This run does not have {' and '.join(missing)}.", run=False)
     return claim.check(*(rows[name] for name in claim.needs))
 
 

@@ -23,7 +23,7 @@ experiment has ``title``, ``protocol``, ``repetitions``, ``seconds``, ``notes`` 
 differs between two runs of the same plan on the same data.
 """
 
-SYMBOLS: dict[str, str] = dict(zip(VERDICTS, "✓½✗?", strict=True))
+SYMBOLS: dict[str, str] = dict(zip(VERDICTS, "✓½✗?–", strict=True))
 
 HEADINGS = {
     "replicates": "What replicates.",
@@ -70,14 +70,15 @@ def _rounded(value: Any) -> Any:
 def render(results: Results, sections: dict[str, Section]) -> str:
     """The page as text."""
     experiments, meta = results["experiments"], results["meta"]
-    claims = [{**claim, "link": _link(claim, experiments)} for claim in results["claims"]]
+    claims = [{**claim, "link": _link(claim, experiments)} for claim in _judged_first(results["claims"])]
     return page_template("report.html", "muhat.paper").render(
         conclusion={} if meta["repetitions"] == 1 else conclusion(experiments),  # one has no standard error to count by
         claims=claims,
         counts=_counts(claims),
         changed=[claim for claim in claims if len(set(claim["margins"].values())) > 1],
         margins=[f"{margin:g}" for margin in MARGINS],
-        verdicts=VERDICTS,
+        verdicts=_shown_verdicts(claims),
+        judged=sum(claim["verdict"] != "not run" for claim in claims),
         symbols=SYMBOLS,
         slugs={verdict: verdict.replace(" ", "-") for verdict in VERDICTS},
         experiments=experiments,
@@ -87,6 +88,15 @@ def render(results: Results, sections: dict[str, Section]) -> str:
         maker="reproduce",
         command=_command(meta),
     )
+
+
+def _judged_first(claims: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return sorted(claims, key=lambda claim: claim["verdict"] == "not run")
+
+
+def _shown_verdicts(claims: list[dict[str, Any]]) -> list[str]:
+    """All verdicts; "not run" where a claim has it."""
+    return [name for name in VERDICTS if name != "not run" or any(claim["verdict"] == name for claim in claims)]
 
 
 def _kind(item: Any) -> str:
@@ -117,12 +127,12 @@ def claims_text(results: Results, width: int | None = None) -> str:
     """
     width = width or get_terminal_size().columns
     lines = []
-    for claim in results["claims"]:
+    for claim in _judged_first(results["claims"]):
         lines += wrap(f"{SYMBOLS[claim['verdict']]} {claim['verdict']}: {claim['number']}", max(width, 20))
         for text in (f"{claim['text']} ({claim['where']})", claim["evidence"]):
             lines += wrap(text, max(width, 20), initial_indent="  ", subsequent_indent="  ")
     verdicts = [claim["verdict"] for claim in results["claims"]]
-    counts = ", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in VERDICTS)
+    counts = ", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in _shown_verdicts(results["claims"]))
     return "\n".join([*lines, "", *wrap(counts, width)])
 
 
