@@ -59,6 +59,7 @@ def test_a_single_statistic_has_words_too():
     X, Y = sample(30, 2, seed=0), sample(30, 2, seed=1, shift=3.0)
     differs, same = (mh.mmd_test(X, Z, mh.Gaussian(2.0), 99, 0) for Z in (Y, X + 1e-3))
     assert differs.summary == "X and Y differ under Gaussian(bandwidth=2.0)"
+    assert repr(differs).endswith("n_resamples=99: X and Y differ under Gaussian(bandwidth=2.0))")
     assert same.summary == "no difference found"
     dependent = mh.hsic_test(X, X, mh.Linear(), mh.Gaussian(1.0), 99, 0, scale="columns")
     assert dependent.summary == "X and Y depend on each other under Linear() and Gaussian(bandwidth=1.0)"
@@ -130,6 +131,16 @@ def test_a_column_that_differs_is_named_among_many_that_do_too():
     assert column.evidence < 0.5 * result.components[0].evidence
     assert result.summary.endswith(f"; clearest single column: {column.explanation}")
     assert stats.ks_2samp(X[:, int(column.column)], Y[:, int(column.column)]).pvalue < 1e-4
+
+
+def test_the_strongest_component_speaks_of_correlations():
+    rng = np.random.default_rng(5)
+    covariances = [[[1, r, 0.3], [r, 1, 0.2], [0.3, 0.2, 1]] for r in (0.7, 0.2)]
+    X, Y = (rng.multivariate_normal(np.zeros(3), C, n) for C, n in zip(covariances, (250, 220), strict=True))
+    result = mh.mmd_test(X, Y, random_state=0)
+    assert result.components[0].name == "whitened second moments"
+    assert result.summary.startswith(f"{result.components[0].explanation} (")
+    assert "most that of column 0 and column 1: 0.72 → 0.23" in result.summary
 
 
 @pytest.mark.slow

@@ -57,6 +57,7 @@ def test_it_finds_differences_and_says_which(name, parts):
     shifted = mh.mmd_test(sketch(X, name, parts), sketch(Y + 0.3, name, parts), n_resamples=199, random_state=0)
     wider = mh.mmd_test(sketch(X, name, parts), sketch(1.5 * Y, name, parts), n_resamples=199, random_state=0)
     assert shifted.pvalue == wider.pvalue == shifted.smallest_pvalue == 0.005
+    assert shifted.summary.startswith("X and Y differ under Gaussian(bandwidth=1.5), and sketches do not tell in which")
     assert wider.summary.startswith("Y is more spread out")
     assert shifted.method == "sketches of 108 bins of 32 rows; 44 rows are in no bin"
     assert shifted.kernel == mh.Gaussian(1.5)

@@ -177,7 +177,7 @@ def hsic_test(
     >>> mh.hsic_test(np.cos(angle), np.sin(angle), random_state=0).pvalue  # no correlation, but no independence either
     0.001
     >>> mh.hsic_test(np.cos(angle), np.sin(angle), mh.Gaussian(), mh.Gaussian(), random_state=0)
-    HSICResult(statistic=0.0086..., pvalue=0.001, n_resamples=999)
+    HSICResult(statistic=0.0086..., pvalue=0.001, n_resamples=999: X and Y depend on each other under ...)
     """
     for name, kernel in (("kernel_x", kernel_x), ("kernel_y", kernel_y)):
         if kernel is not None:

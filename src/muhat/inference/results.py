@@ -231,7 +231,7 @@ class CombinedResult(PermutationResult, ABC):
 
     def _most_specific(self, strongest: ComponentResult) -> ComponentResult:
         """The strongest component, or one that says what differs, where it alone has enough of that evidence."""
-        if strongest.name in SPECIFIC[:-1]:  # second moments also see dispersion
+        if strongest.name in (*SPECIFIC[:-1], "whitened second moments"):  # plain second moments also see dispersion
             return strongest
         names = ("residuals",) if strongest.group == "relations" else SPECIFIC
         for name in names:
@@ -246,8 +246,7 @@ class CombinedResult(PermutationResult, ABC):
         """What a single statistic saw."""
 
     def __repr__(self) -> str:
-        plain = super().__repr__()
-        return f"{plain[:-1]}: {self.summary})" if self.components else plain
+        return f"{super().__repr__()[:-1]}: {self.summary})"
 
 
 def observed_and_null(combined: Combined) -> tuple[float, float, Array]:

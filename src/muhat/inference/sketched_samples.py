@@ -44,7 +44,8 @@ def test_of_sketches(
     check_memory(needed, memory_limit, name, "use fewer resamples or bins, or a larger memory_limit")
     components = sketch_components(bins, n_resamples, rng)
     combined, kernel = combine_statistics(components), X.features.kernel_
-    texts = {"features": "X and Y differ", "dispersion": f"{components[1].value} is more spread out"}
+    differ = f"X and Y differ under {kernel!r}, and sketches do not tell in which columns"
+    texts = {"features": differ, "dispersion": f"{components[1].value} is more spread out"}
     found = ranked_components(components, combined, lambda part: Explanation(texts[part.name], kernel))
     witness = X.mean_element() - Y.mean_element() if isinstance(X.features, Nystroem) else None
     smallest = smallest_pvalue(bins.of_first, n_resamples)
