@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import Field, fields, replace
+from dataclasses import Field, fields, is_dataclass, replace
 from typing import Any, ClassVar, Self
 
 from sklearn.base import BaseEstimator, clone
@@ -66,7 +66,8 @@ class Value:
         dict
             Parameters by name.
         """
-        params = {field.name: getattr(self, field.name) for field in fields(self)}
+        own = fields(self) if is_dataclass(self) else ()  # a class without the decorator has no known parameters
+        params = {field.name: getattr(self, field.name) for field in own}
         if deep:
             for name, value in list(params.items()):
                 if hasattr(value, "get_params") and not isinstance(value, type):

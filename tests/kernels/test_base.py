@@ -327,6 +327,21 @@ def test_values_of_a_wrong_shape_are_refused_wherever_the_kernel_is_used():
         kernel.diag(X)
 
 
+def test_a_kernel_that_is_no_dataclass_has_a_plain_repr():
+    class Cosine(mh.kernels.Kernel):
+        def __init__(self, period):
+            self.period = period
+
+        def evaluate(self, X, Y):
+            return np.cos(2 * np.pi * (X - Y.T) / self.period)
+
+        def diagonal(self, X):
+            return np.ones(len(X))
+
+    assert repr(Cosine(24.0)) == "Cosine()"
+    assert "Cosine()" in repr(mh.ShrunkKernelMean(Cosine(24.0)).fit(np.arange(9.0)[:, None]))
+
+
 def test_an_incomplete_radial_kernel_says_what_is_missing():
     plain = type("Plain", (Profile, mh.kernels.Radial), {})
     with pytest.raises(TypeError, match=r"Plain is not a frozen dataclass; write @dataclass\(frozen=True\) above"):

@@ -103,7 +103,10 @@ def _are_indices(X: Any) -> bool:
     return isinstance(X, np.ndarray) and X.dtype.kind == "i" and X.ndim == 2 and X.shape[1] == 1
 
 
-_ROWWISE = "wrap a function of two rows with sklearn.metrics.pairwise.pairwise_kernels"
+_ROWWISE = (
+    "a function f of two rows becomes one of two matrices by lambda X, Y: pairwise_kernels(X, Y, metric=f), with "
+    "pairwise_kernels of sklearn.metrics.pairwise"
+)
 
 
 @dataclass(frozen=True, repr=False)
