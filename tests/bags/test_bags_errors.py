@@ -29,7 +29,7 @@ class DuckDBPyRelation:
 
 
 UNREADABLE = {
-    "one matrix": (np.zeros((5, 2)), r"list of matrices.*not one matrix of shape \(5, 2\)"),
+    "one matrix": (np.zeros((5, 2)), r"list of matrices.*not one matrix of shape \(5, 2\); for one bag pass \[bag\]"),
     "one frame": (pd.DataFrame(np.zeros((5, 2))), r"list of matrices.*bags_from_groups"),
     "none": (None, "must be a list of matrices"),
     "number": (3.0, "must be a list of matrices"),
@@ -166,7 +166,7 @@ TABLE = [
     ("ridge: constant y", fit(RIDGE, y=np.ones(8)), "y is 1 for every bag .* pass targets that differ"),
     ("ridge: no y", fit(RIDGE), "requires y"),
     ("ridge: nan in y", fit(RIDGE, y=[np.nan] * 8), "NaN"),
-    ("ridge: one bag", fit(RIDGE, EIGHT[:1], [1.0]), "1 bags are too few"),
+    ("ridge: one bag", fit(RIDGE, EIGHT[:1], [1.0]), "too few bags to regress on, 1; pass"),
     ("ridge: level2", fit(RIDGE, y=ORDER, level2="cubic"), "level2='cubic' must be"),
     ("ridge: one class", fit(SIGNS, y=np.ones(8)), "y holds one class only, .*1.*, and a classifier needs two"),
     ("ridge: no class", lambda: SIGNS().fit(EIGHT, None), "requires y to be passed"),
@@ -186,7 +186,7 @@ TABLE = [
         r"features=Fourier\(\) are not elements of the space of the kernel; use Nystroem\(\)",
     ),
     # detector
-    ("detector: few bags", fit(DETECTOR), "8 bags are too few to calibrate with; pass 10 or more, and 20 or more"),
+    ("detector: few bags", fit(DETECTOR), "too few bags to calibrate with, 8; pass 10 or more, and 20 or more"),
     (
         "detector: no alarm",
         fit(DETECTOR, BAGS, alpha=0.001),

@@ -549,7 +549,7 @@ def check_enough(n: int, alpha: float) -> int:
     """The number of bags that alpha needs, or a ValueError where there are fewer."""
     if n < FEWEST_BAGS:
         raise ValueError(
-            f"{n} bags are too few to calibrate with; pass {FEWEST_BAGS} or more, and {round(2 / alpha)} or more for "
+            f"too few bags to calibrate with, {n}; pass {FEWEST_BAGS} or more, and {round(2 / alpha)} or more for "
             f"alpha={alpha:g}"
         )
     fewest = int(np.ceil(1.0 / alpha))

@@ -220,7 +220,8 @@ def check_matrices(bags: Any, estimator: Any, *, reset: bool) -> list[Array]:
     if len(getattr(bags, "shape", ())) == 2:
         raise ValueError(
             f"bags must be a list of matrices, one of shape (n_i, d) for each bag, and not one matrix of shape "
-            f"{tuple(bags.shape)}; rows with a column of labels become bags by bags_from_groups(X, groups)"
+            f"{tuple(bags.shape)}; for one bag pass [bag], and rows with a column of labels become bags by "
+            f"bags_from_groups(X, groups)"
         )
     if isinstance(bags, dict):
         raise ValueError(
@@ -293,5 +294,6 @@ def _check_widths(widths: list[int], fitted: int | None) -> None:
     for i, width in enumerate(widths):
         if width != expected:
             raise ValueError(
-                f"bags[{i}] has {width} columns and {source} {expected}; all bags must share their columns"
+                f"bags[{i}] has {width} column{'s' * (width != 1)} and {source} {expected}; all bags must share their "
+                f"columns"
             )

@@ -519,7 +519,7 @@ _TIE = 1e-9
 def check_enough_bags(n: int) -> None:
     """Raise a ValueError where bags are too few for a regression."""
     if n < _FEWEST_BAGS:
-        raise ValueError(f"{n} bags are too few to regress on; pass {_FEWEST_BAGS} or more")
+        raise ValueError(f"too few bags to regress on, {n}; pass {_FEWEST_BAGS} or more")
 
 
 def check_targets(y: Any, n: int) -> tuple[Array, bool]:
