@@ -176,7 +176,15 @@ def test_nobody_reads_on(files):
     command = [sys.executable, "-m", "muhat", "compare", *files[:2], "--resamples", "9"]
     done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
     os.close(writer)
-    assert (done.returncode, done.stderr) == (2, "muhat compare: [Errno 32] Broken pipe\n")
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+def test_wrong_calls_are_told_in_a_line(files, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        main(["compare", "--columns", "x", *files[:2]])
+    told = capsys.readouterr().err
+    assert "required: FILE (before options that take several names, such as --columns); muhat compare --help" in told
+    assert told.count("\n") == 1
 
 
 # --------------------------------------------------------------------------------------------------------------- pages

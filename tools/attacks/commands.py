@@ -84,8 +84,8 @@ def closed_streams(folder: Path, names: Sequence[str] = tuple(ANSWERS)) -> Itera
     for name, command in ((name, tables(folder)[name]) for name in names):
         reader, writer = os.pipe()
         os.close(reader)
-        yield f"{name} | head -0", fault(folder, started(folder, command, stdout=writer), 2)
-        yield f"{name} 2| head -0", fault(folder, started(folder, command, stderr=writer), (ANSWERS[name], 2))
+        yield f"{name} | head -0", fault(folder, started(folder, command, stdout=writer), 141)
+        yield f"{name} 2| head -0", fault(folder, started(folder, command, stderr=writer), (ANSWERS[name], 141))
         os.close(writer)
         for number, expected in ((1, 2), (2, ANSWERS[name]), (0, ANSWERS[name])):
             process = started(folder, command, preexec_fn=lambda number=number: os.close(number))

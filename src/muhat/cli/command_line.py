@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 
 FAILED = 2  # no answer: a wrong call, a file that cannot be used, or anything unexpected
 LEAST_SPACE = 10**9  # bytes of address space that a command must have left when it begins
-INTERRUPTED = 130  # what shells expect of a program that SIGINT ended
+INTERRUPTED, UNREAD = 130, 141  # what shells expect of a program that SIGINT or SIGPIPE ended
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -25,7 +25,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     0 is success, for ``compare`` "no difference found". 1 is the other answer: ``compare`` found a difference,
     ``watch`` an alarm. 2 is no answer, with a line on standard error: a wrong call, a file that cannot be used, or
-    anything unexpected. ``MUHAT_DEBUG=1`` in the environment also shows the traceback.
+    anything unexpected. 141 is an output that nobody reads on, as with ``head``. ``MUHAT_DEBUG=1`` in the environment
+    also shows the traceback.
     """
     name = "muhat"
     try:
@@ -43,6 +44,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return int(options.run(options))
     except KeyboardInterrupt:
         return INTERRUPTED
+    except BrokenPipeError:  # whoever read the output, such as head, has what it wanted
+        _forget_output()
+        return UNREAD
     except Exception as error:
         return _failed(name, error)
 
@@ -113,11 +117,16 @@ def _failed(name: str, error: Exception) -> int:
     try:
         if sys.stdout is not None:
             sys.stdout.flush()
-    except OSError:  # Python would flush it once more when it ends, and fail with a code of its own
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError:
+        _forget_output()
     with suppress(OSError):  # nobody reads the standard error
         print(_printable(f"{name}{_reason(name, error)}"), file=sys.stderr, flush=True)
     return FAILED
+
+
+def _forget_output() -> None:
+    """Keep Python from flushing the output once more when it ends, and from failing with a code of its own."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _reason(name: str, error: Exception) -> str:
@@ -144,8 +153,18 @@ _HELP = """examples:
   muhat COMMAND --help                      the options of a command"""
 
 
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are a line, and not the usage and a line."""
+
+    def error(self, message: str) -> NoReturn:
+        """Exit with a message."""
+        if message.endswith("required: FILE"):
+            message += " (before options that take several names, such as --columns)"
+        self.exit(FAILED, f"{self.prog}: error: {message}; {self.prog} --help lists the options\n")
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="muhat",
         description="Compare tables and monitor streams, with kernel means that improve on the empirical average.",
         epilog=_HELP,
