@@ -55,6 +55,32 @@ def test_the_picture_has_a_histogram_per_column(result):
     plt.close(figure)
 
 
+def test_a_column_is_found_by_its_name_and_shows_itself_in_a_line():
+    rng = np.random.default_rng(0)
+    a, b = ({"x": rng.normal(size=900), "income": rng.normal(size=900)} for _ in "ab")
+    b["income"][:300] = np.nan
+    result = mh.compare(a, b, random_state=0)
+    column = result["income"]
+    assert column.name == "income"
+    assert repr(column).startswith("ColumnResult('income', KS distance 0.0")
+    assert repr(column.missing).startswith("MissingResult(difference of shares 0.3333, ")
+    assert repr(result.pairs[0]).startswith("PairResult('x' and 'income', difference of rank correlations ")
+    assert max(len(repr(found)) for found in (column, column.missing, result.pairs[0])) < 120
+    with pytest.raises(KeyError, match="'age' is none of the columns"):
+        result["age"]
+
+
+def test_the_frame_says_whether_missing_values_differ():
+    rng = np.random.default_rng(0)
+    a, b = ({"x": rng.normal(size=900), "y": rng.normal(size=900)} for _ in "ab")
+    b["y"][:300] = np.nan
+    for at_least, differs in ((0.0, [True, False]), (0.5, [False, False])):
+        frame = mh.compare(a, b, at_least, random_state=0).to_frame("pandas").set_index("column").loc[["y", "x"]]
+        assert frame["missing_significant"].tolist() == [True, False]
+        assert frame["missing_differs"].tolist() == differs
+        assert not frame["significant"].any()
+
+
 def test_the_assertion_says_what_differs():
     rng = np.random.default_rng(0)
     a, b = rng.normal(size=(2, 150, 2))

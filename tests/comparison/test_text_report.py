@@ -59,6 +59,16 @@ def test_the_joint_test_speaks_of_shares_and_of_columns_without_names():
     assert mh.compare(a["x"], b["x"] + 2, random_state=0).joint_explanation.endswith(", column 'x' is higher in b")
 
 
+def test_the_joint_test_does_not_explain_categories_by_each_other():
+    rng = np.random.default_rng(0)
+    shares = (0.6, 0.3, 0.1), (0.3, 0.5, 0.2)
+    a, b = ({"x": rng.normal(size=400), "plan": rng.choice(["a", "b", "c"], 400, p=p)} for p in shares)
+    for seed in range(3):
+        told = mh.compare(a, b, random_state=seed)
+        assert "'plan = a' is less frequent in b" in told.joint_explanation
+        assert "Columns (* differs): effect with its interval, adjusted p, and" in str(told)
+
+
 def test_ranges_of_dates_are_shown_whole():
     rng = np.random.default_rng(2)
     times = [pd.Timestamp("2024-01-01 00:00:01") + pd.to_timedelta(rng.integers(0, 10**6, 60), unit="s") for _ in "ab"]

@@ -29,7 +29,7 @@ class TableFacts(NamedTuple):
     rows_together: int
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Finding:
     """An effect, its interval, and p-values.
 
@@ -58,6 +58,18 @@ class Finding:
         """What the effect is."""
         return "difference of shares"
 
+    @property
+    def _label(self) -> str:
+        """What the effect is of, where that has a name."""
+        return ""
+
+    def __repr__(self) -> str:
+        low, high = self.interval
+        return (
+            f"{type(self).__name__}({self._label}{self.effect_name} {readable(self.effect)}, {readable(low)} to "
+            f"{readable(high)}, adjusted p = {readable(self.adjusted_pvalue)})"
+        )
+
     def _numbers(self, level: float) -> dict[str, Any]:
         return {
             "effect": self.effect,
@@ -71,7 +83,7 @@ class Finding:
         }
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class MissingResult(Finding):
     """Comparison of the shares of missing values of a column.
 
@@ -101,7 +113,7 @@ class MissingResult(Finding):
     shares: tuple[float, ...] = (0.0, 0.0)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ColumnResult(Finding):
     """Comparison of one column, by all rows of both tables.
 
@@ -135,6 +147,8 @@ class ColumnResult(Finding):
     >>> column = result.columns[0]
     >>> f"{column.name}: {column.effect_name} {column.effect:.2f}"
     'a: KS distance 0.50'
+    >>> result["a"] is column
+    True
     """
 
     counts: ColumnCounts
@@ -144,6 +158,10 @@ class ColumnResult(Finding):
     def name(self) -> str:
         """The column's name."""
         return self.counts.name
+
+    @property
+    def _label(self) -> str:
+        return f"{self.name!r}, "
 
     @property
     def kind(self) -> str:
@@ -185,7 +203,7 @@ class ColumnResult(Finding):
         return found
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class PairResult(Finding):
     """Comparison of the dependence of two columns, by their rank correlation in each table.
 
@@ -227,6 +245,10 @@ class PairResult(Finding):
         return "difference of rank correlations"
 
     @property
+    def _label(self) -> str:
+        return f"{' and '.join(map(repr, self.names))}, "
+
+    @property
     def names(self) -> tuple[str, str]:
         """The columns, with the category where the correlation is that of one."""
         first, second = (f"{c} = {p}" if p else c for c, p in zip(self.columns, self.parts, strict=True))
@@ -240,6 +262,12 @@ class PairResult(Finding):
 def _clearness(part: ComponentResult) -> float:
     """Evidence; a change of a column alone shows in its relation to the others too, which counts less."""
     return part.evidence * (0.75 if part.change == "relation" else 1.0)
+
+
+def _without_own_relations(parts: list[ComponentResult], level: float) -> list[ComponentResult]:
+    """Without relations of categories whose shares differ: they may be those to other categories of their column."""
+    shares = {part.column for part in parts if part.change == "share" and len(parts) * part.pvalue <= level}
+    return [part for part in parts if part.change != "relation" or part.column not in shares]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -349,7 +377,8 @@ class Comparison:
     def joint_explanation(self) -> str:
         """What the joint test saw, in words, with the column in which it is clearest."""
         a, b = self.names
-        components = [part for part in self.joint.components if part.column is not None]
+        named = [part for part in self.joint.components if part.column is not None]
+        components = _without_own_relations(named, self.level)
         found = max(components, key=_clearness, default=None)
         if found is None or len(components) * found.pvalue > self.level:
             return f"the rows of {a} and {b} differ"
@@ -357,6 +386,13 @@ class Comparison:
         # such as "column 'age' is higher in Y" or "'age' is missing more often in Y: 1 % → 4 %"
         told = re.sub(r" in ([XY])(: [^:]*)?$", lambda m: f" in {a if m[1] == 'X' else b}{m[2] or ''}", words)
         return f"the rows of {a} and {b} differ; most clearly, {told}"
+
+    def __getitem__(self, name: str) -> ColumnResult:
+        """The column of that name."""
+        for column in self.columns:
+            if column.name == name:
+                return column
+        raise KeyError(f"{name!r} is none of the columns that were compared: {[c.name for c in self.columns][:8]}")
 
     def __str__(self) -> str:
         from muhat.comparison.text_report import text_report
@@ -415,7 +451,8 @@ class Comparison:
         Returns
         -------
         data frame
-            One row per column of the tables.
+            One row per column of the tables. ``significant`` and ``differs`` are of its values, and
+            ``missing_significant`` and ``missing_differs`` of its shares of missing values.
         """
         libraries: tuple[Literal["pandas", "polars", "pyarrow"], ...] = ("pandas", "polars", "pyarrow")
         backend = backend or next((name for name in libraries if find_spec(name)), "pandas")
@@ -425,6 +462,8 @@ class Comparison:
             lost = column.missing
             row["missing_a"], row["missing_b"] = column.counts.missing_shares
             row["missing_adjusted_pvalue"] = None if lost is None else lost.adjusted_pvalue
+            row["missing_significant"] = lost is not None and lost.adjusted_pvalue <= self.level
+            row["missing_differs"] = lost is not None and lost.exceeds_pvalue <= self.level
         order = ["column", "kind", *(key for key in rows[0] if key not in ("column", "kind"))]
         return nw.from_dict({key: [row[key] for row in rows] for key in order}, backend=backend).to_native()
 

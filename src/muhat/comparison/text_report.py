@@ -131,9 +131,9 @@ def text_report(result: Comparison) -> str:
         marked = [
             [f"{'*' if result.is_named(c) else ' '} {r[0]}", *r[1:]] for c, r in zip(result.columns, rows, strict=True)
         ]
-        parts.append(
-            table("Columns: effect with its interval, and mean ± standard deviation or commonest values", head, marked)
-        )
+        star = " (* differs)" if any(map(result.is_named, result.columns)) else ""
+        what = "effect with its interval, adjusted p, and mean ± standard deviation or commonest values"
+        parts.append(table(f"Columns{star}: {what}", head, marked))
     if result.is_significant:
         if result.significant_pairs:
             parts.append(

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muhat.comparison.column_counts import ColumnCounts
+from muhat.comparison.formatting import shown
 from muhat.tables.encoder import fit_encoder
 from muhat.tables.frames import Column, Kind, Table
 from muhat.tables.scales import standard_deviations
@@ -20,6 +21,9 @@ SHOWN_ROWS = 5
 
 NEIGHBOURS = 5
 """A row is unlike a table where so many of the table's rows are all far from it."""
+
+LARGEST_WHOLE = 2.0**53
+"""Below it every whole number is a float."""
 
 RARE = 0.1
 """A value is a reason where at most this share of the other table's rows is as extreme."""
@@ -46,6 +50,8 @@ class Reason(NamedTuple):
 class UnusualRow(NamedTuple):
     """A row of a table: where it stands, its values, and those of them that are rare in the other table.
 
+    ``number`` is a line or row of a file as ``place`` says, counted from 1; of a data frame or an array it is the
+    position of the row, counted from 0, whatever the index. Dates among the ``values`` are texts such as "2024-01-31".
     ``score`` is the mean distance from the nearest five rows of the other table, in scaled features.
     """
 
@@ -68,7 +74,7 @@ def unusual_rows(samples: Sequence[Sample], counts: Sequence[ColumnCounts]) -> t
         other = len(samples) - 1 - which
         scores = distances_to_nearest(points[which], points[other])
         for i in np.argsort(-scores, kind="stable")[:SHOWN_ROWS]:
-            values = {column.name: plain_value(column, int(i)) for column in sample.table.columns}
+            values = {column.name: as_written(column, int(i)) for column in sample.table.columns}
             reasons = _reasons(sample.table.columns, int(i), other, counts)
             found.append(
                 UnusualRow(sample.table.name, sample.place, int(sample.places[i]), float(scores[i]), reasons, values)
@@ -100,6 +106,21 @@ def plain_value(column: Column, i: int) -> Any:
     if column.kind == "category":
         return column.levels[value] if value >= 0 else None
     return None if np.isnan(value) else bool(value) if column.kind == "boolean" else float(value)
+
+
+def as_written(column: Column, i: int) -> Any:
+    """A value as the table has it: dates as texts, and whole numbers where the column has no others.
+
+    >>> as_written(Column("n", "number", np.array([3.0, np.nan])), 0), as_written(Column("d", "date", np.ones(1)), 0)
+    (3, '1970-01-02')
+    """
+    value = plain_value(column, i)
+    if value is None or column.kind not in ("date", "number"):
+        return value
+    if column.kind == "date":
+        return shown("date", value)
+    known = column.values[~np.isnan(column.values)]
+    return int(value) if abs(value) < LARGEST_WHOLE and (known == np.floor(known)).all() else value
 
 
 def _reasons(columns: Sequence[Column], i: int, other: int, counts: Sequence[ColumnCounts]) -> tuple[Reason, ...]:
