@@ -258,7 +258,7 @@ GOOD = {"x": [1.0, 2.0, 4.0], "y": [0.0, 1.0, 0.5]}
 WRONG = {
     "no rows": (({"x": []}, GOOD), {}, "a has no rows"),
     "no columns": ((pd.DataFrame(index=range(4)), GOOD), {}, "has no columns"),
-    "one row": ((GOOD, {"x": [1.0], "y": [2.0]}), {}, r"b has 1 row\(s\), and a comparison needs at least 2"),
+    "one row": ((GOOD, {"x": [1.0], "y": [2.0]}), {}, "b has 1 row, and a comparison needs at least 2"),
     "no common columns": ((GOOD, {"u": [1, 2]}), {}, r"no column in common: a has 'x', 'y' and b has 'u'; give"),
     "all missing": (
         ({"x": [None, None]}, {"x": [None, None]}),
@@ -279,6 +279,10 @@ WRONG = {
     "strata": ((GOOD, GOOD), {"strata": "z"}, "strata='z': a has no such column"),
     "strata apart": ((GOOD, {"x": [7, 8], "y": [9, 9]}), {"strata": "x"}, "strata='x' has no value in common"),
     "names": ((GOOD, GOOD), {"names": ("u", "u")}, "must be 2 different names"),
+    "names in one text": ((GOOD, GOOD), {"names": "ab"}, "names='ab' must be 2 different names"),
+    "a misspelt name": (({"income": [1, 2]},) * 2, {"columns": ["incme"]}, r"such column \(did you mean 'income'\?\);"),
+    "nothing": ((None, GOOD), {}, "a is None; pass a data frame"),
+    "percent": ((GOOD, GOOD), {"at_least": "10%"}, "at_least='10%' must be .*, such as 0.1 for 10 %"),
     "level": ((GOOD, GOOD), {"level": 0.0}, r"level=0.0 must be a number in \(0, 1\]"),
     "at_least": ((GOOD, GOOD), {"at_least": 1.5}, r"at_least=1.5 must be a number in \[0, 1\]"),
     "seconds": ((GOOD, GOOD), {"seconds": 0}, "seconds=0 must be a number in"),
@@ -352,3 +356,10 @@ def test_by_default_permutations_suffice_for_the_level():
 def test_a_file_that_is_not_there_is_a_file_not_found_error(path):
     with pytest.raises(FileNotFoundError, match="none"):
         mh.compare(path, GOOD)
+
+
+def test_a_note_says_that_few_rows_show_little():
+    rows = np.random.default_rng(0).normal(size=(60, 2))
+    note = "b has 3 rows: with fewer than 20, large differences may go unseen too"
+    assert note in mh.compare(rows[:50], rows[50:53], random_state=0).notes
+    assert not any("fewer than" in note for note in mh.compare(rows[:30], rows[30:], random_state=0).notes)

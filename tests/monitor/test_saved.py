@@ -32,7 +32,7 @@ ROWS = [
     ("text", ["a", "b", "c"], "held numbers before"),
     ("one word", "row", "is not a matrix|is not a matrix"),
     ("a number", 3.0, "matrix"),
-    ("no rows", X[:0], "X has no rows; pass a table with one row or more"),
+    ("no rows", X[:0], "X has no rows; pass a table that has some"),
     ("nothing", [], "X has no rows"),
     ("a block with a bad row", np.vstack([X[:3], [[np.inf, 0, 0]]]), "infinit"),
     (

@@ -257,8 +257,9 @@ def test_sums_that_overflow_are_no_infinities():
 
 TWICE = pd.DataFrame([[1, 2]], columns=["a", "a"])
 ERRORS = [
-    ("no rows", lambda: as_table(np.empty((0, 2)), "Y"), ValueError, "Y has no rows; pass a table with one row"),
+    ("no rows", lambda: as_table(np.empty((0, 2)), "Y"), ValueError, "Y has no rows; pass a table that has"),
     ("no rows of a frame", lambda: as_table(pl.DataFrame({"a": []})), ValueError, "X has no rows"),
+    ("nothing", lambda: as_table(None, "a"), ValueError, "a is None; pass a data frame, an array"),
     ("an empty list", lambda: as_table([]), ValueError, "X has no rows"),
     ("no columns", lambda: as_table(np.empty((2, 0))), ValueError, "X has no columns; pass"),
     ("a name twice", lambda: as_table(TWICE, "Y"), ValueError, "Y has .*'a'.* twice.*a name of its own|Y has a column"),

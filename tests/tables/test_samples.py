@@ -186,7 +186,7 @@ ERRORS = [
         "column 'age' holds text or categories in X and numbers in Y",
     ),
     ("an array first", lambda: mh.mmd_test(AGES[["age"]].to_numpy(), AGES), ValueError, "Y has 2 columns and X has 1"),
-    ("one row", lambda: encode_samples({"X": AGES[:1]}), ValueError, r"X has 1 row\(s\) and at least 2 are needed"),
+    ("one row", lambda: encode_samples({"X": AGES[:1]}), ValueError, r"X has 1 row and at least 2 are needed"),
     ("a scale", lambda: encode_samples({"X": AGES}, "std"), ValueError, "scale='std' must be"),
 ]
 

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
@@ -54,7 +55,7 @@ def open_sources(tables: Sequence[Any], names: Sequence[str] | None, reading: Re
     if paths.count(STANDARD_INPUT) > 1:
         raise ValueError("- stands for the standard input, which can be read once; name a file for the other table")
     chosen = _table_names(tables) if names is None else list(map(str, names))
-    if len(chosen) != len(tables) or len(set(chosen)) < len(chosen):
+    if isinstance(names, str) or len(chosen) != len(tables) or len(set(chosen)) < len(chosen):
         raise ValueError(f"names={names!r} must be {len(tables)} different names, one for each table")
     with ExitStack() as stack:
         database = stack.enter_context(open_database()) if paths else None
@@ -138,7 +139,11 @@ def matching_names(sources: Sequence[Source], patterns: Sequence[Any] | None, op
             plain = wanted if wanted in names else printable(wanted)  # as the names of files are
             fitting = [plain] if plain in names else [name for name in names if fnmatchcase(name, wanted)]
             if not fitting:
-                raise ValueError(f"{option}={pattern!r}: {source.name} has no such column; it has {listed(names)}")
+                near = get_close_matches(wanted, names, 1)
+                maybe = f" (did you mean {near[0]!r}?)" if near else ""
+                raise ValueError(
+                    f"{option}={pattern!r}: {source.name} has no such column{maybe}; it has {listed(names)}"
+                )
             chosen |= dict.fromkeys(fitting)
     return list(chosen)
 

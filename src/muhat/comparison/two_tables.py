@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from muhat.comparison import column_tests, effects
 from muhat.comparison.column_counts import ColumnCounts, count_column
+from muhat.comparison.formatting import plural
 from muhat.comparison.pair_tests import LEAST_ROWS, MOST_FEATURES, PairChange, pair_changes
 from muhat.comparison.result import ColumnResult, Comparison, MissingResult, PairResult, TableFacts
 from muhat.comparison.sources import Source, chosen_names, listed, matching_names, open_sources, prepared, unmatched
@@ -37,6 +38,9 @@ MOST_TEXTS = 100
 """A column of more different texts, where they are most rows, holds names or sentences, not categories."""
 
 MOST_STRATA = 500
+
+FEW_ROWS = 20
+"""A note says where a table has fewer."""
 
 FEWEST_RESAMPLES, MOST_RESAMPLES = 999, 20_000
 """Bounds of the number of permutations where it is not given."""
@@ -151,7 +155,7 @@ def compare(
     >>> mh.compare(before, after, at_least=0.5, random_state=0).differs
     False
     """
-    at_least = check_number("at_least", at_least, low=0.0, high=1.0)
+    at_least = _check_effect(at_least)
     level = check_number("level", level, low=0.0, high=1.0, open_low=True)
     n_resamples = resamples_for(level) if n_resamples is None else check_count("n_resamples", n_resamples)
     rng = check_rng(random_state)
@@ -190,6 +194,13 @@ def sample_size(seconds: float, columns: int) -> int:
     check_number("seconds", seconds, low=0.0, open_low=True)
     size = np.sqrt(seconds * _PAIRS_PER_SECOND / (1 + columns / 100))
     return int(np.clip(size, LEAST_SAMPLE, MOST_SAMPLE))
+
+
+def _check_effect(at_least: Any) -> float:
+    try:
+        return check_number("at_least", at_least, low=0.0, high=1.0)
+    except ValueError as error:
+        raise ValueError(f"{error}, such as 0.1 for 10 %") from None
 
 
 def resamples_for(level: float) -> int:
@@ -365,7 +376,7 @@ def row_hashes(hashes: NDArray[np.uint64], column: Column) -> NDArray[np.uint64]
 def _check_rows(sources: Sequence[Source]) -> None:
     for source in sources:
         if source.n_rows < 2:
-            raise ValueError(f"{source.name} has {source.n_rows} row(s), and a comparison needs at least 2")
+            raise ValueError(f"{source.name} has {plural(source.n_rows, 'row')}, and a comparison needs at least 2")
 
 
 def sampled_rows(sources: Sequence[Source], limit: int, rng: np.random.Generator) -> list[NDArray[np.intp]]:
@@ -556,6 +567,9 @@ def _pair_results(
 def _notes(scan: _Scan, samples: list[Sample], changes: list[PairChange], shared: int) -> list[str]:
     notes = []
     a, b = scan.sources
+    small = [f"{source.name} has {plural(source.n_rows, 'row')}" for source in (a, b) if source.n_rows < FEW_ROWS]
+    if small:
+        notes.append(f"{' and '.join(small)}: with fewer than {FEW_ROWS}, large differences may go unseen too")
     if shared:
         notes.append(
             f"{shared:,} of the {b.n_rows:,} rows of {b.name} are also in {a.name}; the tests take rows as drawn "

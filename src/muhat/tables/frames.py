@@ -163,13 +163,15 @@ def as_table(X: Any, name: str = "X", *, infinite: Literal["refuse", "missing"] 
     """
     if isinstance(X, Table):
         return X
+    if X is None:
+        raise ValueError(f"{name} is None; pass a data frame, an array or a list of rows")
     if type(X) is np.ndarray and X.ndim == 2 and X.dtype.kind in "iuf":
         table = _numbers_table(name, X)
     else:
         check_not_path(name, X)
         table = _table_of_columns(name, X)
     if not table.n_rows:
-        raise ValueError(f"{name} has no rows; pass a table with one row or more")
+        raise ValueError(f"{name} has no rows; pass a table that has some")
     if not table.columns and not table.left_out:
         raise ValueError(f"{name} has no columns; pass a table with one column or more")
     return _without_infinities(table, infinite)

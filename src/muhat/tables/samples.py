@@ -70,8 +70,8 @@ def encode_samples(
     for table in tables:
         if table.n_rows < min_rows:
             raise ValueError(
-                f"{table.name} has {table.n_rows} row(s) and at least {min_rows} are needed; pass all rows of a sample "
-                f"at once"
+                f"{table.name} has {table.n_rows} row{'s' * (table.n_rows != 1)} and at least {min_rows} are needed; "
+                "pass all rows of a sample at once"
             )
     by_columns = isinstance(scale, str) and (default or scale == "columns")
     encoder = fit_encoder(tables, scaling=mean_absolute_deviations if by_columns else None)
