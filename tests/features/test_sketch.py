@@ -12,7 +12,7 @@ from sketches import BINNED, ESTIMATES, FEATURES, FULL, X, assert_equal_sketches
 from tables import sample
 
 import muhat as mh
-from muhat.features.feature_sums import feature_mean
+from muhat.features.feature_gram import feature_mean
 from muhat.features.fourier import Fourier
 from muhat.features.nystroem import Nystroem
 from muhat.features.sketch import MeanSketch

@@ -8,7 +8,7 @@ from tables import sample
 import muhat as mh
 from muhat.inference import difference_statistics, kernel_sums
 from muhat.inference.difference_statistics import Relations, default_components, normal_scores, standardised
-from muhat.inference.mmd import feature_sums, mean_similarities
+from muhat.inference.mmd import mean_similarities, sums_from_features
 from muhat.inference.splits import Splits, centred_splits, other_splits
 from muhat.linalg.whitening import Whitening
 
@@ -181,7 +181,7 @@ def test_features_are_their_kernels():
     for t, found in zip((1.0, 4.0), sums, strict=True):
         gaps = np.abs(rows[:, None, 1:] - rows[None, :, 1:]) / medians[1:]
         in_bins = np.exp(-t * gaps).sum(axis=2).reshape(2, 20, 2, 20).mean(axis=(0, 2))
-        want = mean_similarities(feature_sums(np.linalg.cholesky(in_bins + 1e-9 * np.eye(20)), splits), splits)
+        want = mean_similarities(sums_from_features(np.linalg.cholesky(in_bins + 1e-9 * np.eye(20)), splits), splits)
         assert_allclose(mean_similarities(found, splits).mmd, want.mmd, atol=1e-5)
 
 

@@ -204,8 +204,8 @@ def check_matchable(kernel: Kernel) -> None:
     if all(_has_term(term) for _, term in linear_terms(kernel)):
         return
     raise ValueError(
-        f"kernel={kernel!r} has no closed-form expectation under a Gaussian, which matching needs; use Linear(), "
-        f"Polynomial of degree 1 to 3, Gaussian(), or their sums and multiples"
+        f"kernel={kernel!r} has no closed-form expectation under a Gaussian, with its gradient, that matching knows; "
+        f"use Linear(), Polynomial of degree 1 to 3, Gaussian(), or their sums and multiples"
     )
 
 

@@ -1,7 +1,7 @@
 """Explicit features of kernels (Nyström, Fourier), and mergeable sums of them over one pass of the rows."""
 
 from muhat.features.base import BaseFeatures
-from muhat.features.feature_sums import FeatureMean, feature_mean
+from muhat.features.feature_gram import FeatureMean, feature_mean
 from muhat.features.fourier import Fourier
 from muhat.features.nystroem import Nystroem, pivoted_cholesky
 from muhat.features.sketch import MeanSketch

@@ -22,7 +22,7 @@ from muhat.features.archive import (
     write_archive,
 )
 from muhat.features.base import BaseFeatures
-from muhat.features.feature_sums import FeatureSums, MeanChoice
+from muhat.features.feature_gram import FeatureSums, MeanChoice
 from muhat.features.nystroem import Nystroem
 from muhat.features.sketch_state import (
     FORMAT,

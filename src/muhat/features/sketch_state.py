@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muhat.features.archive import Arrays, Header, finite_array
-from muhat.features.feature_sums import FeatureSums, check_sums
+from muhat.features.feature_gram import FeatureSums, check_sums
 from muhat.types import Array
 from muhat.validation import check_count
 

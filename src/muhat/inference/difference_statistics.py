@@ -27,7 +27,7 @@ from muhat.inference.kernel_sums import (
     Tick,
     kernel_sums,
 )
-from muhat.inference.mmd import KernelSums, MeanSimilarities, feature_sums, mean_similarities, product_blocks
+from muhat.inference.mmd import KernelSums, MeanSimilarities, mean_similarities, product_blocks, sums_from_features
 from muhat.inference.splits import Splits, bin_means
 from muhat.kernels.base import Kernel
 from muhat.kernels.dot import Linear
@@ -170,7 +170,7 @@ def default_components(
         found = feature_similarities(pooled, bandwidths, medians, splits, rng)
     finest, wide, widest = (Gaussian(float(bandwidths[i])) for i in USED_BANDWIDTHS)
     deviations = np.where(rows.std(axis=0) > 0, rows.std(axis=0), 1.0)
-    found["linear"] = mean_similarities(feature_sums(bin_means(standardised(rows), size), splits), splits)
+    found["linear"] = mean_similarities(sums_from_features(bin_means(standardised(rows), size), splits), splits)
     mmds = [
         ("Gaussian", "wide", "wide", WIDE_WEIGHT, wide),
         ("linear", "linear", "wide", WIDE_WEIGHT, rescaled(Linear(), deviations)),
@@ -235,11 +235,13 @@ def feature_similarities(
     """Mean similarities by features alone, for samples whose kernel matrices would take too long."""
     rows, size = pooled.rows, pooled.size
     features = gaussian_bin_means(rows, [float(bandwidths[i]) for i in USED_BANDWIDTHS], size, rng)
-    sums = {name: feature_sums(means, splits) for name, means in zip(_GAUSSIANS, features, strict=True)}
+    sums = {name: sums_from_features(means, splits) for name, means in zip(_GAUSSIANS, features, strict=True)}
     if rows.shape[1] <= MAX_COLUMNS_FOR_MOMENTS:
-        sums["second moments"] = feature_sums(product_bin_means(pooled.scores, size), splits)
+        sums["second moments"] = sums_from_features(product_bin_means(pooled.scores, size), splits)
         if pooled.relations is not None:
-            sums["whitened second moments"] = feature_sums(product_bin_means(pooled.relations.scores, size), splits)
+            sums["whitened second moments"] = sums_from_features(
+                product_bin_means(pooled.relations.scores, size), splits
+            )
     found = {name: mean_similarities(each, splits) for name, each in sums.items()}
     return found | by_column_similarities(pooled, medians, splits, rng)
 
@@ -397,7 +399,7 @@ def by_column_sums(
             mu, u = eigh(shares[:, None] * np.exp(-t * gaps) * shares)
             mu, u = mu[-LEVEL_FEATURES:].clip(0.0), u[:, -LEVEL_FEATURES:]
             features = (counts @ (np.sqrt(mu) * u / shares[:, None]) / size).astype(np.float32)
-            found = feature_sums(features, splits)
+            found = sums_from_features(features, splits)
             np.add(total.forms, found.forms, out=total.forms)
             np.add(total.row_sums, found.row_sums, out=total.row_sums)
     return totals

@@ -97,7 +97,7 @@ def mean_similarities(sums: KernelSums, splits: Splits) -> MeanSimilarities:
     return MeanSimilarities(alpha + beta - 2.0 * between / (n * m), within - within.mean(), rounding)
 
 
-def feature_sums(features: Array, splits: Splits) -> KernelSums:
+def sums_from_features(features: Array, splits: Splits) -> KernelSums:
     """The sums of the matrix FFᵀ of inner products of features, without that matrix."""
     diagonal = np.einsum("ij,ij->i", features, features, dtype=np.float64)
     S = splits.centred.astype(features.dtype, copy=False)

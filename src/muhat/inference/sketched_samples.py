@@ -9,7 +9,7 @@ import numpy as np
 from muhat.features.nystroem import Nystroem
 from muhat.features.sketch import MeanSketch
 from muhat.inference.combine import Component, combine_statistics
-from muhat.inference.mmd import feature_sums, mean_similarities
+from muhat.inference.mmd import mean_similarities, sums_from_features
 from muhat.inference.results import Explanation, observed_and_null, ranked_components
 from muhat.inference.splits import centred_splits, smallest_pvalue
 from muhat.inference.two_sample import MMDResult
@@ -76,7 +76,7 @@ def sketch_components(bins: SketchBins, n_resamples: int, rng: np.random.Generat
     """
     splits = centred_splits(bins.of_first, n_resamples, rng)
     c = bins.means.mean(axis=0)
-    found = mean_similarities(feature_sums(bins.means - c, splits), splits)
+    found = mean_similarities(sums_from_features(bins.means - c, splits), splits)
     about_c = bins.diagonal - 2.0 * bins.means @ c  # E‖k(x, ·) − c‖² of each bin, up to the constant ‖c‖²
     dispersion = (about_c - about_c.mean()) @ splits.weights - found.within
     dispersion -= dispersion.mean()  # over all splits, so that both signs are as likely

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from muhat.elements import Element, check_element
-from muhat.features.feature_sums import MeanChoice
+from muhat.features.feature_gram import MeanChoice
 from muhat.features.nystroem import Nystroem
 from muhat.kernels.base import Kernel
 from muhat.kernels.radial import Gaussian

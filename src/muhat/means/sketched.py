@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Self
 from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
 
-from muhat.features.feature_sums import MeanChoice
+from muhat.features.feature_gram import MeanChoice
 from muhat.features.nystroem import Nystroem
 from muhat.features.sketch import MeanSketch
 from muhat.linalg.resources import one_blas_thread

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from muhat.features.feature_sums import MeanChoice
+from muhat.features.feature_gram import MeanChoice
 from muhat.features.nystroem import Nystroem
 from muhat.kernels.base import Kernel
 from muhat.kernels.radial import Gaussian

@@ -1,4 +1,4 @@
-"""Spectral filters, leave-one-out scores (Theorems 3 and 4), and the search for the amount of shrinkage."""
+"""Spectral filters, scores (leave-one-out, Theorem 4), and the search for the amount of shrinkage."""
 
 from muhat.shrinkage.filters import Filter, IteratedTikhonov, Landweber, NuMethod, Tikhonov, TruncatedSVD
 from muhat.shrinkage.scores import ScorePath, deletion_scores, simple_scores, theorem4_scores

@@ -1,4 +1,7 @@
-"""Scores of shrinkage: Theorem 3 for simple shrinkage, exact leave-one-out, Theorem 4; and the search for λ."""
+"""Scores of shrinkage: simple shrinkage, exact leave-one-out, Theorem 4; and the search for λ.
+
+Theorem 3's α, the minimiser for simple shrinkage in closed form, is in ``muhat.means.simple_shrinkage``.
+"""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from sketches import ESTIMATES, FEATURES, X
 from tables import data_sets, sample
 
 import muhat as mh
-from muhat.features.feature_sums import feature_mean
+from muhat.features.feature_gram import feature_mean
 
 
 def feature_matrices():
