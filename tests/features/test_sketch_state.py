@@ -171,6 +171,7 @@ def paused_sketch(part, folder):
     return sketch(rows, second_moment=True, bins=40)
 
 
+@pytest.mark.slow
 @no_kill
 def test_a_worker_that_is_killed_does_not_change_a_sum_of_sketches(tmp_path):
     """Bins included: the sum has the order of the parts, whoever sketched them."""
