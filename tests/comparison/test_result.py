@@ -101,6 +101,8 @@ def test_the_assertion_fails_where_columns_are_lost_or_changed_kind_unless_allow
             mh.testing.assert_same_distribution(table, other, at_least, strict=False)
     with pytest.raises(AssertionError, match=r"in the columns that could be compared"):
         mh.testing.assert_same_distribution(table, {"x": x[::-1]}, 0.1)
+    mh.testing.assert_same_distribution(table, {"x": x[::-1]}, exclude=["y"])
+    mh.testing.assert_same_distribution({"x": x[::-1]}, table, exclude=["y"])
     mh.testing.assert_same_distribution(table, {**table, "y": y[::-1], "z": y}, columns=["x", "y"])
 
 

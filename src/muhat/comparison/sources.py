@@ -127,25 +127,39 @@ def _matched_by_position(sources: list[Source]) -> list[Source]:
 
 
 def matching_names(sources: Sequence[Source], patterns: Sequence[Any] | None, option: str) -> list[str]:
-    """The columns that names or patterns such as ``price_*`` choose, in the order of the patterns."""
+    """The columns that names or patterns such as ``price_*`` choose, in the order of the patterns.
+
+    All tables must have them, except to leave them out.
+    """
     if isinstance(patterns, str):
         patterns = [patterns]
     chosen: dict[str, None] = {}
     for pattern in map(str, patterns or ()):
         by_number = pattern.isdecimal() and not sources[0].named
         wanted = f"column {pattern}" if by_number else pattern
-        for source in sources:
-            names = [*source.names, *(column.name for column in source.left_out)]
-            plain = wanted if wanted in names else printable(wanted)  # as the names of files are
-            fitting = [plain] if plain in names else [name for name in names if fnmatchcase(name, wanted)]
-            if not fitting:
-                near = get_close_matches(wanted, names, 1)
-                maybe = f" (did you mean {near[0]!r}?)" if near else ""
-                raise ValueError(
-                    f"{option}={pattern!r}: {source.name} has no such column{maybe}; it has {listed(names)}"
-                )
-            chosen |= dict.fromkeys(fitting)
+        fitting = [_fitting_names(source, wanted) for source in sources]
+        enough = any(fitting) if option == "exclude" else all(fitting)
+        if not enough:
+            raise ValueError(f"{option}={pattern!r}: {_no_such_column(sources[fitting.index([])], wanted)}")
+        chosen |= dict.fromkeys(name for names in fitting for name in names)
     return list(chosen)
+
+
+def _fitting_names(source: Source, wanted: str) -> list[str]:
+    names = _all_names(source)
+    plain = wanted if wanted in names else printable(wanted)  # as the names of files are
+    return [plain] if plain in names else [name for name in names if fnmatchcase(name, wanted)]
+
+
+def _no_such_column(source: Source, wanted: str) -> str:
+    names = _all_names(source)
+    near = get_close_matches(wanted, names, 1)
+    maybe = f" (did you mean {near[0]!r}?)" if near else ""
+    return f"{source.name} has no such column{maybe}; it has {listed(names)}"
+
+
+def _all_names(source: Source) -> list[str]:
+    return [*source.names, *(column.name for column in source.left_out)]
 
 
 def chosen_names(sources: Sequence[Source], columns: Sequence[Any] | None, exclude: Sequence[Any] | None) -> list[str]:
