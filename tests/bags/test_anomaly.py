@@ -23,8 +23,8 @@ from muhat.bags.anomaly import (
     size_grid,
 )
 from muhat.bags.data import Bags, check_bags
+from muhat.bags.efron_morris import Pool, fit_pool
 from muhat.bags.moments import bag_moments
-from muhat.bags.pooling import Pool, fit_pool
 from muhat.linalg.whitening import Whitening
 
 

@@ -6,6 +6,7 @@ from numpy.testing import assert_allclose
 
 import muhat as mh
 from muhat.bags.bag_whitening import regularised_eigenpairs
+from muhat.bags.efron_morris import Pool, estimate_between, fit_pool
 from muhat.bags.mixture_prior import (
     fit_kinds,
     fit_kinds_pool,
@@ -14,7 +15,6 @@ from muhat.bags.mixture_prior import (
     risk_weights,
 )
 from muhat.bags.moments import BagMoments
-from muhat.bags.pooling import Pool, estimate_between, fit_pool
 
 
 def kinds_of_means(n=60, kinds=3, m=4, apart=4.0, seed=0):

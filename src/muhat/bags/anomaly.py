@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from muhat.bags.bag_explanations import BagExplanation, ColumnPrior
 from muhat.bags.bag_whitening import RIDGE
 from muhat.bags.data import Bags, TakesBagsMixin, check_bags
+from muhat.bags.efron_morris import Pool, fit_pool
 from muhat.bags.moments import (
     LIGHT_LANDMARKS,
     LIGHT_ROWS,
@@ -28,7 +29,6 @@ from muhat.bags.moments import (
     light_moments,
     with_widths,
 )
-from muhat.bags.pooling import Pool, fit_pool
 from muhat.features.base import BaseFeatures
 from muhat.features.nystroem import Nystroem
 from muhat.kernels.base import Kernel, check_kernel

@@ -15,8 +15,8 @@ from sklearn.utils.validation import check_memory as check_memory_object
 
 from muhat.bags.bag_whitening import RIDGE, BagWhitening
 from muhat.bags.data import Bags, BagTile, TakesBagsMixin, check_bags
+from muhat.bags.efron_morris import PooledMap
 from muhat.bags.moments import BagMoments, bag_moments, check_features, fit_features
-from muhat.bags.pooling import PooledMap
 from muhat.features.base import BaseFeatures
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.between_elements import compares_elements, evaluate_between_elements, resolve_between_elements

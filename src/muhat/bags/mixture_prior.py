@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from muhat.bags.bag_whitening import regularised_eigenpairs
+from muhat.bags.efron_morris import BLENDS, FOLDS, Pool, mean_keys, positive_root
 from muhat.bags.moments import BagMoments
-from muhat.bags.pooling import BLENDS, FOLDS, Pool, mean_keys, positive_root
 from muhat.linalg.blocks import random_folds
 from muhat.linalg.simplex import simplex_minimiser
 from muhat.types import Array

@@ -11,10 +11,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from muhat.bags.bag_sketch import BagSketch
 from muhat.bags.data import Bags, TakesBagsMixin, check_bags
+from muhat.bags.efron_morris import Pool, fit_pool
 from muhat.bags.mixture_prior import fit_mixture
 from muhat.bags.moments import bag_moments, check_features, check_noise, fit_features
 from muhat.bags.outside_span import OutsidePart
-from muhat.bags.pooling import Pool, fit_pool
 from muhat.elements import Element
 from muhat.features.base import BaseFeatures
 from muhat.features.nystroem import Nystroem

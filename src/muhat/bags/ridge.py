@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from muhat.bags.bag_whitening import RIDGE
 from muhat.bags.data import Bags, TakesBagsMixin, asking_for_numbers, check_bag_weights, check_bags, check_labels
 from muhat.bags.distribution_kernel import Level2, check_level2
+from muhat.bags.efron_morris import Pool, fit_pool, left_out_means
 from muhat.bags.moments import (
     check_features,
     check_noise,
@@ -23,7 +24,6 @@ from muhat.bags.moments import (
     light_sample,
     with_widths,
 )
-from muhat.bags.pooling import Pool, fit_pool, left_out_means
 from muhat.bags.stacking import (
     COMPONENTS,
     FEWEST_TO_STACK,

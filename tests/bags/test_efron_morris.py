@@ -6,7 +6,7 @@ from bag_samples import random_bags
 from numpy.testing import assert_allclose, assert_array_equal
 
 import muhat as mh
-from muhat.bags import pooling
+from muhat.bags import efron_morris
 from muhat.bags.bag_whitening import regularised_eigenpairs
 from muhat.bags.moments import BagMoments
 from muhat.bags.prior import pooled_means
@@ -45,7 +45,7 @@ def pool_of(centre, within, between, noise):
     ratios, E = np.linalg.eigh((V.T @ between @ V) / np.outer(root, root))
     common = np.trace(between) / g.sum()
     into, back = (V / root) @ E, E.T @ (V * root).T
-    return pooling.Pool(1.0, centre, within, between, ratios.clip(0.0), common, into, back)
+    return efron_morris.Pool(1.0, centre, within, between, ratios.clip(0.0), common, into, back)
 
 
 def as_rows(elements):
@@ -98,7 +98,7 @@ def test_the_covariance_of_bags_of_any_size_is_unbiased():
     for _ in range(500):
         truth = rng.multivariate_normal(np.zeros(2), B, size=20)
         noise = rng.multivariate_normal(np.zeros(2), W, size=20) / np.sqrt(sizes)[:, None]
-        estimates.append(pooling.estimate_between(truth + noise, sizes, W).between)
+        estimates.append(efron_morris.estimate_between(truth + noise, sizes, W).between)
     errors = np.std(estimates, axis=0) / np.sqrt(500)
     assert (np.abs(np.mean(estimates, axis=0) - B) < 4 * errors).all()
 
@@ -242,16 +242,16 @@ def test_fewer_landmarks_on_request():
 
 def test_a_bag_has_no_part_in_the_prior_that_shrinks_it(monkeypatch):
     """So that its shrunken mean is an affine function of its mean, however far that is from others in given folds."""
-    monkeypatch.setattr(pooling, "random_folds", lambda keys, count: np.arange(len(keys)) % count)
+    monkeypatch.setattr(efron_morris, "random_folds", lambda keys, count: np.arange(len(keys)) % count)
     rng = np.random.default_rng(0)
     means, sizes = rng.normal(size=(12, 3)), rng.integers(2, 30, size=12)
     within = np.diag([1.0, 2.0, 3.0])
-    pool = pooling.fit_pool(BagMoments(means, within, 50), sizes, 0.05)
+    pool = efron_morris.fit_pool(BagMoments(means, within, 50), sizes, 0.05)
     paths = []
     for step in (0.0, 1.0, 2.0):
         moved = means.copy()
         moved[4] += 10 * step
-        paths.append(pooling.left_out_means(pool, BagMoments(moved, within, 50), sizes, 0.05)[4])
+        paths.append(efron_morris.left_out_means(pool, BagMoments(moved, within, 50), sizes, 0.05)[4])
     assert_allclose(paths[0] + paths[2], 2 * paths[1], atol=1e-10)
     assert np.abs(paths[2] - paths[0]).max() > 1
 
@@ -260,14 +260,14 @@ def test_a_bag_has_no_part_in_the_prior_that_shrinks_it(monkeypatch):
 def test_folds_follow_the_bags_in_every_order_and_basis(n):
     rng = np.random.default_rng(0)
     means, sizes, within = rng.normal(size=(n, 3)), rng.integers(2, 30, size=n), np.diag([1.0, 2.0, 3.0])
-    folds = [out for out, _ in pooling.fold_pools(BagMoments(means, within, 50), sizes, 0.05)]
+    folds = [out for out, _ in efron_morris.fold_pools(BagMoments(means, within, 50), sizes, 0.05)]
     assert_array_equal(np.sum(folds, axis=0), 1)  # every bag is left out once
     counts = [out.sum() for out in folds]
-    assert len(folds) == min(n, pooling.FOLDS)
+    assert len(folds) == min(n, efron_morris.FOLDS)
     assert max(counts) - min(counts) <= 1
     order, turned = rng.permutation(n), np.linalg.qr(rng.normal(size=(3, 3)))[0]
     moved = BagMoments(means[order] @ turned, turned.T @ within @ turned, 50)
-    again = [out for out, _ in pooling.fold_pools(moved, sizes[order], 0.05)]
+    again = [out for out, _ in efron_morris.fold_pools(moved, sizes[order], 0.05)]
     assert_array_equal(again, [out[order] for out in folds])
 
 
@@ -279,5 +279,5 @@ def test_no_fold_holds_all_bags_of_a_kind(period):
     means = 10.0 * kinds[:, None] + rng.normal(size=(len(kinds), 2))
     for order in (np.arange(len(kinds)), np.argsort(kinds, kind="stable")):
         moments, sizes = BagMoments(means[order], np.eye(2), 50), np.full(len(kinds), 5)
-        for out, _ in pooling.fold_pools(moments, sizes, 0.05):
+        for out, _ in efron_morris.fold_pools(moments, sizes, 0.05):
             assert np.bincount(kinds[order][out], minlength=period).max() <= 10  # of 20
