@@ -26,7 +26,6 @@ SMALLEST = {
     "power.py": "--quick --only d=3 ring square",
     "robust.py": "--rows 30 --draws 2",
     "scale.py": "--rows 40_000 --engines loop",
-    "sizes.py": "--only 0 9 --shrink 50",
 }
 
 
