@@ -79,13 +79,13 @@ FARTHEST = 4.0
 
 
 MOST_COLUMNS = 100
-"""Columns up to which moments are those of columns; with more they are those of as many principal components."""
+"""Tables with more columns are reduced to this number of principal components before moments are taken."""
 
 
 class MomentFeatures(NamedTuple):
     """Standardised columns z of rows, |z|, and |u| of the whitened columns u: their means are moments of a bag.
 
-    Means of z tell locations, those of |z| dispersions, and those of |u| relations of correlated columns that change.
+    The means of z show changes of location, |z| changes of dispersion, and |u| changed relations of correlated columns.
     Wide tables have the largest principal components in place of z, and no |u|, which would be |z| again.
     """
 

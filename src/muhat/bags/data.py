@@ -113,7 +113,7 @@ def bags_from_groups(
     -------
     bags : list of arrays of shape (n_i, d)
         The rows of each label, in their order in X. The list and its slices know the features of a table whose columns
-        have names, and models refuse bags with other features than those of ``fit``.
+        have names, and models refuse bags whose features differ from the features in ``fit``.
     labels : array
         The label of each bag, sorted.
     encoder : TableEncoder

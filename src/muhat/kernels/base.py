@@ -92,8 +92,8 @@ class Kernel(Value, ABC):
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if not cls.__module__.startswith("muhat."):  # a kernel of yours; those of the library are tested
-            cls.evaluate = _checking_shape(cls.evaluate)  # type: ignore[method-assign]
-            cls.diagonal = _checking_shape(cls.diagonal)  # type: ignore[method-assign]
+            for name in ("evaluate", "diagonal"):
+                setattr(cls, name, _checking_shape(getattr(cls, name)))
 
     # What every kernel defines.
 
