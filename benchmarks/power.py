@@ -38,7 +38,7 @@ import muhat as mh
 from muhat.inference import difference_statistics, two_sample
 from muhat.inference.kernel_sums import Family, kernel_sums
 from muhat.inference.mmd import MeanSimilarities, mean_similarities
-from muhat.inference.splits import Splits, centred_splits
+from muhat.inference.permutations import Splits, centred_splits
 
 LEVEL, RESAMPLES = 0.05, 199
 

@@ -18,7 +18,7 @@ import muhat as mh
 from muhat.inference import dependence_statistics
 from muhat.inference.independence import hsic_test
 from muhat.inference.mmd import split_means
-from muhat.inference.splits import permutation_pvalue
+from muhat.inference.permutations import permutation_pvalue
 from muhat.inference.two_sample import mmd_test
 from muhat.kernels.base import Kernel
 

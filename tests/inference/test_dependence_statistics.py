@@ -10,7 +10,7 @@ from tables import sample
 
 import muhat as mh
 from muhat.inference import dependence_statistics
-from muhat.inference import pairings as pairing_module
+from muhat.inference.permutations import ShiftedPairings, draw_pairings
 
 
 def test_pairs_of_many_columns_are_bounded(monkeypatch):
@@ -43,8 +43,8 @@ def centred(K):
 
 
 PAIRINGS = {
-    "families": lambda n, B: pairing_module.ShiftedPairings(n, B, np.random.default_rng(0)),
-    "strata": lambda n, B: pairing_module.ListedPairings.within_strata(np.arange(n) % 2, B, np.random.default_rng(0)),
+    "families": lambda n, B: ShiftedPairings(n, B, np.random.default_rng(0)),
+    "strata": lambda n, B: draw_pairings(n, np.arange(n) % 2, B, np.random.default_rng(0))[0],
 }
 
 

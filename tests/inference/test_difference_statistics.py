@@ -9,7 +9,7 @@ import muhat as mh
 from muhat.inference import difference_statistics, kernel_sums
 from muhat.inference.difference_statistics import Relations, default_components, normal_scores, standardised
 from muhat.inference.mmd import mean_similarities, sums_from_features
-from muhat.inference.splits import Splits, centred_splits, other_splits
+from muhat.inference.permutations import Splits, centred_splits, other_splits
 from muhat.linalg.whitening import Whitening
 
 RNG = np.random.default_rng(0)

@@ -9,7 +9,7 @@ from permutation_tests import all_of_scipy, assert_same_test
 from tables import KERNELS, sample
 
 import muhat as mh
-from muhat.inference import mmd, splits
+from muhat.inference import mmd, permutations
 from muhat.inference.mmd import split_means, unbiased_mean_similarities
 from muhat.inference.two_sample import mmd_test
 from muhat.means.nested import mean_element
@@ -68,7 +68,7 @@ MEANS = [None, mh.ShrunkKernelMean(), mh.SpectralKernelMean(lam=0.5)]
 def test_blocks_do_not_matter(mean, monkeypatch):
     X, Y = sample(30, 2, seed=0), sample(21, 2, seed=1)
     whole = mmd_test(X, Y, mh.Gaussian(), 25, 3, mean=mean)
-    monkeypatch.setattr(splits, "SPLIT_BYTES", 8 * 51 * 4)
+    monkeypatch.setattr(permutations, "SPLIT_BYTES", 8 * 51 * 4)
     monkeypatch.setattr(mmd, "_ROWS", 8)
     blocked = mmd_test(X, Y, mh.Gaussian(), 25, 3, mean=mean)
     assert_allclose(blocked.null_distribution, whole.null_distribution, rtol=0, atol=1e-14)

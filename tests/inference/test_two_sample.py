@@ -1,7 +1,8 @@
-"""The two-sample test: type I error, strata, kernels, samples of thousands of rows."""
+"""The two-sample test: type I error, strata, kernels, thousands of rows, sketches."""
 
 import io
 import itertools
+import re
 
 import numpy as np
 import pandas as pd
@@ -13,7 +14,8 @@ from tables import sample
 
 import muhat as mh
 from muhat.inference import difference_statistics, kernel_sums, two_sample
-from muhat.inference.two_sample import mmd_test
+from muhat.inference.permutations import other_splits
+from muhat.inference.two_sample import SketchBins, mmd_test, sketch_components
 
 
 def half_constant(rng, n):
@@ -110,7 +112,7 @@ def test_threads_and_strips_change_nothing(monkeypatch):
 def test_single_and_double_precision_agree(monkeypatch):
     X, Y = sample(150, 3, seed=0), sample(150, 3, seed=1)
     single = mh.mmd_test(X, Y, n_resamples=99, random_state=0)
-    monkeypatch.setattr("muhat.inference.splits.SMALL", 1000)
+    monkeypatch.setattr("muhat.inference.permutations.SMALL", 1000)
     double = mh.mmd_test(X, Y, n_resamples=99, random_state=0)
     assert_allclose(single.null_distribution, double.null_distribution, rtol=1e-3, atol=1e-3)
 
@@ -243,3 +245,141 @@ def test_another_variance_is_found(mean):
     X, Y = sample(40, 2, seed=0, shift=0.0), 3.0 * sample(40, 2, seed=1, shift=0.0)
     assert stats.ttest_ind(X, Y).pvalue.min() > 0.05
     assert mmd_test(X, Y, n_resamples=39, random_state=0, mean=mean).pvalue == 1 / 40
+
+
+def test_features_in_bins_of_one_row_give_the_unbiased_distance():
+    X, Y = sample(12, 3, seed=0), sample(9, 3, seed=1) + 0.5
+    of_first = np.repeat([1.0, 0.0], [12, 9])
+    rows, rng = np.vstack([X, Y]), np.random.default_rng(0)
+    bins = SketchBins(rows, (rows**2).sum(axis=1), of_first, 1, 0)
+    distance, spread = sketch_components(bins, 19, rng)
+    expected = mh.mmd_test(X, Y, mh.Linear(), 1, unbiased=True, scale=None).statistic
+    assert_allclose(distance.statistics[0], expected, rtol=1e-6)
+    splits = np.column_stack([of_first, *other_splits(of_first, 19, np.random.default_rng(0))]).astype(bool)
+    traces = np.array([[np.trace(np.cov(rows[part].T)) for part in (split, ~split)] for split in splits.T])
+    differences = traces[:, 0] - traces[:, 1]
+    assert_allclose(spread.statistics, np.abs(differences - differences.mean()), rtol=1e-10)
+    assert spread.value == ("X" if differences[0] > differences.mean() else "Y")
+
+
+FIRST, SECOND = sample(2000, 3, seed=0, shift=0.0), sample(1500, 3, seed=1, shift=0.0)
+
+FEATURES = {
+    "nystroem": mh.Nystroem(mh.Gaussian(1.5), 40, random_state=0).fit(sample(300, 3, seed=2, shift=0.0)),
+    "fourier": mh.Fourier(mh.Gaussian(1.5), 40, random_state=0).fit(FIRST),
+}
+
+
+def sketch(rows, name="nystroem", parts=1, bins=100):
+    return sum(mh.MeanSketch(FEATURES[name], bins=bins).update(part) for part in np.array_split(rows, parts))
+
+
+@pytest.mark.parametrize("name", FEATURES)
+def test_bins_of_one_row_are_rows(name):
+    """The first component is then the unbiased MMD² of the features, permuted over rows."""
+    A, B = sample(30, 3, seed=3), sample(25, 3, seed=4) + 0.5
+    found = mh.mmd_test(sketch(A, name), sketch(B, name), n_resamples=199, random_state=0)
+    Z, W = FEATURES[name].transform(A), FEATURES[name].transform(B)
+    rows = mh.mmd_test(Z, W, mh.Linear(), 199, 0, unbiased=True, scale=None)
+    assert found.method == "sketches of 55 bins of 1 rows; 0 rows are in no bin"
+    features = next(component for component in found.components if component.name == "features")
+    assert features.pvalue == rows.pvalue
+    assert found.sizes == (30, 25)
+
+
+@pytest.mark.parametrize("parts", [1, 2, 9])
+@pytest.mark.parametrize("name", FEATURES)
+def test_it_finds_differences_and_says_which(name, parts):
+    shifted = mh.mmd_test(
+        sketch(FIRST, name, parts), sketch(SECOND + 0.3, name, parts), n_resamples=199, random_state=0
+    )
+    wider = mh.mmd_test(sketch(FIRST, name, parts), sketch(1.5 * SECOND, name, parts), n_resamples=199, random_state=0)
+    assert shifted.pvalue == wider.pvalue == shifted.smallest_pvalue == 0.005
+    assert shifted.summary.startswith("X and Y differ under Gaussian(bandwidth=1.5), and sketches do not tell in which")
+    assert wider.summary.startswith("Y is more spread out")
+    assert shifted.method == "sketches of 108 bins of 32 rows; 44 rows are in no bin"
+    assert shifted.kernel == mh.Gaussian(1.5)
+    statistic, pvalue = shifted
+    assert (statistic, pvalue) == (shifted.statistic, 0.005)
+
+
+def test_the_witness_is_the_difference_of_the_means():
+    found = mh.mmd_test(sketch(FIRST), sketch(SECOND + 0.3), n_resamples=9, random_state=0)
+    expected = sketch(FIRST)(SECOND[:5]) - sketch(SECOND + 0.3)(SECOND[:5])
+    assert_allclose(found.witness(SECOND[:5]), expected, atol=1e-9)
+    assert mh.mmd_test(sketch(FIRST, "fourier"), sketch(SECOND, "fourier"), n_resamples=9).witness is None
+
+
+def test_the_finer_sketch_is_coarsened():
+    """Bins of the smaller sample become as large as those of the larger, and sketches of other room for bins meet."""
+    found = mh.mmd_test(sketch(FIRST), sketch(SECOND, bins=1000), n_resamples=9, random_state=0)
+    assert found.method == "sketches of 108 bins of 32 rows; 44 rows are in no bin"
+    found = mh.mmd_test(sketch(FIRST), sketch(SECOND[:330]), n_resamples=9, random_state=0)
+    assert found.method == "sketches of 72 bins of 32 rows; 26 rows are in no bin"
+
+
+def test_the_same_seed_gives_the_same_result():
+    results = [mh.mmd_test(sketch(FIRST), sketch(SECOND), n_resamples=99, random_state=3) for _ in range(2)]
+    assert results[0].pvalue == results[1].pvalue
+    np.testing.assert_array_equal(results[0].null_distribution, results[1].null_distribution)
+
+
+def test_the_level_is_kept():
+    """400 nulls of merged sketches of uneven parts, up to what chance makes of 5 %."""
+    rejected = 0
+    for seed in range(400):
+        rng = np.random.default_rng(seed)
+        A, B = rng.normal(size=(2, 400, 3))
+        sketches = (sketch(A, parts=3, bins=30), sketch(B, parts=5, bins=30))
+        rejected += mh.mmd_test(*sketches, n_resamples=39, random_state=10**6 + seed).pvalue <= 0.05
+    low, high = stats.binom.ppf([0.0005, 0.9995], 400, 0.05)
+    assert low <= rejected <= high
+
+
+def without_bins(rows):
+    return mh.MeanSketch(FEATURES["nystroem"]).update(rows)
+
+
+BAD = {  # two samples and what is said of them
+    "no bins": (
+        sketch(FIRST),
+        without_bins(SECOND),
+        "Y is a sketch without bins of rows to permute; make it",
+    ),
+    "other features": (sketch(FIRST), sketch(SECOND, "fourier"), "have different features .*fit the"),
+    "rows": (FIRST, sketch(SECOND), "X is of type ndarray and the other sample is a MeanSketch; pass two"),
+    "too few bins": (
+        sketch(FIRST),
+        sketch(SECOND[:319]),
+        "Y is a sketch of 319 rows, which fill 9 bins of the 32",
+    ),
+    "one row": (sketch(FIRST[:30]), sketch(SECOND[:1]), "Y is a sketch of 1 rows, which fill 1 bins .* more bins=, "),
+    "empty": (sketch(FIRST[:0]), sketch(SECOND[:9]), "X is a sketch of 0 rows, which fill 0 bins .*fewer rows"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_refused_sketches(case):
+    A, B, message = BAD[case]
+    with pytest.raises(ValueError, match=message):
+        mh.mmd_test(A, B)
+
+
+NEEDS_ROWS = {
+    "kernel": mh.Gaussian(),
+    "mean": mh.KernelMean(),
+    "unbiased": True,
+    "strata": [1, 2],
+    "scale": None,
+}
+
+
+@pytest.mark.parametrize("name", NEEDS_ROWS)
+def test_options_that_need_rows(name):
+    with pytest.raises(ValueError, match=rf"{name}={re.escape(repr(NEEDS_ROWS[name]))} needs rows"):
+        mh.mmd_test(sketch(FIRST), sketch(SECOND), **{name: NEEDS_ROWS[name]})
+
+
+def test_memory_is_guarded():
+    with pytest.raises(MemoryError, match="999 splits of 108 bins"):
+        mh.mmd_test(sketch(FIRST), sketch(SECOND), memory_limit=1e5)

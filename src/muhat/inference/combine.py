@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import log_ndtr, logsumexp
 
-from muhat.inference.splits import EPS
+from muhat.inference.permutations import EPS
 from muhat.types import Array
 
 LEAST_SKEWNESS = 0.05

@@ -19,8 +19,7 @@ from scipy.stats import rankdata
 from muhat.features.nystroem import Nystroem
 from muhat.inference.combine import Component
 from muhat.inference.difference_statistics import PAIR_ROWS, normal_scores, standardised
-from muhat.inference.pairings import Pairings
-from muhat.inference.splits import EPS
+from muhat.inference.permutations import EPS, Pairings
 from muhat.kernels.radial import Gaussian
 from muhat.linalg.blocks import blocks, random_rows
 from muhat.linalg.centered_gram import center_gram

@@ -28,7 +28,7 @@ from muhat.inference.kernel_sums import (
     kernel_sums,
 )
 from muhat.inference.mmd import KernelSums, MeanSimilarities, mean_similarities, product_blocks, sums_from_features
-from muhat.inference.splits import Splits, bin_means
+from muhat.inference.permutations import Splits, bin_means
 from muhat.kernels.base import Kernel
 from muhat.kernels.dot import Linear
 from muhat.kernels.mixed import rescaled

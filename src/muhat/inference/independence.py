@@ -16,18 +16,18 @@ from muhat.inference.dependence_statistics import (
     default_dependences,
     product_bytes,
 )
-from muhat.inference.hsic import permuted_hsic
 from muhat.inference.mmd import is_plain
-from muhat.inference.pairings import draw_pairings
+from muhat.inference.permutations import EPS, Pairings, check_strata, draw_pairings, permutation_pvalue
 from muhat.inference.results import CombinedResult, Explanation, observed_and_null, ranked_components
-from muhat.inference.splits import check_strata
 from muhat.inference.two_sample import COPIES, pooled_gram
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.mixed import rescaled, without_scales
 from muhat.kernels.radial import Gaussian
+from muhat.linalg.centered_gram import center_gram, subtract_means
+from muhat.linalg.distances import power_of_two_near
 from muhat.linalg.resources import check_memory, one_blas_thread
 from muhat.means.base import BaseKernelMean
-from muhat.means.nested import check_mean
+from muhat.means.nested import check_mean, mean_weights
 from muhat.tables.encoder import Feature, TableEncoder
 from muhat.tables.samples import encode_samples
 from muhat.types import Array, RandomState
@@ -205,7 +205,7 @@ def hsic_test(
     kernels = (kernel_x or Gaussian()).resolve(left), (kernel_y or Gaussian()).resolve(right)
     K, L = (pooled_gram(kernel, rows, memory_limit) for kernel, rows in zip(kernels, (left, right), strict=True))
     found = permuted_hsic(K, L, pairings, centring, unbiased)
-    if not (np.isfinite(found.statistic) and np.isfinite(found.null_distribution).all()):
+    if not all(np.isfinite(values).all() for values in found):
         raise ValueError(f"HSIC of {kernels[0]!r} and {kernels[1]!r} overflows on X and Y; rescale them first")
     outer = [rescaled(kernel, each) for kernel, each in zip(kernels, scales, strict=True)]
     return HSICResult(*found, (), "exact", outer[0], outer[1], smallest_pvalue=smallest)
@@ -275,3 +275,45 @@ def explain_dependence(part: Component, encoders: tuple[TableEncoder, TableEncod
 
 def _features(columns: tuple[int, int], encoders: tuple[TableEncoder, TableEncoder]) -> list[Feature]:
     return [encoder.features[j] for encoder, j in zip(encoders, columns, strict=True)]
+
+
+# ---------------------------------------------------------------- one pair of kernels
+
+
+def permuted_hsic(
+    K: Array, L: Array, pairings: Pairings, mean: BaseKernelMean | None = None, unbiased: bool = False
+) -> tuple[float, float, Array]:
+    """HSIC of the pairs as they are, its p-value, and HSIC on other pairings, from Gram matrices that are overwritten.
+
+    Values may be infinite where the product of both sides overflows.
+    """
+    K, unit_x, size_x = _centred_in_units(K, mean, unbiased)
+    L, unit_y, size_y = _centred_in_units(L, mean, unbiased)
+    n, sums = len(K), pairings.sums([K], [L])[0, 0]
+    if not unbiased:
+        np.maximum(sums, 0.0, out=sums)  # what is negative is rounding
+    rounding = EPS * float(size_x * np.linalg.norm(L) + size_y * np.linalg.norm(K))
+    pvalue = permutation_pvalue(float(sums[0]), sums[1:], rounding)
+    with np.errstate(over="ignore"):
+        values = unit_x / (n * (n - 3) if unbiased else n**2) * unit_y * sums
+    return float(values[0]), pvalue, values[1:]
+
+
+def _centred_in_units(K: Array, mean: BaseKernelMean | None, unbiased: bool) -> tuple[Array, float, float]:
+    """K centred, in a unit in which products neither overflow nor vanish; the unit; and the norm of K before."""
+    unit = power_of_two_near(float(np.abs(K).max()))
+    weights = None if mean is None else mean_weights(mean, K)  # a given lam is in the unit of the kernel
+    K = K / unit
+    size = float(np.linalg.norm(K))
+    return _centred(K, unbiased) if weights is None else center_gram(K, weights), unit, size
+
+
+def _centred(K: Array, unbiased: bool) -> Array:
+    """HKH, in place; or with a zero diagonal, and such that Σ KᵢⱼLᵢⱼ / n(n−3) is the unbiased HSIC."""
+    if not unbiased:
+        return center_gram(K)
+    np.fill_diagonal(K, 0.0)
+    means = K.sum(axis=1) / (len(K) - 2)
+    subtract_means(K, means, means, float(means.sum()) / (len(K) - 1))
+    np.fill_diagonal(K, 0.0)
+    return K

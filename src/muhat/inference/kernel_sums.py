@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muhat.inference.mmd import KernelSums
-from muhat.inference.splits import Splits
+from muhat.inference.permutations import Splits
 from muhat.kernels.base import Kernel
 from muhat.linalg.blocks import blocks
 from muhat.linalg.distances import squared_distances

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from muhat.inference.splits import Splits
+from muhat.inference.permutations import Splits
 from muhat.linalg.blocks import blocks
 from muhat.linalg.gram import mapping
 from muhat.means.base import BaseKernelMean

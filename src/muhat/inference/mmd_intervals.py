@@ -9,8 +9,14 @@ from typing import Any, Literal
 import numpy as np
 from scipy.stats import t as student
 
-from muhat.inference.bootstrap import bootstrap_counts, few_rows_carry, quantile_of_unseen, tails, warn_of_few_rows
-from muhat.inference.error_bars import check_level
+from muhat.inference.error_bars import (
+    bootstrap_counts,
+    check_level,
+    few_rows_carry,
+    quantile_of_unseen,
+    tails,
+    warn_of_few_rows,
+)
 from muhat.inference.mmd import unbiased_mean_similarities
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.capabilities import upper_bound

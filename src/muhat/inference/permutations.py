@@ -1,21 +1,23 @@
-"""Splits of pooled rows into two samples, within strata and of bins of rows, and the p-values of permutations.
+"""Permutations of rows: splits of pooled rows into two samples, pairings of two sides, within strata and of bins.
 
-Bins are equal numbers of rows of one sample (and stratum), drawn at random, which a test permutes as a whole. Under the
-null hypothesis bins of equal size are exchangeable as independent rows are, so the level of a test stays exact, and
-products with the splits cost less by the square of the size of a bin.
+Where all permutations are few, each is taken once. Bins are equal numbers of rows of one sample (and stratum), drawn at
+random, which a test permutes as a whole. Under the null hypothesis bins of equal size are exchangeable as independent
+rows are, so the level of a test stays exact, and products with the splits cost less by the square of the size of a bin.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, permutations
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
-from scipy.special import comb
+from scipy import fft
+from scipy.special import comb, factorial
 
 from muhat.linalg.blocks import blocks
 from muhat.types import Array
@@ -32,6 +34,9 @@ SPLIT_BYTES = 2**25
 MOST_UNEQUAL = 40
 """The smaller sample has at least the 40th part of all bins, or as many bins as rows; the other has at most 40 times as
 many. Then what is left of the larger one adds a fortieth to the variance of a difference."""
+
+_DIAGONALS = 64
+"""Diagonals of a matrix whose transforms are kept at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +96,7 @@ def other_splits(
     """
     block = max(1, SPLIT_BYTES // observed.nbytes)
     if number_of_splits(observed, strata) <= n_resamples + 1:
-        everything = _every_split(observed, strata)
+        everything = _every_permutation(observed, strata, lambda inside: _every_split(observed[inside]))
         others = everything[(everything != observed).any(axis=1)]
         for part in blocks(len(others), block):
             yield others[part].T
@@ -125,27 +130,137 @@ def _sizes(observed: Array, strata: Array | None) -> tuple[Any, Any]:
     return np.bincount(numbers), np.bincount(numbers, weights=observed)
 
 
-def _every_split(observed: Array, strata: Array | None) -> Array:
-    """All splits as rows: for each stratum, every choice of its rows with every choice in the strata before."""
-    numbers = np.zeros(len(observed), dtype=np.intp) if strata is None else strata
-    rows = observed[None]
-    for stratum in np.unique(numbers):
-        inside = np.flatnonzero(numbers == stratum)
-        chosen = list(combinations(range(len(inside)), int(observed[inside].sum())))
-        patterns = np.zeros((len(chosen), len(inside)))
-        np.put_along_axis(patterns, np.array(chosen, dtype=np.intp), 1.0, axis=1)
-        rows = np.repeat(rows, len(patterns), axis=0)
-        rows[:, inside] = np.tile(patterns, (len(rows) // len(patterns), 1))
-    return rows
+def _every_split(observed: Array) -> Array:
+    """All splits with the sizes of the observed one, as rows."""
+    chosen = np.array(list(combinations(range(len(observed)), int(observed.sum()))), dtype=np.intp)
+    splits = np.zeros((len(chosen), len(observed)))
+    np.put_along_axis(splits, chosen, 1.0, axis=1)
+    return splits
 
 
-def _permuted(rows: Array, rng: np.random.Generator, strata: Array | None) -> Array:
+def _every_permutation(row: Any, strata: Array | None, every: Callable[[Any], Any]) -> Any:
+    """All permutations of a row within strata: ``every`` of a stratum's rows with every one of the strata before."""
+    found = row[None]
+    for inside in _members(row, strata):
+        own = every(inside)
+        found = np.repeat(found, len(own), axis=0)
+        found[:, inside] = np.tile(own, (len(found) // len(own), 1))
+    return found
+
+
+def _permuted(rows: Any, rng: np.random.Generator, strata: Array | None) -> Any:
+    """Each row permuted, within strata if there are any."""
     if strata is None:
         return rng.permuted(rows, axis=1, out=rows)
-    for stratum in np.unique(strata):
-        inside = np.flatnonzero(strata == stratum)
+    for inside in _members(rows[0], strata):
         rows[:, inside] = rng.permuted(rows[:, inside], axis=1)
     return rows
+
+
+def _members(row: Any, strata: Array | None) -> list[Any]:
+    """The numbers of the rows of each stratum."""
+    if strata is None:
+        return [np.arange(len(row))]
+    return [np.flatnonzero(strata == stratum) for stratum in np.unique(strata)]
+
+
+# ---------------------------------------------------------------- pairings
+
+
+class ShiftedPairings:
+    """Pairings in families of n: a random one and its cyclic shifts, along a random order of the rows.
+
+    The observed pairing is the first. Under independence each member of each family is as likely to be the observed
+    one, and the sums of a family are one circular correlation by the Fourier transform.
+    """
+
+    def __init__(self, n: int, n_resamples: int, rng: np.random.Generator) -> None:
+        self.orders = rng.permuted(np.tile(np.arange(n), (-(-(n_resamples + 1) // n), 1)), axis=1)
+        others = 1 + rng.choice(self.orders.size - 1, n_resamples, replace=False)
+        self.chosen = np.concatenate([[0], others])
+
+    def permutations(self) -> Any:
+        """Row b holds, for each row of X, the row of Y that it is paired with."""
+        n = self.orders.shape[1]
+        family, shift = np.divmod(self.chosen, n)
+        places = (np.arange(n) + shift[:, None]) % n
+        pairs = np.empty_like(places)
+        pairs[:, self.orders[0]] = self.orders[family[:, None], places]
+        return pairs
+
+    def sums(self, left: Sequence[Array], right: Sequence[Array]) -> Array:
+        """Entry (k, l, b) is Σᵢⱼ K[i, j] L[b(i), b(j)] for matrix K of the left and L of the right."""
+        every = pairing_sums(left, right, self.orders).reshape(len(left), len(right), -1)
+        found = every[..., self.chosen]
+        for k, K in enumerate(left):
+            for m, L in enumerate(right):
+                found[k, m, 0] = np.vdot(K, L)
+        return found
+
+
+class ListedPairings:
+    """Pairings one by one, the observed one first."""
+
+    def __init__(self, pairs: Any) -> None:
+        self.pairs = pairs
+
+    def permutations(self) -> Any:
+        return self.pairs
+
+    def sums(self, left: Sequence[Array], right: Sequence[Array]) -> Array:
+        flat = np.stack([K.ravel() for K in left])
+        found = np.empty((len(left), len(right), len(self.pairs)))
+        for b, order in enumerate(self.pairs):
+            for m, L in enumerate(right):
+                found[:, m, b] = flat @ L[np.ix_(order, order)].ravel()
+        return found
+
+
+def pairing_sums(left: Sequence[Array], right: Sequence[Array], orders: Any) -> Array:
+    """Entry (k, l, b, t) is Σᵢⱼ K[a(i), a(j)] L[b(i+t), b(j+t)], where b is row b of ``orders`` and a is its row 0.
+
+    The pairs j = i + d of one d are a diagonal, and all shifts t of two diagonals are their circular correlation. K and
+    L are symmetric, hence d and n − d give the same.
+    """
+    n = orders.shape[1]
+    last = n // 2
+    spectra = np.zeros((len(left), len(right), len(orders), last + 1), dtype=np.complex128)
+    for part in blocks(last + 1, _DIAGONALS):
+        offsets = np.arange(part.start, part.stop)
+        times = np.where((offsets == 0) | (2 * offsets == n), 1.0, 2.0)
+        of_left = np.stack([fft.rfft(times * _diagonals(K, orders[0], offsets), axis=0).conj() for K in left], axis=1)
+        for b, order in enumerate(orders):  # a product of matrices for each frequency: left × diagonals × right
+            of_right = np.stack([fft.rfft(_diagonals(L, order, offsets), axis=0) for L in right], axis=2)
+            spectra[:, :, b] += np.moveaxis(of_left @ of_right, 0, -1)
+    return np.asarray(fft.irfft(spectra, n, axis=-1))
+
+
+def _diagonals(K: Array, order: Any, offsets: Any) -> Array:
+    """Column d holds K[order(i), order(i + d)] for all i, indices modulo n."""
+    n = len(order)
+    shifted = sliding_window_view(np.concatenate([order, order])[offsets[0] :], len(offsets))[:n]
+    return K.ravel().take(shifted + n * order[:, None])
+
+
+Pairings = ShiftedPairings | ListedPairings
+
+
+def draw_pairings(n: int, strata: Any, n_resamples: int, rng: np.random.Generator) -> tuple[Pairings, float]:
+    """Pairings of n rows with one another, within strata if there are any, and the smallest p-value that they allow.
+
+    They are drawn at random, unless all pairings are few: then each comes once.
+    """
+    order = np.arange(n)
+    with np.errstate(over="ignore"):  # infinite where there are very many
+        count = float(np.prod([factorial(len(inside)) for inside in _members(order, strata)]))
+    if count <= n_resamples + 1:  # of which the rows in their order are the first
+        every = _every_permutation(order, strata, lambda inside: np.array(list(permutations(inside))))
+        return ListedPairings(every), 1.0 / count
+    smallest = 1.0 / (n_resamples + 1)
+    if strata is None:
+        return ShiftedPairings(n, n_resamples, rng), smallest
+    others = _permuted(np.tile(order, (n_resamples, 1)), rng, strata)
+    return ListedPairings(np.concatenate([order[None], others])), smallest
 
 
 # ---------------------------------------------------------------- strata and bins
