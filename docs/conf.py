@@ -57,7 +57,7 @@ html_css_files = ["site.css"]
 html_favicon = "_static/logo.svg"
 html_show_sourcelink = False
 html_copy_source = False
-html_sidebars = {name: [] for name in ("index", "tutorial", "choosing", "gallery/*")}
+html_sidebars = {name: [] for name in ("index", "tutorial", "gallery/*")}
 html_theme_options = {
     "logo": {"image_light": "_static/logo.svg", "image_dark": "_static/logo.svg", "text": "muhat"},
     "header_links_before_dropdown": 7,
@@ -126,7 +126,7 @@ sphinx_gallery_conf = {
 VALIDATION = tomllib.loads((HERE.parent / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["numpydoc_validation"]
 FOR_AUTHORS = VALIDATION["exclude"]
 AUTHORS_PAGES = {
-    f"muhat.{name}" for name in re.findall(r"^   ([\w.]+)$", (HERE / "extending.md").read_text("utf-8"), flags=re.M)
+    f"muhat.{name}" for name in re.findall(r"^   ([\w.]+)$", (HERE / "architecture.md").read_text("utf-8"), flags=re.M)
 }
 
 

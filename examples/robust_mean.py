@@ -125,4 +125,4 @@ plt.show()
 # Shrinkage is not robustness. More bad rows than ``contamination`` says, a fifth of them in one place here, are taken
 # for a part of the distribution; and a small far cluster of good rows is set aside as bad ones are: look at
 # ``weights_``. More draws and dimensions: ``python benchmarks/guide/robust.py``; more kinds of bad rows:
-# ``python benchmarks/robust.py``, and :doc:`/robust`. On clean tables EM is better than matching: :doc:`/pca`.
+# ``python benchmarks/robust.py``, and :doc:`/error_bars`. On clean tables EM is better than matching: :doc:`/pca`.

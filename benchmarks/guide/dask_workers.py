@@ -1,4 +1,4 @@
-"""Processor time of kernel tiles here and on a worker of Dask: the numbers of docs/distributed.md.
+"""Processor time of kernel tiles here and on a worker of Dask: the numbers of docs/scaling.md.
 
 python benchmarks/guide/dask_workers.py
 python benchmarks/guide/dask_workers.py --rounds 3

@@ -1,4 +1,4 @@
-"""Likelihoods of matched mixtures and of EM, with outliers and on clean tables: the tables of docs/density.md.
+"""Likelihoods of matched mixtures and of EM, with outliers and on clean tables: the tables of docs/pca.md.
 
 python benchmarks/guide/density.py
 python benchmarks/guide/density.py --repetitions 1

@@ -1,4 +1,4 @@
-"""Losses of robust kernel means by the share of bad rows: the table of docs/robust.md.
+"""Losses of robust kernel means by the share of bad rows: the table of docs/error_bars.md.
 
 python benchmarks/guide/robust.py
 python benchmarks/guide/robust.py --draws 10

@@ -1,4 +1,4 @@
-"""Type I error and power of ``mmd_test`` on merged sketches: the numbers of docs/sketches.md.
+"""Type I error and power of ``mmd_test`` on merged sketches: the numbers of docs/scaling.md.
 
 python benchmarks/guide/sketch_tests.py
 python benchmarks/guide/sketch_tests.py --draws 20

@@ -1,4 +1,4 @@
-"""Errors of kernel means from features, relative to the statistical error: the numbers of docs/sketches.md.
+"""Errors of kernel means from features, relative to the statistical error: the numbers of docs/scaling.md.
 
 python benchmarks/guide/sketches.py
 python benchmarks/guide/sketches.py --rows 1000
