@@ -275,6 +275,7 @@ class Composed(Kernel):
         return self.combine(part.diagonal(X) for part in self.parts)
 
 
+@dataclass(frozen=True, repr=False)
 class _Pair(Composed):
     """Sums and products of two kernels."""
 
@@ -311,9 +312,6 @@ class Sum(_Pair):
     array([[11.]])
     """
 
-    left: Kernel
-    right: Kernel
-
     def combine(self, values: Iterable[Any]) -> Any:
         left, right = values
         return left + right
@@ -339,9 +337,6 @@ class Product(_Pair):
     >>> (mh.Linear() * mh.Polynomial(degree=2))([[1.0]], [[2.0]])
     array([[18.]])
     """
-
-    left: Kernel
-    right: Kernel
 
     def combine(self, values: Iterable[Any]) -> Any:
         left, right = values

@@ -49,9 +49,7 @@ def compares_elements(kernel: Kernel) -> bool:
     return evaluate_between_elements.dispatch(type(kernel)) is not _UNKNOWN
 
 
-@evaluate_between_elements.register(InnerProduct)
-def _of_inner_products(kernel: InnerProduct, inner: Array, left: Array, right: Array) -> Array:
-    return kernel.profile(inner.copy())
+evaluate_between_elements.register(InnerProduct, lambda kernel, inner, left, right: kernel.profile(inner.copy()))
 
 
 @evaluate_between_elements.register(Radial)

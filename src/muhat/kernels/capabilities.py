@@ -34,14 +34,8 @@ __all__ = [
 # ---------------------------------------------------------------- exact features, with k(x, y) = φ(x)ᵀφ(y)
 
 
-@exact_feature_count.register(Linear)
-def _linear_feature_count(kernel: Linear, width: int) -> float:
-    return width
-
-
-@exact_features.register(Linear)
-def _linear_features(kernel: Linear, X: Array) -> Array:
-    return X
+exact_feature_count.register(Linear, lambda kernel, width: width)
+exact_features.register(Linear, lambda kernel, X: X)
 
 
 @exact_feature_count.register(Polynomial)
@@ -103,25 +97,11 @@ def upper_bound(kernel: Kernel) -> float:
     return inf
 
 
-@upper_bound.register(Radial)
-def _radial_bound(kernel: Radial) -> float:
-    return kernel.value_at_zero
-
-
-@upper_bound.register(Categorical)
-def _categorical_bound(kernel: Categorical) -> float:
-    return 1.0
-
-
-@upper_bound.register(OnColumns)
-@upper_bound.register(Rescaled)
-def _bound_of_inner_kernel(kernel: OnColumns | Rescaled) -> float:
-    return upper_bound(kernel.kernel)
-
-
-@upper_bound.register(Composed)
-def _composed_bound(kernel: Composed) -> float:
-    return kernel.combine(map(upper_bound, kernel.parts))
+upper_bound.register(Radial, lambda kernel: kernel.value_at_zero)
+upper_bound.register(Categorical, lambda kernel: 1.0)
+upper_bound.register(OnColumns, lambda kernel: upper_bound(kernel.kernel))
+upper_bound.register(Rescaled, lambda kernel: upper_bound(kernel.kernel))
+upper_bound.register(Composed, lambda kernel: kernel.combine(map(upper_bound, kernel.parts)))
 
 
 # ---------------------------------------------------------------- invariance under translations and rotations
@@ -160,34 +140,12 @@ def length_scales(kernel: Kernel) -> tuple[float, ...]:
     return ()
 
 
-@is_stationary.register(Radial)
-def _radial_is_stationary(kernel: Radial) -> bool:
-    return True
-
-
-@is_isotropic.register(Radial)
-def _radial_is_isotropic(kernel: Radial) -> bool:
-    return kernel.metric == "euclidean"
-
-
-@length_scales.register(Radial)
-def _radial_length_scale(kernel: Radial) -> tuple[float, ...]:
-    return (kernel.width,)
-
-
-@is_stationary.register(Composed)
-def _composed_is_stationary(kernel: Composed) -> bool:
-    return all(map(is_stationary, kernel.parts))
-
-
-@is_isotropic.register(Composed)
-def _composed_is_isotropic(kernel: Composed) -> bool:
-    return all(map(is_isotropic, kernel.parts))
-
-
-@length_scales.register(Composed)
-def _composed_length_scales(kernel: Composed) -> tuple[float, ...]:
-    return tuple(scale for part in kernel.parts for scale in length_scales(part))
+is_stationary.register(Radial, lambda kernel: True)
+is_stationary.register(Composed, lambda kernel: all(map(is_stationary, kernel.parts)))
+is_isotropic.register(Radial, lambda kernel: kernel.metric == "euclidean")
+is_isotropic.register(Composed, lambda kernel: all(map(is_isotropic, kernel.parts)))
+length_scales.register(Radial, lambda kernel: (kernel.width,))
+length_scales.register(Composed, lambda kernel: tuple(scale for part in kernel.parts for scale in length_scales(part)))
 
 
 # ---------------------------------------------------------------- spectral measures (Bochner), for Fourier features

@@ -126,9 +126,7 @@ def _combined_diagonal(kernel: Sum | Scaled, P: Gaussians) -> Array:
 # ---------------------------------------------------------------- functions of the distance
 
 
-@gaussian_diagonal.register(Radial)
-def _radial_diagonal(kernel: Radial, P: Gaussians) -> Array:
-    return np.full(len(P), kernel.value_at_zero)
+gaussian_diagonal.register(Radial, lambda kernel, P: np.full(len(P), kernel.value_at_zero))
 
 
 @gaussian_expectations.register(Gaussian)
@@ -153,9 +151,7 @@ def _smoothed(s: float, offsets: Array, covariance: Any) -> Array:
 # ---------------------------------------------------------------- functions of the inner product
 
 
-@gaussian_expectations.register(Linear)
-def _linear_expectations(kernel: Linear, P: Gaussians, Q: Measure) -> Array:
-    return P.means @ _centres(Q).T
+gaussian_expectations.register(Linear, lambda kernel, P, Q: P.means @ _centres(Q).T)
 
 
 @gaussian_diagonal.register(Linear)
