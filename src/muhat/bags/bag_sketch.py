@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -13,23 +11,10 @@ from sklearn.utils.validation import check_is_fitted
 from muhat.bags.data import Bags, check_bags
 from muhat.bags.moments import BagMoments, bag_moments
 from muhat.bags.outside_span import OutsideSums
-from muhat.features.archive import (
-    Arrays,
-    Header,
-    archive_bytes,
-    archive_from_bytes,
-    decode_features,
-    encode_features,
-    finite_array,
-    read_archive,
-    write_archive,
-)
+from muhat.features.archive import ArchivedSketch, Arrays, Header, finite_array
 from muhat.features.base import BaseFeatures
 from muhat.features.nystroem import Nystroem
-from muhat.kernels.base import Kernel
 from muhat.linalg.resources import LockedMixin, one_blas_thread
-
-_FORMAT, _WHAT = "muhat.BagSketch.1", "a sketch that BagSketch.save of this version wrote"
 
 
 class BagState(NamedTuple):
@@ -47,7 +32,7 @@ class BagState(NamedTuple):
         return BagState(np.concatenate([self.sizes, other.sizes]), self.moments.plus(other.moments), missed)
 
 
-class BagSketch(LockedMixin):
+class BagSketch(ArchivedSketch, LockedMixin):
     """Mergeable summary of bags for :class:`BagPrior`: a few numbers per bag, which add up.
 
     Kept are the size of each bag and the mean of its features, m numbers per bag, and one covariance within bags, m²
@@ -84,6 +69,8 @@ class BagSketch(LockedMixin):
     >>> bool(np.allclose(prior.log_odds(bags), here.log_odds(bags)))
     True
     """
+
+    _format = "muhat.BagSketch.1"
 
     def __init__(self, features: BaseFeatures) -> None:
         if not isinstance(features, BaseFeatures):
@@ -162,62 +149,14 @@ class BagSketch(LockedMixin):
             self._state = self._state.plus(part)
         return self
 
-    def save(self, path: str | Path) -> None:
-        """Write the sketch and its features to one file (``.npz``), which holds numbers and text alone.
-
-        Parameters
-        ----------
-        path : str or Path
-            The file, an ``.npz`` archive.
-        """
-        write_archive(path, _FORMAT, *self._encoded())
-
-    def to_bytes(self) -> bytes:
-        """The content of the file that ``save`` writes.
-
-        Returns
-        -------
-        bytes
-            Numbers and text alone.
-        """
-        return archive_bytes(_FORMAT, *self._encoded())
+    def _encoded_state(self) -> tuple[Header, Arrays]:
+        sizes, moments, outside = self._state
+        arrays = {"sizes": sizes.astype(np.int64), "means": moments.means, "within": moments.within}
+        return {}, arrays | {"outside": np.array(OutsideSums() if outside is None else outside, dtype=float)}
 
     @classmethod
-    def load(cls, path: str | Path, kernels: Iterable[type[Kernel]] = ()) -> BagSketch:
-        """Read what ``save`` wrote; nothing in the file is executed.
-
-        Parameters
-        ----------
-        path : str or Path
-            The file, an ``.npz`` archive.
-        kernels : classes of kernels, optional
-            See :meth:`MeanSketch.load`.
-        """
-        known = tuple(kernels)
-        return read_archive(path, _FORMAT, _WHAT, lambda header, arrays: cls._decoded(header, arrays, known))
-
-    @classmethod
-    def from_bytes(cls, content: bytes, kernels: Iterable[type[Kernel]] = ()) -> BagSketch:
-        """Read what ``to_bytes`` gave; nothing in it is executed.
-
-        Parameters
-        ----------
-        content : bytes
-            What ``to_bytes`` gave.
-        kernels : classes of kernels, optional
-            See :meth:`MeanSketch.load`.
-        """
-        known = tuple(kernels)
-        return archive_from_bytes(content, _FORMAT, _WHAT, lambda header, arrays: cls._decoded(header, arrays, known))
-
-    def _encoded(self) -> tuple[Header, Arrays]:
-        (header, arrays), (sizes, moments, outside) = encode_features(self.features), self._state
-        arrays |= {"sizes": sizes.astype(np.int64), "means": moments.means, "within": moments.within}
-        return header, arrays | {"outside": np.array(OutsideSums() if outside is None else outside, dtype=float)}
-
-    @classmethod
-    def _decoded(cls, header: Header, arrays: Arrays, kernels: Iterable[type[Kernel]]) -> BagSketch:
-        sketch = cls(decode_features(header, arrays, kernels))
+    def _decoded(cls, features: BaseFeatures, header: Header, arrays: Arrays) -> Self:
+        sketch = cls(features)
         sizes = finite_array(arrays, "sizes", None, dtype="i8")
         if len(sizes) and sizes.min() < 1:
             raise ValueError("it has a bag without rows")

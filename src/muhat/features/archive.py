@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from io import BytesIO
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, BinaryIO, ClassVar, Self, TypeVar
 from uuid import uuid4
 from zipfile import ZipFile
 
@@ -67,13 +67,6 @@ def write_archive(path: str | Path, kind: str, header: Header, arrays: Arrays) -
         _write(file, kind, header, arrays)
 
 
-def archive_bytes(kind: str, header: Header, arrays: Arrays) -> bytes:
-    """The content of the file that :func:`write_archive` would write."""
-    file = BytesIO()
-    _write(file, kind, header, arrays)
-    return file.getvalue()
-
-
 def _write(file: BinaryIO, kind: str, header: Header, arrays: Arrays) -> None:
     header = {"format": kind} | header
     header["checksum"] = _checksum(header, arrays)
@@ -114,13 +107,6 @@ def read_archive(path: str | Path, kind: str, what: str, restore: Callable[[Head
     """
     with Path(path).open("rb") as file:
         return _read(file, os.fstat(file.fileno()).st_size, str(path), kind, what, restore)
-
-
-def archive_from_bytes(content: Any, kind: str, what: str, restore: Callable[[Header, Arrays], Restored]) -> Restored:
-    """What :func:`read_archive` gives, for the content of a file."""
-    if not isinstance(content, bytes | bytearray | memoryview):
-        raise ValueError(f"content of type {type(content).__name__} must be bytes; load(path) reads a file")
-    return _read(BytesIO(content), memoryview(content).nbytes, "content", kind, what, restore)
 
 
 def _read(
@@ -227,3 +213,81 @@ def _check_lengths(features: Any) -> None:
         lengths, most = (features.evaluate(rows) ** 2).sum(axis=1), features.kernel_.diagonal(rows)
         if not (lengths <= 1.001 * most).all():
             raise ValueError("its features do not belong to its kernel")
+
+
+class ArchivedSketch:
+    """Base of sketches that are saved with their features, to a file or as bytes, and read again."""
+
+    features: BaseFeatures
+    _format: ClassVar[str]  # name and version of what is saved
+
+    def _encoded_state(self) -> tuple[Header, Arrays]:
+        raise TypeError(f"{type(self).__name__} must define _encoded_state()")
+
+    @classmethod
+    def _decoded(cls, features: BaseFeatures, header: Header, arrays: Arrays) -> Self:
+        raise TypeError(f"{cls.__name__} must define _decoded(features, header, arrays)")
+
+    def save(self, path: str | Path) -> None:
+        """Write the sketch and its features to one file (``.npz``), which holds numbers and text alone.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file, an ``.npz`` archive.
+        """
+        write_archive(path, self._format, *self._encoded())
+
+    def to_bytes(self) -> bytes:
+        """The content of the file that ``save`` writes, for messages, databases and object stores.
+
+        Returns
+        -------
+        bytes
+            Numbers and text alone.
+        """
+        file = BytesIO()
+        _write(file, self._format, *self._encoded())
+        return file.getvalue()
+
+    @classmethod
+    def load(cls, path: str | Path, kernels: Iterable[type[Kernel]] = ()) -> Self:
+        """Read what ``save`` wrote; nothing in the file is executed.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file, an ``.npz`` archive.
+        kernels : classes of kernels, optional
+            The file names the class of its kernel. If you wrote that class yourself, pass it: ``kernels=[MyKernel]``.
+        """
+        return read_archive(path, cls._format, cls._described(), cls._reader(kernels))
+
+    @classmethod
+    def from_bytes(cls, content: bytes, kernels: Iterable[type[Kernel]] = ()) -> Self:
+        """Read what ``to_bytes`` gave; nothing in it is executed.
+
+        Parameters
+        ----------
+        content : bytes
+            What ``to_bytes`` gave.
+        kernels : classes of kernels, optional
+            See ``load``.
+        """
+        if not isinstance(content, bytes | bytearray | memoryview):
+            raise ValueError(f"content of type {type(content).__name__} must be bytes; load(path) reads a file")
+        size = memoryview(content).nbytes
+        return _read(BytesIO(content), size, "content", cls._format, cls._described(), cls._reader(kernels))
+
+    def _encoded(self) -> tuple[Header, Arrays]:
+        (header, arrays), (of_state, sums) = encode_features(self.features), self._encoded_state()
+        return header | of_state, arrays | sums
+
+    @classmethod
+    def _described(cls) -> str:
+        return f"a sketch that {cls.__name__}.save of this version wrote"
+
+    @classmethod
+    def _reader(cls, kernels: Iterable[type[Kernel]]) -> Callable[[Header, Arrays], Self]:
+        known = tuple(kernels)
+        return lambda header, arrays: cls._decoded(decode_features(header, arrays, known), header, arrays)

@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from muhat.elements import Element
-from muhat.features.archive import (
-    Arrays,
-    Header,
-    archive_bytes,
-    archive_from_bytes,
-    decode_features,
-    encode_features,
-    read_archive,
-    write_archive,
-)
+from muhat.features.archive import ArchivedSketch, Arrays, Header
 from muhat.features.base import BaseFeatures
 from muhat.features.feature_gram import FeatureSums, MeanChoice
 from muhat.features.nystroem import Nystroem
@@ -33,7 +23,6 @@ from muhat.features.sketch_state import (
     decode_state,
     encode_state,
 )
-from muhat.kernels.base import Kernel
 from muhat.linalg.blocks import blocks
 from muhat.linalg.resources import LockedMixin
 from muhat.measures import Atoms
@@ -46,10 +35,8 @@ FEWEST_BINS = 20
 
 _ROWS, _CELLS = 4096, 2**20  # rows, and numbers, that are read at a time
 
-_WHAT = "a sketch that MeanSketch.save of this version wrote"
 
-
-class MeanSketch(LockedMixin):
+class MeanSketch(ArchivedSketch, LockedMixin):
     r"""A kernel mean in one pass over the data, in memory that does not grow with the rows.
 
     Kept are n, :math:`Z^\top 1` and :math:`\operatorname{tr} Z^\top Z`, enough for the plain average and for simple
@@ -105,6 +92,8 @@ class MeanSketch(LockedMixin):
     >>> both.mean_element()
     Element(Gaussian(bandwidth=19.4...), 100 atoms in 5 dimensions, total weight 0.9985)
     """
+
+    _format = FORMAT
 
     def __init__(
         self,
@@ -349,61 +338,12 @@ class MeanSketch(LockedMixin):
         if self.n_ == 0:
             raise ValueError("the sketch is empty; call update(X) first")
 
-    def save(self, path: str | Path) -> None:
-        """Write the sketch and its features to one file (``.npz``), which holds numbers and text alone.
-
-        Parameters
-        ----------
-        path : str or Path
-            The file, an ``.npz`` archive.
-        """
-        write_archive(path, FORMAT, *self._encoded())
-
-    def to_bytes(self) -> bytes:
-        """The content of the file that ``save`` writes, for messages, databases and object stores.
-
-        Returns
-        -------
-        bytes
-            Numbers and text alone.
-        """
-        return archive_bytes(FORMAT, *self._encoded())
+    def _encoded_state(self) -> tuple[Header, Arrays]:
+        return encode_state(self._state)
 
     @classmethod
-    def load(cls, path: str | Path, kernels: Iterable[type[Kernel]] = ()) -> MeanSketch:
-        """Read what ``save`` wrote; nothing in the file is executed.
-
-        Parameters
-        ----------
-        path : str or Path
-            The file, an ``.npz`` archive.
-        kernels : classes of kernels, optional
-            The file names the class of its kernel. If you wrote that class yourself, pass it: ``kernels=[MyKernel]``.
-        """
-        known = tuple(kernels)
-        return read_archive(path, FORMAT, _WHAT, lambda header, arrays: cls._decoded(header, arrays, known))
-
-    @classmethod
-    def from_bytes(cls, content: bytes, kernels: Iterable[type[Kernel]] = ()) -> MeanSketch:
-        """Read what ``to_bytes`` gave; nothing in it is executed.
-
-        Parameters
-        ----------
-        content : bytes
-            What ``to_bytes`` gave.
-        kernels : classes of kernels, optional
-            See ``load``.
-        """
-        known = tuple(kernels)
-        return archive_from_bytes(content, FORMAT, _WHAT, lambda header, arrays: cls._decoded(header, arrays, known))
-
-    def _encoded(self) -> tuple[Header, Arrays]:
-        (header, arrays), (of_state, sums) = encode_features(self.features), encode_state(self._state)
-        return header | of_state, arrays | sums
-
-    @classmethod
-    def _decoded(cls, header: Header, arrays: Arrays, kernels: Iterable[type[Kernel]]) -> MeanSketch:
-        sketch = cls(decode_features(header, arrays, kernels), *decode_settings(header))
+    def _decoded(cls, features: BaseFeatures, header: Header, arrays: Arrays) -> Self:
+        sketch = cls(features, *decode_settings(header))
         sketch._state = decode_state(header, arrays, sketch._state)
         return sketch
 
