@@ -34,9 +34,8 @@ def test_labels_stand_at_the_positions_alone():
 
 
 def test_tables_are_made_of_columns():
-    table = table_of_columns("caption", [("a", [1, 2]), ("b", ["x", "y"])], bold={(0, 1)})
+    table = table_of_columns("caption", [("a", [1, 2]), ("b", ["x", "y"])])
     assert [list(row) for row in table.rows] == [[1, "x"], [2, "y"]]
-    assert table.bold == {(0, 1)}
     ratios = ratio_table("caption", [{"n": 5, "S": POINT}, {"n": 6, "S": UNKNOWN}], {"n": "rows"}, {"S": "S-KMSE"})
     assert list(ratios.columns) == ["rows", "S-KMSE"]
     assert [list(row) for row in ratios.rows] == [[5, "0.900 ± 0.100, 75 %"], [6, "–"]]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from inspect import signature
 from math import inf, isfinite
 from typing import Literal, NamedTuple, get_args
 
-from muhat.paper.comparison import ROUNDING, Estimate
+from muhat.paper.comparison import ROUNDING, Estimate, relative
 from muhat.paper.experiment import Row
 
 Verdict = Literal["holds", "holds in part", "does not hold", "cannot be checked", "not run"]
@@ -135,9 +136,9 @@ class Claim:
     check: Callable[..., Judgement]
 
 
-def claim(id: str, text: str, where: str, *needs: str) -> Callable[[Callable[..., Judgement]], Claim]:
-    """Decorator that makes a claim of the function below it, which judges the claim."""
-    return lambda check: Claim(id, text, where, needs, check)
+def claim(id: str, text: str, where: str) -> Callable[[Callable[..., Judgement]], Claim]:
+    """Decorator that makes a claim of the function below it, whose arguments name the experiments that judge it."""
+    return lambda check: Claim(id, text, where, tuple(signature(check).parameters), check)
 
 
 def judge(claim: Claim, rows: Mapping[str, list[Row]]) -> Judgement:
@@ -152,6 +153,17 @@ def judged(parts: Sequence[Part], what: str, number: str = "", note: str = "") -
     """Judgement whose evidence lists the counts of all parts after a sentence on what is compared."""
     shown = number or "; ".join(f"{part.label}: {part.count()}" for part in parts if part.judged)
     return Judgement(parts, shown, f"{what} {'; '.join(map(str, parts))}.", note)
+
+
+def ratio_parts(
+    settings: Iterable[list[Row]], pairs: Iterable[tuple[str, str, str, bool]], words: Words = "plain"
+) -> list[Part]:
+    """One part per (label, estimator, baseline, judged): losses relative to the baseline's, one per setting."""
+    known = list(settings)
+    return [
+        paired_part(label, [relative(rows, name, baseline) for rows in known], words=words, judged=judged)
+        for label, name, baseline, judged in pairs
+    ]
 
 
 def paired_part(

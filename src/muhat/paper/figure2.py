@@ -11,7 +11,7 @@ import numpy as np
 from muhat.kernels.base import Kernel
 from muhat.linalg.spectrum import whole_spectrum
 from muhat.measures import GaussianMixture
-from muhat.paper.claim import SYNTHETIC_SECTION, Judgement, Part, Words, claim, judged, paired_part
+from muhat.paper.claim import SYNTHETIC_SECTION, Judgement, Part, Words, claim, judged, paired_part, ratio_parts
 from muhat.paper.comparison import (
     COLOURS,
     LABELS,
@@ -23,7 +23,6 @@ from muhat.paper.comparison import (
     grouped,
     mean_difference,
     ratio_difference,
-    relative,
     select,
     summarised,
 )
@@ -283,14 +282,9 @@ def _settings(rows: list[Row]) -> list[list[Row]]:
 
 def _against_kme(rows: list[Row], words: Words) -> list[Part]:
     """S-KMSE, and F-KMSE by every reading of the paper's optimiser; our choice of λ is shown beside them."""
-    settings = _settings(rows)
     labels = {"S": "S-KMSE", **{name: f"F-KMSE, {label}" for name, label in CHOICES.items()}}
-    return [
-        paired_part(
-            label, [relative(part, name) for part in settings], words=words, judged=name not in ("F_loo", "F_best")
-        )
-        for name, label in labels.items()
-    ]
+    pairs = [(label, name, "KME", name not in ("F_loo", "F_best")) for name, label in labels.items()]
+    return ratio_parts(_settings(rows), pairs, words)
 
 
 def _simple_and_flexible(parts: list[Part]) -> str:
@@ -301,10 +295,10 @@ def _simple_and_flexible(parts: list[Part]) -> str:
     )
 
 
-@claim("figure-2-outperform-kme", "Both S-KMSE and F-KMSE outperform the standard KME.", SYNTHETIC_SECTION, NAME)
-def outperform(rows: list[Row]) -> Judgement:
+@claim("figure-2-outperform-kme", "Both S-KMSE and F-KMSE outperform the standard KME.", SYNTHETIC_SECTION)
+def outperform(figure2: list[Row]) -> Judgement:
     """Every setting of the paper is a comparison; readings of the optimiser are parts."""
-    parts = _against_kme(rows, "plain")
+    parts = _against_kme(figure2, "plain")
     note = (
         "The gains by fminbnd and by fminsearch from 0.001 are below 0.1 % nearly everywhere: λ is then so small that "
         "F-KMSE is KME. The best fixed λ has a smaller loss than KME in every setting, so that the score is at fault "
@@ -313,17 +307,12 @@ def outperform(rows: list[Row]) -> Judgement:
     return judged(parts, "Mean loss relative to KME's, one comparison per setting.", _simple_and_flexible(parts), note)
 
 
-@claim("figure-2-s-better-than-f", "The S-KMSE performs slightly better than the F-KMSE.", SYNTHETIC_SECTION, NAME)
-def simple_better_than_flexible(rows: list[Row]) -> Judgement:
+@claim("figure-2-s-better-than-f", "The S-KMSE performs slightly better than the F-KMSE.", SYNTHETIC_SECTION)
+def simple_better_than_flexible(figure2: list[Row]) -> Judgement:
     """Judged against F-KMSE at the exact minimiser and by each reading of the optimiser."""
-    settings = _settings(rows)
-    parts = [
-        paired_part(
-            f"against F-KMSE, {label}", [relative(part, "S", name) for part in settings], judged=name != "F_loo"
-        )
-        for name, label in CHOICES.items()
-        if name != "F_best"
-    ]
+    choices = [name for name in CHOICES if name != "F_best"]
+    pairs = [(f"against F-KMSE, {CHOICES[name]}", "S", name, name != "F_loo") for name in choices]
+    parts = ratio_parts(_settings(figure2), pairs)
     support, _, total = parts[0].count()
     number = f"S-KMSE better in {support} of {total} settings"
     return judged(parts, "Loss of S-KMSE relative to that of F-KMSE, one comparison per setting.", number)
@@ -333,16 +322,15 @@ def simple_better_than_flexible(rows: list[Row]) -> Judgement:
     "figure-2-large-d-small-n",
     "The improvement is more substantial in the “large d, small n” paradigm.",
     SYNTHETIC_SECTION,
-    NAME,
 )
-def better_at_large_d_small_n(rows: list[Row]) -> Judgement:
+def better_at_large_d_small_n(figure2: list[Row]) -> Judgement:
     """The ends of both axes of the figure, of which small n and large d are one part each."""
     parts = []
     for axis, first, last, label in (("n", 0, -1, "small n"), ("d", -1, 0, "large d")):
         for names, judge_it in ((PAPERS, True), (("F_loo",), False)):
             differences = []
             for kernel in KERNELS:
-                ends = list(grouped(select(sweep(rows, axis), kernel=kernel), axis).values())
+                ends = list(grouped(select(sweep(figure2, axis), kernel=kernel), axis).values())
                 differences += [ratio_difference(ends[first], ends[last], name) for name in names]
             whose = "S- and F-KMSE" if judge_it else LABELS["F_loo"]
             parts.append(paired_part(f"{label}, {whose}", differences, 0.0, judged=judge_it))
@@ -354,11 +342,10 @@ def better_at_large_d_small_n(rows: list[Row]) -> Judgement:
     "figure-2-worst-case-as-good",
     "In the worst cases, the S-KMSE and F-KMSE perform as well as the KME.",
     SYNTHETIC_SECTION,
-    NAME,
 )
-def never_worse(rows: list[Row]) -> Judgement:
+def never_worse(figure2: list[Row]) -> Judgement:
     """Not worse is the claim: a setting counts for it unless KME is better by two standard errors."""
-    parts = _against_kme(rows, "not worse")
+    parts = _against_kme(figure2, "not worse")
     worse = [f"{part.label}: {part.count().against}" for part in parts[1 : 2 + len(READINGS)]]
     number = f"worse than KME: S-KMSE in {parts[0].count().against}, F-KMSE in {parts[1].count().against} settings"
     note = f"Settings in which F-KMSE is worse depend on how the score is minimised. {'; '.join(worse)}."
@@ -370,15 +357,11 @@ def never_worse(rows: list[Row]) -> Judgement:
     "The choice of parameters here is quite arbitrary; we have experimented using various parameter settings and the "
     "results are similar to those presented here.",
     SYNTHETIC_SECTION,
-    NAME,
 )
-def similar_in_other_settings(rows: list[Row]) -> Judgement:
+def similar_in_other_settings(figure2: list[Row]) -> Judgement:
     """Similar: S-KMSE beats KME with every kernel and design of the mixtures."""
-    designs = list(grouped([row for row in rows if row["design"]], "design", "kernel").values())
-    parts = [
-        paired_part(LABELS[name], [relative(part, name) for part in designs], judged=name == "S")
-        for name in (*SHRUNK, "F_fminbnd_1")
-    ]
+    designs = grouped([row for row in figure2 if row["design"]], "design", "kernel").values()
+    parts = ratio_parts(designs, [(LABELS[name], name, "KME", name == "S") for name in (*SHRUNK, "F_fminbnd_1")])
     listed = ", ".join(list(DESIGNS)[1:])
     return judged(parts, f"Mean loss relative to KME's by kernel and design of the mixtures ({listed}).")
 

@@ -13,7 +13,7 @@ from muhat.kernels.radial import Gaussian
 from muhat.means.base import BaseKernelMean
 from muhat.operators.covariance import KernelCovariance
 from muhat.operators.pca import KernelPCA
-from muhat.paper.claim import Judgement, Part, claim, exact, judged, paired_part
+from muhat.paper.claim import Judgement, Part, claim, exact, judged, paired_part, ratio_parts
 from muhat.paper.comparison import (
     COLOURS,
     PAPERS,
@@ -68,6 +68,7 @@ SIZES, COLUMNS, POINTS = (20, 50), 10, 500
 """Of the samples whose covariance operator is estimated; the population is uniform on the points."""
 
 OPERATOR = "operator"
+OPERATOR_LABELS = {"S": "S-COSE", "F_theorem4": "F-COSE (Theorem 4)", "F_loo": "F-COSE (leave-one-out)"}
 
 
 def _cells(plan: Plan) -> list[Setting]:
@@ -206,7 +207,7 @@ def _operator_table(summary: list[Row]) -> ReportTable:
         "What COSE estimates: squared Hilbert–Schmidt error of the covariance operator relative to the plain "
         f"estimate ± standard error, and the share of samples improved (RBF, d = {COLUMNS}; the population is known)"
     )
-    return ReportTable(caption, ["n", "S-COSE", "F-COSE (Theorem 4)", "F-COSE (leave-one-out)"], rows)
+    return ReportTable(caption, ["n", *OPERATOR_LABELS.values()], rows)
 
 
 def _section(rows: list[Row]) -> Section:
@@ -259,22 +260,17 @@ def _part(rows: list[Row], label: str, pairs: Iterable[tuple[str, str]], reading
     return paired_part(f"{label}, {reading}", errors, judged=judge_it)
 
 
-@claim(
-    "pca-cose-outperforms",
-    "Clearly, the S-COSE and F-COSE consistently outperforms all other estimators.",
-    _WHERE,
-    NAME,
-)
-def cose_outperforms(rows: list[Row]) -> Judgement:
+@claim("pca-cose-outperforms", "Clearly, the S-COSE and F-COSE consistently outperforms all other estimators.", _WHERE)
+def cose_outperforms(figure3: list[Row]) -> Judgement:
     """COSE against standard kernel PCA and against centring by S and F, by both errors."""
     others = ("KME", *PAPERS)
     parts = [
-        _part(rows, f"{kind}-COSE", [(f"{mean}_COSE", other) for other in others], reading)
+        _part(figure3, f"{kind}-COSE", [(f"{mean}_COSE", other) for other in others], reading)
         for kind, mean in (("S", "S"), ("F", "F_theorem4"))
         for reading in ERRORS
     ]
     pairs = [(f"{mean}_COSE", "KME") for mean in PAPERS]
-    parts.append(_part(rows, "directions not normalised", pairs, "diagnostic", judge_it=False))
+    parts.append(_part(figure3, "directions not normalised", pairs, "diagnostic", judge_it=False))
     note = (
         "S-COSE has the same directions as standard kernel PCA, so that it cannot change a projection. If the "
         "directions are not normalised, S- and F-COSE come out better on every table, as in the paper; the quantity "
@@ -290,15 +286,14 @@ def cose_outperforms(rows: list[Row]) -> Judgement:
     "Although we observe an improvement of S-KMSE and F-KMSE over KME, it is very small compared to that of S-COSE "
     "and F-COSE.",
     _WHERE,
-    NAME,
 )
-def centring_improves_little(rows: list[Row]) -> Judgement:
+def centring_improves_little(figure3: list[Row]) -> Judgement:
     """Three parts: centring improves by the paper's error, by little, and by less than COSE."""
-    improves = _part(rows, "centring improves", [(mean, "KME") for mean in PAPERS], "E2")
-    errors = [ratio for mean in PAPERS for ratio in relative_errors(rows, mean, "E2")]
+    improves = _part(figure3, "centring improves", [(mean, "KME") for mean in PAPERS], "E2")
+    errors = [ratio for mean in PAPERS for ratio in relative_errors(figure3, mean, "E2")]
     little = exact("by less than 10 %", [ratio.value > 0.9 for ratio in errors], words="plain")
-    less = _part(rows, "less than COSE", [(f"{mean}_COSE", mean) for mean in PAPERS], "E2")
-    centred = _part(rows, "centring improves", [(mean, "KME") for mean in PAPERS], "E1", judge_it=False)
+    less = _part(figure3, "less than COSE", [(f"{mean}_COSE", mean) for mean in PAPERS], "E2")
+    centred = _part(figure3, "centring improves", [(mean, "KME") for mean in PAPERS], "E1", judge_it=False)
     tables = len(errors) // len(PAPERS)
     changes = [
         100.0 * float(np.mean([ratio.value for ratio in part]) - 1.0) for part in (errors[:tables], errors[tables:])
@@ -315,16 +310,11 @@ def centring_improves_little(rows: list[Row]) -> Judgement:
     "Hence, we can also construct a shrinkage estimator of covariance operator in RKHS. … As a result, we can apply "
     "the same analysis throughout.",
     "Covariance operators, and the appendix on them",
-    NAME,
 )
-def cose_improves_operator(rows: list[Row]) -> Judgement:
+def cose_improves_operator(figure3: list[Row]) -> Judgement:
     """S- and F-COSE are one part each: the Hilbert–Schmidt error of the operator against the plain estimate."""
-    sizes = list(grouped(select(rows, reading="HS"), "n").values())
-    labels = {"S": "S-COSE", "F_theorem4": "F-COSE (Theorem 4)", "F_loo": "F-COSE (leave-one-out)"}
-    parts = [
-        paired_part(label, [relative(part, name) for part in sizes], judged=name in PAPERS)
-        for name, label in labels.items()
-    ]
+    sizes = grouped(select(figure3, reading="HS"), "n").values()
+    parts = ratio_parts(sizes, [(label, name, "KME", name in PAPERS) for name, label in OPERATOR_LABELS.items()])
     ratios = ", ".join(f"{relative(part, 'S').value:.2f} at n = {part[0]['n']}" for part in sizes)
     what = "Squared Hilbert–Schmidt error relative to the plain operator's, on data whose operator is known."
     return judged(parts, what, f"S-COSE has {ratios} of the plain error")

@@ -145,11 +145,10 @@ def _parts(pairs: Iterable[tuple[list[Row], list[Row]]], words: Words) -> list[P
     "An improvement of shrinkage estimators should also depend on how fast the eigenvalues of k decay. One would "
     "expect greater improvement if the values of γᵢ decay very slowly.",
     ESTIMATOR_SECTION,
-    NAME,
 )
-def slow_decay_gains_more(rows: list[Row]) -> Judgement:
+def slow_decay_gains_more(kernel_choice: list[Row]) -> Judgement:
     """All pairs of kernels, each in the order of the evenness of their eigenvalues, the more even one first."""
-    kernels = list(grouped(rows, "family", "width").values())
+    kernels = list(grouped(kernel_choice, "family", "width").values())
     kernels.sort(key=lambda part: -column(part, "evenness").mean())
     evenness = [column(part, "evenness").mean() for part in kernels]
     correlations = [_rank_correlation(evenness, kernels, name) for name in PAPERS]
@@ -173,11 +172,10 @@ def _rank_correlation(evenness: list[float], kernels: list[list[Row]], name: str
     "The Gaussian RBF kernel with larger bandwidth gives smaller improvement when compared to one with smaller "
     "bandwidth.",
     ESTIMATOR_SECTION,
-    NAME,
 )
-def narrow_kernels_gain_more(rows: list[Row]) -> Judgement:
+def narrow_kernels_gain_more(kernel_choice: list[Row]) -> Judgement:
     """Every width against the next one."""
-    widths = sorted(grouped(select(rows, family="RBF"), "width").items())
+    widths = sorted(grouped(select(kernel_choice, family="RBF"), "width").items())
     steps = [(narrow, wide) for (_, narrow), (_, wide) in pairwise(widths)]
     return judged(_parts(steps, "plain"), "Relative loss at a width less that at the next one, RBF.")
 
@@ -186,11 +184,10 @@ def narrow_kernels_gain_more(rows: list[Row]) -> Judgement:
     "laplacian-gains-more",
     "We should expect to see more improvement when applying a Laplacian kernel than when using a Gaussian RBF kernel.",
     ESTIMATOR_SECTION,
-    NAME,
 )
-def laplacian_gains_more(rows: list[Row]) -> Judgement:
+def laplacian_gains_more(kernel_choice: list[Row]) -> Judgement:
     """Both Laplacian kernels against the Gaussian one of the same width."""
-    kernels = grouped(rows, "family", "width")
+    kernels = grouped(kernel_choice, "family", "width")
     pairs = [(part, kernels["RBF", width]) for (family, width), part in kernels.items() if family != "RBF"]
     what = "Relative loss with a Laplacian kernel, of either metric, less that with RBF of the same width."
     return judged(_parts(pairs, "hedged"), what)

@@ -7,7 +7,7 @@ import numpy as np
 from muhat.kernels.base import Kernel
 from muhat.means.constrained import affine_weights, simplex_weights
 from muhat.measures import GaussianMixture
-from muhat.paper.claim import ESTIMATOR_SECTION, Judgement, claim, judged, paired_part
+from muhat.paper.claim import ESTIMATOR_SECTION, Judgement, claim, judged, ratio_parts
 from muhat.paper.comparison import LABELS, PAPERS, SHRUNK, column, compared, grouped, relative
 from muhat.paper.experiment import Experiment, Row, Section, Setting, generator
 from muhat.paper.panels import RATIOS, ratio_table
@@ -107,28 +107,20 @@ EXPERIMENT = Experiment(
     "One may impose a constraint that β must sum to one and resort to a quadratic programming. Unfortunately, this "
     "approach has undesirable effect of sparsity which is unlikely to improve upon the standard estimator.",
     ESTIMATOR_SECTION,
-    NAME,
 )
-def sum_to_one_unlikely_to_improve(rows: list[Row]) -> Judgement:
+def sum_to_one_unlikely_to_improve(normalisation: list[Row]) -> Judgement:
     """Not better than KME: with F-KMSE's penalty, and with S-KMSE's at its own λ, one part each."""
-    settings = list(grouped(rows, "kernel", "n").values())
+    settings = list(grouped(normalisation, "kernel", "n").values())
     labels = {
         "flexible_affine": "F-KMSE's penalty, Σβ = 1",
         "simplex": "S-KMSE's penalty at its own λ, Σβ = 1 and β ≥ 0",
         "affine": "the same without β ≥ 0",
         "simplex_half": "S-KMSE's penalty at α = ½, Σβ = 1 and β ≥ 0",
     }
-    parts = [
-        paired_part(
-            label,
-            [relative(part, "KME", name) for part in settings],
-            words="not worse",
-            judged=name in ("flexible_affine", "simplex"),
-        )
-        for name, label in labels.items()
-    ]
-    zeros, half = (column(rows, name).mean() for name in ("zeros", "zeros_half"))
-    same = max(abs(row["flexible_affine"] / row["KME"] - 1.0) for row in rows)
+    pairs = [(label, "KME", name, name in ("flexible_affine", "simplex")) for name, label in labels.items()]
+    parts = ratio_parts(settings, pairs, "not worse")
+    zeros, half = (column(normalisation, name).mean() for name in ("zeros", "zeros_half"))
+    same = max(abs(row["flexible_affine"] / row["KME"] - 1.0) for row in normalisation)
     worse = [relative(part, "simplex_half").value for part in settings]
     note = (
         f"With F-KMSE's penalty the solution is KME at every λ (losses agree to {same:.0e}), which confirms the paper. "
@@ -145,18 +137,9 @@ def sum_to_one_unlikely_to_improve(rows: list[Row]) -> Judgement:
     "post-normalising-deteriorates",
     "Post-normalizing the weights often deteriorates the estimation performance.",
     ESTIMATOR_SECTION,
-    NAME,
 )
-def post_normalising_deteriorates(rows: list[Row]) -> Judgement:
+def post_normalising_deteriorates(normalisation: list[Row]) -> Judgement:
     """Every kernel and sample size is a comparison; S-KMSE and F-KMSE are one part each."""
-    settings = list(grouped(rows, "kernel", "n").values())
-    parts = [
-        paired_part(
-            LABELS[name],
-            [relative(part, name, f"{name}_normalised") for part in settings],
-            words="hedged",
-            judged=name in PAPERS,
-        )
-        for name in SHRUNK
-    ]
+    pairs = [(LABELS[name], name, f"{name}_normalised", name in PAPERS) for name in SHRUNK]
+    parts = ratio_parts(grouped(normalisation, "kernel", "n").values(), pairs, "hedged")
     return judged(parts, "Loss before dividing by Σβ relative to the loss after, one comparison per kernel and n.")

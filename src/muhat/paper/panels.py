@@ -14,7 +14,6 @@ from muhat.report.drawing import figure, svg
 from muhat.report.page import ReportTable
 
 Panel = TypeVar("Panel")
-Place = tuple[int, int]
 
 
 def draw_panels(
@@ -89,12 +88,10 @@ RATIOS = "Mean loss relative to KME's ± standard error, and the share of distri
 """Caption of a table of relative losses."""
 
 
-def table_of_columns(
-    caption: str, columns: Iterable[tuple[str, Iterable[Any]]], bold: Iterable[Place] = ()
-) -> ReportTable:
-    """A table from its columns, each a title and one value per row; places (row, column) in bold."""
+def table_of_columns(caption: str, columns: Iterable[tuple[str, Iterable[Any]]]) -> ReportTable:
+    """A table from its columns, each a title and one value per row."""
     titles, values = zip(*columns, strict=True)
-    return ReportTable(caption, titles, list(zip(*values, strict=True)), frozenset(bold))
+    return ReportTable(caption, titles, list(zip(*values, strict=True)))
 
 
 def ratio_table(

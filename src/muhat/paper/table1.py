@@ -457,12 +457,11 @@ def _by_kernel(rows: list[Row]) -> list[Part]:
     "density-consistently-smaller",
     "Both S-KMSE and F-KMSE consistently achieve smaller negative log-likelihood when compared to KME.",
     _WHERE,
-    NAME,
 )
-def consistently_smaller(rows: list[Row]) -> Judgement:
+def consistently_smaller(table1: list[Row]) -> Judgement:
     """S-KMSE and F-KMSE are one part each; kernels and readings are shown."""
-    cells = in_table(rows)
-    parts = _by_kernel(rows)
+    cells = in_table(table1)
+    parts = _by_kernel(table1)
     note = "With RBF most tables are for the claim; with POLY it depends on which parameters are optimised."
     return _undecidable(cells) or judged(parts, _SIGN_TESTS, note=note)
 
@@ -472,11 +471,10 @@ def consistently_smaller(rows: list[Row]) -> Judgement:
     "There are few cases in which KME outperforms the proposed estimators, especially when the dataset is relatively "
     "large, e.g., satimage and abalone.",
     _WHERE,
-    NAME,
 )
-def few_exceptions(rows: list[Row]) -> Judgement:
+def few_exceptions(table1: list[Row]) -> Judgement:
     """Two parts: KME is better in at most a tenth of the comparisons, and more often so on the large sets."""
-    cells = in_table(rows)
+    cells = in_table(table1)
     large = {key: cell for key, cell in cells.items() if key[0] in LARGE_SETS}
     others = {key: cell for key, cell in cells.items() if key[0] not in LARGE_SETS}
     if not large or not others:
@@ -511,11 +509,10 @@ def _paper_cases(large: bool) -> str:
     "density-small-sets",
     "Both S-KMSE and F-KMSE outperform the standard KME, especially when the dataset is small (on table 1).",
     EXPERIMENTS_SUMMARY,
-    NAME,
 )
-def better_on_small_tables(rows: list[Row]) -> Judgement:
+def better_on_small_tables(table1: list[Row]) -> Judgement:
     """Two parts: better than KME, and the more so the fewer rows there are, by the rank correlation over the sets."""
-    cells = in_table(rows)
+    cells = in_table(table1)
     sets = len({name for name, _ in cells})
     if sets < _FEWEST_SETS:
         reason = f"A rank correlation at {LEVEL:.0%} needs {_FEWEST_SETS} sets, and the run has {sets}."
@@ -547,11 +544,10 @@ def _correlation(cells: Cells, kernel: str, estimator: str) -> tuple[float, floa
     "The performance of S-KMSE and F-KMSE is very competitive. The difference depends on the dataset and the kernel "
     "function (on table 1).",
     EXPERIMENTS_SUMMARY,
-    NAME,
 )
-def simple_and_flexible_compete(rows: list[Row]) -> Judgement:
+def simple_and_flexible_compete(table1: list[Row]) -> Judgement:
     """S and F against each other: each wins somewhere, and neither wins nine in ten of what is decided."""
-    cells = in_table(rows)
+    cells = in_table(table1)
     [simple, *_] = parts = [_part(cells, "S better : worse than F", ["S"], baseline="F_theorem4")]
     parts += [_part(cells, kernel, ["S"], [kernel], "F_theorem4") for kernel in KERNELS]
     wins = sorted(simple.count()[:2])
@@ -571,13 +567,11 @@ def simple_and_flexible_compete(rows: list[Row]) -> Judgement:
     "applications-superior",
     "The shrinkage estimates … also lead to superior performance on real-world applications.",
     CONCLUSIONS,
-    NAME,
-    "figure3",
 )
-def superior_in_applications(rows: list[Row], pca_rows: list[Row]) -> Judgement:
+def superior_in_applications(table1: list[Row], figure3: list[Row]) -> Judgement:
     """Densities and kernel PCA are one part each; the bags of table 2 are substitutes and are not judged."""
-    cells = in_table(rows)
-    parts = [_part(cells, "density estimation", PAPERS), improved_errors(pca_rows)]
+    cells = in_table(table1)
+    parts = [_part(cells, "density estimation", PAPERS), improved_errors(figure3)]
     note = (
         "SMM and OCSMM cannot be checked, because the paper's data are not available; on our substitutes shrinkage "
         "gains nothing."

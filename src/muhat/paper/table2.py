@@ -457,25 +457,21 @@ _UNAVAILABLE = "The paper's data are not publicly available, and ours are substi
     "bags-machines-improve",
     "Clearly, both shrinkage estimators lead to better performance on both SMM and OCSMM when compared to KME.",
     "Experiments, learning on distributions (table 2)",
-    NAME,
 )
-def machines_improve(rows: list[Row]) -> Judgement:
+def machines_improve(table2: list[Row]) -> Judgement:
     """Not judged on substitutes; the conceptual replication is told."""
-    parts = _parts(rows)
+    parts = _parts(table2)
     better, worse, total = (sum(counts) for counts in zip(*(part.count() for part in parts), strict=True))
     number = f"on our substitutes shrinkage {_gained(better, worse, total)}"
     return Judgement(parts, number, f"{_UNAVAILABLE} {'; '.join(map(str, parts))}.")
 
 
 @claim(
-    "bags-competitive",
-    "The performance of S-KMSE and F-KMSE is very competitive (on table 2).",
-    EXPERIMENTS_SUMMARY,
-    NAME,
+    "bags-competitive", "The performance of S-KMSE and F-KMSE is very competitive (on table 2).", EXPERIMENTS_SUMMARY
 )
-def simple_and_flexible_compete(rows: list[Row]) -> Judgement:
+def simple_and_flexible_compete(table2: list[Row]) -> Judgement:
     """Not judged on substitutes; S against F is told."""
-    gaps = [mean_difference(column(part, "S"), column(part, "F_theorem4")) for _, part in cases(rows)]
+    gaps = [mean_difference(column(part, "S"), column(part, "F_theorem4")) for _, part in cases(table2)]
     part = paired_part("F-KMSE against S-KMSE", gaps, 0.0, judged=False)
     better, worse, total = part.count()
     number = f"on our substitutes level in {total - better - worse} of {total} cases"

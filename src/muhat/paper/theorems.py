@@ -411,26 +411,20 @@ EXPERIMENT = Experiment(
     "There exists an estimator that always achieves smaller total mean squared error regardless of the true θ, when "
     "the dimension is at least 3 (that of James and Stein).",
     "Introduction, and appendix on James-Stein's estimator",
-    NAME,
 )
-def james_stein_dominates(rows: list[Row]) -> Judgement:
+def james_stein_dominates(theorems: list[Row]) -> Judgement:
     """The exact risk of every θ drawn is below that of the average."""
-    stein = select(rows, theorem="stein")
+    stein = select(theorems, theorem="stein")
     risks, lengths = column(stein, "risk"), column(stein, "length")
     part = exact("exact risk below the average's", [risk < 1.0 for risk in risks])
     what = f"θ with ‖θ‖/σ from {lengths.min():.2g} to {lengths.max():.2g} in 3, 10 and 30 dimensions."
     return judged([part], what, f"exact risk {risks.min():.3f} to {risks.max():.6f} of the average's")
 
 
-@claim(
-    "james-stein-inadmissible",
-    "Interestingly, the James-Stein's estimator is itself inadmissible.",
-    "Introduction",
-    NAME,
-)
-def james_stein_inadmissible(rows: list[Row]) -> Judgement:
+@claim("james-stein-inadmissible", "Interestingly, the James-Stein's estimator is itself inadmissible.", "Introduction")
+def james_stein_inadmissible(theorems: list[Row]) -> Judgement:
     """Its positive part has the smaller loss near the origin, where they differ."""
-    settings = list(grouped(select(rows, theorem="positive part"), "d", "length").values())
+    settings = list(grouped(select(theorems, theorem="positive part"), "d", "length").values())
     ratios = [relative(part, "positive", "JS") for part in settings]
     part = paired_part("positive part against James–Stein", ratios)
     what = "Mean loss of the positive part relative to James–Stein's, by dimension and ‖θ‖ = 0, 1, 2."
@@ -443,11 +437,10 @@ def james_stein_inadmissible(rows: list[Row]) -> Judgement:
     "Given an arbitrary function f*, there exists α* for which the shrinkage estimator is better than the standard "
     "one.",
     "Theorem 1",
-    NAME,
 )
-def theorem1_better_for_any_target(rows: list[Row]) -> Judgement:
+def theorem1_better_for_any_target(theorems: list[Row]) -> Judgement:
     """The exact risk at α* is below KME's for every kernel and target."""
-    first = select(rows, theorem="1")
+    first = select(theorems, theorem="1")
     gains = column(first, "1") / column(first, "KME")
     part = exact("exact risk at α* below KME's", [row["1"] < row["KME"] for row in first])
     what = (
@@ -462,11 +455,10 @@ def theorem1_better_for_any_target(rows: list[Row]) -> Judgement:
     "For F-KMSE, we can write μ̂_λ = Σ γᵢ/(γᵢ+λ) ⟨μ̂, vᵢ⟩ vᵢ where {γᵢ, vᵢ} are eigenvalue and eigenvector pairs of "
     "the covariance operator.",
     "Theorem 2",
-    NAME,
 )
-def theorem2_form_of_f_kmse(rows: list[Row]) -> Judgement:
+def theorem2_form_of_f_kmse(theorems: list[Row]) -> Judgement:
     """Judged with the eigenvalues of Σφ⊗φ, as in the proof."""
-    second = select(rows, theorem="2")
+    second = select(theorems, theorem="2")
     part = exact("equal to rounding", [row["sum"] < ROUNDING for row in second])
     note = (
         f"The eigenvalues are those of K, as in the proof; with those of the averaged operator, n times smaller, the "
@@ -481,11 +473,10 @@ def theorem2_form_of_f_kmse(rows: list[Row]) -> Judgement:
     "theorem-3-minimises-loocv",
     "The shrinkage parameter λ* = (ϱ−ρ)/((n−1)ρ + ϱ/n − ϱ) of the S-KMSE is the minimizer of LOOCV(λ).",
     "Theorem 3",
-    NAME,
 )
-def theorem3_minimises_loocv(rows: list[Row]) -> Judgement:
+def theorem3_minimises_loocv(theorems: list[Row]) -> Judgement:
     """α* is the minimiser everywhere; λ* is a shrinkage parameter on the paper's data."""
-    third = select(rows, theorem="3")
+    third = select(theorems, theorem="3")
     papers = [row for row in third if row["kernel"] != MEAN_ZERO]
     ours = [row["lam"] < 0 for row in third if row["kernel"] == MEAN_ZERO]
     parts = [
@@ -505,11 +496,10 @@ def theorem3_minimises_loocv(rows: list[Row]) -> Judgement:
     "theorem-4-is-loocv",
     "The LOOCV score of F-KMSE satisfies LOOCV(λ) = (1/n) Σ (βᵀK − Kᵢ)ᵀ C_λ (βᵀK − Kᵢ).",
     "Theorem 4",
-    NAME,
 )
-def theorem4_is_loocv(rows: list[Row]) -> Judgement:
+def theorem4_is_loocv(theorems: list[Row]) -> Judgement:
     """Judged by the reading of the ridge that comes nearest."""
-    fourth = regular(rows, "4")
+    fourth = regular(theorems, "4")
     nearest = [min(row[refit] for refit in REFITS) for row in fourth]
     part = exact("equal to leave-one-out by some ridge", [distance < ROUNDING for distance in nearest])
     note = (
@@ -525,13 +515,12 @@ def theorem4_is_loocv(rows: list[Row]) -> Judgement:
     "The weight vector β output by our estimators is in general not normalized. In fact, all elements will be smaller "
     "than 1/n as a result of shrinkage.",
     ESTIMATOR_SECTION,
-    NAME,
 )
-def weights_below_one_over_n(rows: list[Row]) -> Judgement:
+def weights_below_one_over_n(theorems: list[Row]) -> Judgement:
     """S-KMSE has (1−α)/n, so that α > 0 says it; both estimators are one part each."""
-    weights = select(rows, theorem="weights")
+    weights = select(theorems, theorem="weights")
     parts = [
-        exact("S-KMSE", [row["printed"] > 0 for row in select(rows, theorem="3")]),
+        exact("S-KMSE", [row["printed"] > 0 for row in select(theorems, theorem="3")]),
         exact("F-KMSE", [row["F_theorem4_largest"] < 1.0 for row in weights]),
     ]
     number = f"largest weight of F-KMSE {_largest(weights, 'F_theorem4_largest'):.2f}/n"
@@ -542,11 +531,10 @@ def weights_below_one_over_n(rows: list[Row]) -> Judgement:
     "s-kmse-selection-linear-cost",
     "The S-KMSE requires only O(n) operations to select shrinkage parameter.",
     "Cross-validation",
-    NAME,
 )
-def selection_in_linear_time(rows: list[Row]) -> Judgement:
+def selection_in_linear_time(theorems: list[Row]) -> Judgement:
     """Two readings: once the row sums of K are known, and from K itself, each entry of which has to be read."""
-    weights = select(rows, theorem="weights")
+    weights = select(theorems, theorem="weights")
     entries = column(weights, "entries")
     parts = [
         exact("once K1ₙ is known", [row["error_from_sums"] < ROUNDING for row in weights]),
@@ -562,11 +550,10 @@ def selection_in_linear_time(rows: list[Row]) -> Judgement:
     "When performed as a by-product of the algorithm, the computational cost of cross-validation procedure becomes "
     "negligible as the dataset becomes larger.",
     "Cross-validation",
-    NAME,
 )
-def cross_validation_costs_little(rows: list[Row]) -> Judgement:
+def cross_validation_costs_little(theorems: list[Row]) -> Judgement:
     """The search for λ takes an ever smaller share of the decomposition's operations, and at last below 1 %."""
-    searches = select(rows, theorem="search")
+    searches = select(theorems, theorem="search")
     shares = [row["share"] for row in searches]
     parts = [
         exact("the share falls", [later < earlier for earlier, later in pairwise(shares)]),

@@ -28,12 +28,11 @@ class Picture:
 
 @dataclass(frozen=True)
 class ReportTable:
-    """A table for the report. Values are numbers, text or None; ``bold`` holds (row, column) of those to stress."""
+    """A table for the report. Values are numbers, text or None."""
 
     caption: str
     columns: Sequence[str]
     rows: Sequence[Sequence[Any]]
-    bold: frozenset[tuple[int, int]] = frozenset()
 
 
 _BEGINS_WITH_NUMBER = re.compile(r"[<>≤≥≈~]?\s*[-−+]?(\d|\.\d)[\d.]*(e[-+]?\d+)?($|[\s%±×(/,;*])", re.IGNORECASE)
