@@ -11,10 +11,12 @@ from muhat.shrinkage.scores import deletion_scores, simple_scores, theorem4_scor
 
 DATA = data_sets()
 LAMS = np.array([1e-6, 1e-3, 0.05, 0.7, 4.0, 60.0, 1e4])
+ALPHAS = np.linspace(0, 1, 6)
 SEARCHED = ("linear", "polynomial2", "polynomial3", "gaussian", "gaussian_narrow", "laplace")
 
 every_data_set = pytest.mark.parametrize("data", DATA)
 every_kernel = pytest.mark.parametrize("name", FUNCTIONS)
+every_flexible_score = pytest.mark.parametrize("scores", [deletion_scores, theorem4_scores])
 
 
 def lams_for(K):
@@ -32,18 +34,17 @@ def assert_scores(got, want, K):
 
 @every_data_set
 @every_kernel
-def test_deletion_scores_are_n_fits(name, data):
+def test_scores_are_n_fits_or_the_lemma_of_theorem_4(name, data):
     K = gram(name, DATA[data])
     lams = lams_for(K)
     assert_scores(deletion_scores(K, lams), [oracles.deletion_score(K, lam) for lam in lams], K)
-
-
-@every_data_set
-@every_kernel
-def test_theorem4_scores_are_the_lemma(name, data):
-    K = gram(name, DATA[data])
-    lams = lams_for(K)
     assert_scores(theorem4_scores(K, lams), [oracles.theorem4_score(K, lam) for lam in lams], K)
+    assert_scores(simple_scores(K, ALPHAS), [oracles.simple_score(K, alpha) for alpha in ALPHAS], K)
+    n, mean_diag, mean_gram = len(K), np.trace(K) / len(K), K.mean()
+    limits = [(n / (n - 1)) ** 2 * (mean_diag - mean_gram), mean_diag]
+    for scores in (deletion_scores, theorem4_scores):
+        assert_scores(scores(K, [0.0, np.inf]), limits, K)
+    assert_scores(simple_scores(K, [0.0, 1.0]), limits, K)
 
 
 @pytest.mark.parametrize("name", ["gaussian_narrow", "laplace"])
@@ -53,25 +54,7 @@ def test_theorem4_scores_are_the_printed_formula(name):
     assert_scores(theorem4_scores(K, lams), [oracles.theorem4_literal(K, lam) for lam in lams], K)
 
 
-@every_data_set
-@every_kernel
-def test_simple_scores_are_n_fits(name, data):
-    K, alphas = gram(name, DATA[data]), np.linspace(0, 1, 6)
-    assert_scores(simple_scores(K, alphas), [oracles.simple_score(K, alpha) for alpha in alphas], K)
-
-
-@every_data_set
-@every_kernel
-def test_limits(name, data):
-    K = gram(name, DATA[data])
-    n, mean_diag, mean_gram = len(K), np.trace(K) / len(K), K.mean()
-    limits = [(n / (n - 1)) ** 2 * (mean_diag - mean_gram), mean_diag]
-    for scores in (deletion_scores, theorem4_scores):
-        assert_scores(scores(K, [0.0, np.inf]), limits, K)
-    assert_scores(simple_scores(K, [0.0, 1.0]), limits, K)
-
-
-@pytest.mark.parametrize("scores", [deletion_scores, theorem4_scores])
+@every_flexible_score
 @every_data_set
 def test_scores_tend_to_their_limits(scores, data):
     """No jump at lam = 0, where singular matrices make the formulas 0/0."""
@@ -82,7 +65,7 @@ def test_scores_tend_to_their_limits(scores, data):
     assert_allclose(near, limits, rtol=0, atol=1e-4 * np.trace(K) / len(K))
 
 
-@pytest.mark.parametrize("scores", [deletion_scores, theorem4_scores])
+@every_flexible_score
 @pytest.mark.parametrize("name", ["linear", "gaussian"])
 @pytest.mark.parametrize("data", ["duplicates", "two_equal_points", "with_the_origin"])
 def test_lam_below_rounding_is_the_limit(data, name, scores):
@@ -96,15 +79,11 @@ def test_lam_below_rounding_is_the_limit(data, name, scores):
     assert_allclose(scores(K, lams), scores(K, [0.0] * 5), rtol=0, atol=1e-9 * np.trace(K) / len(K))
 
 
-@pytest.mark.parametrize("scores", [deletion_scores, theorem4_scores])
-def test_scores_scale_with_the_kernel(scores):
-    K = gram("gaussian", DATA["generic"])
+@every_flexible_score
+@pytest.mark.parametrize("data", ["generic", "duplicates"])
+def test_scores_scale_with_the_kernel_and_ignore_the_order_of_rows(scores, data):
+    K = gram("gaussian", DATA[data])
     assert_allclose(scores(1e6 * K, 1e6 * LAMS), 1e6 * scores(K, LAMS), rtol=1e-10)
-
-
-@pytest.mark.parametrize("scores", [deletion_scores, theorem4_scores])
-def test_scores_ignore_the_order_of_rows(scores):
-    K = gram("gaussian", DATA["duplicates"])
     order = np.random.default_rng(0).permutation(len(K))
     assert_scores(scores(K[np.ix_(order, order)], LAMS), scores(K, LAMS), K)
 
@@ -165,19 +144,12 @@ def excess_over_grid(name, X, pieces_on, **settings):
     return (fitted.loo_score_ - best) / (np.trace(K) / len(K))
 
 
-@pytest.mark.parametrize("scale", [1.0, "loo"])
+@pytest.mark.parametrize(("lam", "scale"), [("loo", 1.0), ("loo", "loo"), ("theorem4", 1.0)])
 @pytest.mark.parametrize("name", SEARCHED)
-def test_deletion_search_misses_no_minimum(name, scale):
-    settings = {"lam": "loo", "scale": scale}
+def test_the_search_misses_no_minimum(name, lam, scale):
+    pieces_on = oracles.deletion_pieces_on if lam == "loo" else oracles.theorem4_pieces_on
     cases = search_cases(range(30))
-    assert max(excess_over_grid(name, X, oracles.deletion_pieces_on, **settings) for X in cases) <= 1e-12
-
-
-@pytest.mark.parametrize("name", SEARCHED)
-def test_theorem4_search_misses_no_minimum(name):
-    settings = {"lam": "theorem4", "scale": 1.0}
-    cases = search_cases(range(30))
-    assert max(excess_over_grid(name, X, oracles.theorem4_pieces_on, **settings) for X in cases) <= 1e-12
+    assert max(excess_over_grid(name, X, pieces_on, lam=lam, scale=scale) for X in cases) <= 1e-12
 
 
 def test_theorem4_has_no_scale_of_its_own():
