@@ -11,6 +11,7 @@ from itertools import chain
 from pathlib import Path
 
 import pytest
+import visits
 from subpackages import SUBPACKAGES
 
 import muhat as mh
@@ -95,6 +96,11 @@ def test_public_names():
         thing = getattr(mh, name)
         assert thing.__module__.startswith("muhat."), name
         assert thing.__doc__, f"{name} has no docstring"
+
+
+def test_no_name_stands_twice_and_subpackages_keep_their_private_names():
+    assert visits.shared_names() == []
+    assert visits.private_accesses() == []
 
 
 def test_star_import_brings_the_public_names():

@@ -101,21 +101,20 @@ def shared_names() -> list[str]:
 
 
 def private_accesses() -> list[str]:
-    """Private attributes that only another subpackage has, by the place that uses them."""
+    """Private attributes that only another subpackage has, and private names of it, by the place that uses them."""
     trees = {name: ast.parse(text) for name, text in sources().items()}
     homes: dict[str, set[str]] = {}
     for name, tree in trees.items():
         for attribute in _own_names(tree):
             homes.setdefault(attribute, set()).add(name.partition("/")[0])
+    nodes = ((name, node) for name, tree in trees.items() for node in ast.walk(tree))
     return [
-        f"{name}:{node.lineno} {node.attr}"
-        for name, tree in trees.items()
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Attribute)
-        and re.match(r"_[a-z]", node.attr)
-        and node.attr not in ("_replace", "_fields", "_asdict")
-        and homes.get(node.attr)
-        and name.partition("/")[0] not in homes[node.attr]
+        f"{name}:{node.lineno} {attribute}"
+        for name, node in nodes
+        for attribute in _used_names(node)
+        if attribute not in ("_replace", "_fields", "_asdict")
+        and homes.get(attribute)
+        and name.partition("/")[0] not in homes[attribute]
     ]
 
 
@@ -144,6 +143,13 @@ def _own_names(tree: ast.AST) -> Iterator[str]:
             yield node.target.id
         elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in ("self", "cls"):
             yield node.attr
+
+
+def _used_names(node: ast.AST) -> Iterator[str]:
+    """Private names that an expression asks for as an attribute, or that a line imports."""
+    names = [node.attr] if isinstance(node, ast.Attribute) else []
+    names += [alias.name for alias in node.names] if isinstance(node, ast.ImportFrom) else []
+    yield from (name for name in names if re.match(r"_[a-zA-Z]", name))
 
 
 def main() -> None:

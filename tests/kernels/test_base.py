@@ -203,58 +203,34 @@ def test_without_frequencies_the_message_leads_on():
     assert_allclose(Cauchy()(X, Y), RationalQuadratic(np.sqrt(0.5))(X, Y), rtol=1e-12)
 
 
-# ------------------------------------------------------------ private names
+# ------------------------------------------------------------ kernels are known by their protocol
 
 PACKAGE = Path(mh.__file__).parent
 
 
-def private(name):
-    return name.startswith("_") and not name.startswith("__")
-
-
-def private_names_of_kernels():
-    """Private names that a class of the subpackage defines, or sets on itself."""
-    for path in (PACKAGE / "kernels").glob("*.py"):
+def nodes_of(folder):
+    for path in folder.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ClassDef):
-                defined = [item.name for item in node.body if isinstance(item, ast.FunctionDef)]
-                assigned = [item.target.id for item in node.body if isinstance(item, ast.AnnAssign)]
-                yield from filter(private, defined + assigned)
-
-
-def called_kernel(node):
-    """Whether an expression is called a kernel: ``kernel``, ``self.kernel_``, ``kernel_x``, ``level2_`` …"""
-    name = getattr(node, "id", getattr(node, "attr", ""))
-    return name.strip("_").startswith(("kernel", "level2")) and not name.strip("_").startswith("kernels")
+            yield path.relative_to(PACKAGE), node
 
 
 def test_kernels_have_no_private_attributes():
-    assert not list(private_names_of_kernels())
-
-
-def test_no_other_subpackage_names_a_private_attribute_of_a_kernel():
-    found = []
-    for path in PACKAGE.rglob("*.py"):
-        if path.is_relative_to(PACKAGE / "kernels"):
-            continue
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            attribute = isinstance(node, ast.Attribute) and private(node.attr) and called_kernel(node.value)
-            imported = isinstance(node, ast.ImportFrom) and str(node.module).startswith("muhat.kernels")
-            if attribute or (imported and any(private(alias.name) for alias in node.names)):
-                found.append(f"{path.relative_to(PACKAGE)}:{node.lineno}")
-    assert not found
+    """Names that a class of the subpackage defines, or sets on itself."""
+    inside = [item for _, node in nodes_of(PACKAGE / "kernels") if isinstance(node, ast.ClassDef) for item in node.body]
+    names = [item.name for item in inside if isinstance(item, ast.FunctionDef)]
+    names += [item.target.id for item in inside if isinstance(item, ast.AnnAssign)]
+    assert [name for name in names if name.startswith("_") and not name.startswith("__")] == []
 
 
 def test_no_other_subpackage_asks_for_the_class_of_a_kernel():
     """Only whether something is a kernel at all, or one with a profile, which is the protocol itself."""
     classes, found = {"Gaussian", "Laplace", "Matern", "Linear", "Polynomial", "Sum", "Product", "Scaled"}, []
     classes |= {"Precomputed", "FromFunction", "FromGaussianProcess"}
-    for path in PACKAGE.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("isinstance", "issubclass"):
-                asked = {getattr(inner, "id", "") for inner in ast.walk(node.args[1])}
-                if asked & classes and not path.is_relative_to(PACKAGE / "kernels"):
-                    found.append(f"{path.relative_to(PACKAGE)}:{node.lineno}")
+    for path, node in nodes_of(PACKAGE):
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("isinstance", "issubclass"):
+            asked = {getattr(inner, "id", "") for inner in ast.walk(node.args[1])}
+            if asked & classes and path.parts[0] != "kernels":
+                found.append(f"{path}:{node.lineno}")
     assert not found
 
 
