@@ -196,10 +196,10 @@ def displays() -> None:
     matched = mh.MatchedGaussianMixture(6, kernel, random_state=0).fit(Y)
     plotting.FunctionDisplay.from_estimator(matched, Y, ax=places[3])
     rows, labels = np.concatenate([X + np.array([4.0, 0.0]), Y]), np.repeat(["a", "b"], 150)
-    plotting.KernelPCADisplay.from_estimator(mh.KernelPCA(2).fit(rows), rows, y=labels, ax=places[4])
+    plotting.ScatterDisplay.from_estimator(mh.KernelPCA(2).fit(rows), rows, y=labels, ax=places[4])
     between = mh.DistributionKernel(level2=mh.Gaussian())
     plotting.BagGramDisplay.from_estimator(between, bags, y=np.arange(45) % 3, ax=places[5])
-    names = ("LooPath", "Bands", "Function", "Function", "KernelPCA", "BagGram")
+    names = ("LooPath", "Bands", "Function", "Function", "Scatter", "BagGram")
     for axis, name in zip(places, names, strict=True):
         axis.set_title(f"{name}Display", fontsize=11)
     figure.savefig(IMAGES / "displays.png", dpi=110)

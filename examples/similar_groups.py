@@ -15,7 +15,7 @@ from sklearn.metrics import adjusted_rand_score, average_precision_score
 from sklearn.preprocessing import scale
 
 import muhat as mh
-from muhat.plotting import BagMapDisplay
+from muhat.plotting import ScatterDisplay
 
 wine = load_wine()
 bottles = scale(wine.data)
@@ -65,7 +65,7 @@ print(f"adjusted Rand index of the clusters: {adjusted_rand_score(growers, label
 # A map of the two directions in which shipments differ most, coloured by grower. The area of a circle grows with the
 # number of bottles.
 
-BagMapDisplay.from_prior(prior, bags, growers)
+ScatterDisplay.from_prior(prior, bags, growers)
 plt.show()
 
 # %%

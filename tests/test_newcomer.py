@@ -18,9 +18,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.fixes import parse_version
 
 import muhat as mh
-from muhat.plotting.bags import WhitenedBagsDisplay
 from muhat.plotting.functions import BandsDisplay, FunctionDisplay
-from muhat.plotting.result_displays import KernelPCADisplay, LooPathDisplay
+from muhat.plotting.result_displays import LooPathDisplay
+from muhat.plotting.scatter import ScatterDisplay
 
 LISTS_NO_ATTRIBUTES = parse_version(sklearn.__version__) < parse_version("1.8")
 """Notebooks show the parameters of an estimator only."""
@@ -231,9 +231,9 @@ def test_bags_of_equal_size_are_bags():
     [
         lambda: LooPathDisplay.from_estimator(mh.ShrunkKernelMean().fit(X)),
         lambda: FunctionDisplay.from_estimator(mh.KernelMean().fit(X[:, :2]), X[:, :2]),
-        lambda: KernelPCADisplay.from_estimator(mh.KernelPCA(2).fit(X), X),
+        lambda: ScatterDisplay.from_estimator(mh.KernelPCA(2).fit(X), X),
         lambda: BandsDisplay.from_estimator(mh.KernelMean().fit(X), X),
-        lambda: WhitenedBagsDisplay.from_bags(BAGS),
+        lambda: ScatterDisplay.from_bags(BAGS),
     ],
     ids=["path", "mean", "PCA", "bands", "bags"],
 )

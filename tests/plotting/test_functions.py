@@ -58,6 +58,21 @@ def test_the_witness_of_a_test(width):
     assert_array_equal(display.points[1][1], second)
 
 
+def test_the_witness_of_an_alarm_along_a_column():
+    rows = np.random.default_rng(0).normal(size=(120, 3))
+    monitor = mh.DriftMonitor(100, n_simulations=100, random_state=0).fit(rows)
+    with pytest.raises(ValueError, match="no alarm"):
+        FunctionDisplay.from_monitor(monitor)
+    monitor.update(rows[:60] + np.array([0.0, 4.0, 0.0]))
+    display = FunctionDisplay.from_monitor(monitor)
+    assert display.name == display.ax_.get_xlabel() == "x1"
+    assert texts(display.ax_) == ["reference", "window of the alarm"]
+    at = np.interp([0.0, 4.0], display.grid[:, 0], display.values)
+    assert at[0] > 0 > at[1]
+    with pytest.raises(ValueError, match="column='z' must be one of"):
+        FunctionDisplay.from_monitor(monitor, "z")
+
+
 def test_draws_into_given_axes_with_given_style():
     figure, ax = plt.subplots()
     display = FunctionDisplay.from_estimator(mh.KernelMean().fit(ROWS[:, :1]), ROWS[:, :1], ax=ax, color="k")

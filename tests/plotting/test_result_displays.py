@@ -6,9 +6,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from tables import sample
 
 import muhat as mh
-from muhat.plotting.result_displays import ComponentsDisplay, KernelPCADisplay, LooPathDisplay
+from muhat.plotting.result_displays import BagGramDisplay, ComponentsDisplay, DriftDisplay, LooPathDisplay
 
 ROWS = np.random.default_rng(0).normal(size=(30, 2))
+STREAM = np.random.default_rng(0).normal(size=(120, 3))
 
 
 def test_loo_path_marks_the_choice():
@@ -33,15 +34,6 @@ def test_a_given_parameter_has_no_path():
         LooPathDisplay.from_estimator(mh.SpectralKernelMean(lam=1.0).fit(ROWS))
 
 
-def test_pca_scores_by_class():
-    pca = mh.KernelPCA(3).fit(ROWS)
-    display = KernelPCADisplay.from_estimator(pca, ROWS, y=ROWS[:, 0] > 0, components=(0, 2))
-    drawn = np.vstack([group.get_offsets() for group in display.ax_.collections])
-    assert_allclose(np.sort(drawn, axis=0), np.sort(pca.transform(ROWS)[:, [0, 2]], axis=0))
-    with pytest.raises(ValueError, match="components=\\(0, 3\\)"):
-        KernelPCADisplay.from_estimator(pca, ROWS, components=(0, 3))
-
-
 def test_components_are_bars():
     result = mh.mmd_test(sample(30, 2, seed=0), 2 * sample(30, 2, seed=1), random_state=0)
     display = result.plot(color="k")
@@ -55,3 +47,25 @@ def test_components_are_bars():
 def test_a_test_of_one_kernel_has_no_components():
     with pytest.raises(ValueError, match="no components; pass kernel=None"):
         ComponentsDisplay.from_result(mh.mmd_test(sample(10, 3, seed=0), sample(10, 3, seed=1), mh.Gaussian(), 9))
+
+
+def test_scores_and_thresholds_over_time():
+    monitor = mh.DriftMonitor(100, n_simulations=100, random_state=0).fit(STREAM)
+    monitor.update(STREAM[:10])
+    display = DriftDisplay.from_monitor(monitor)
+    assert_array_equal(display.rows, np.arange(1, 11))
+    assert display.alarm is None
+    monitor.update(STREAM[:40] + 5.0)
+    display = DriftDisplay.from_monitor(monitor)
+    assert display.alarm == monitor.result_.row == display.rows[-1]
+    assert display.scores[-1] > display.thresholds[-1]
+    assert (display.scores[:-1] <= display.thresholds[:-1]).all()
+
+
+def test_a_gram_matrix_is_sorted_by_class():
+    rows = np.random.default_rng(0).normal(size=(30, 2))
+    bags, y = [rows[:10], rows[10:12], rows[12:], rows[5:9]], ["b", "a", "b", "a"]
+    display = BagGramDisplay.from_estimator(mh.DistributionKernel(), bags, y=y)
+    assert list(display.classes) == ["a", "a", "b", "b"]
+    order = [1, 3, 0, 2]
+    assert_allclose(display.gram, mh.DistributionKernel().fit_transform(bags)[np.ix_(order, order)])

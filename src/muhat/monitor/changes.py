@@ -42,7 +42,7 @@ class Drift:
     --------
     muhat.DriftMonitor : The monitor that has it as ``result_``.
     muhat.plotting.DriftDisplay : Draws the score around the alarm.
-    muhat.plotting.ColumnWitnessDisplay : Draws where a column changed.
+    muhat.plotting.FunctionDisplay : Draws where a column changed, by ``from_monitor``.
 
     Examples
     --------

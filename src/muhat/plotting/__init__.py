@@ -1,21 +1,17 @@
 """Display classes for plots with matplotlib, one for each kind of picture."""
 
-from muhat.plotting.bags import BagGramDisplay, BagMapDisplay, WhitenedBagsDisplay
 from muhat.plotting.display import Display
 from muhat.plotting.functions import BandsDisplay, FunctionDisplay
-from muhat.plotting.monitor import ColumnWitnessDisplay, DriftDisplay
-from muhat.plotting.result_displays import ComponentsDisplay, KernelPCADisplay, LooPathDisplay
+from muhat.plotting.result_displays import BagGramDisplay, ComponentsDisplay, DriftDisplay, LooPathDisplay
+from muhat.plotting.scatter import ScatterDisplay
 
 __all__ = [
     "BagGramDisplay",
-    "BagMapDisplay",
     "BandsDisplay",
-    "ColumnWitnessDisplay",
     "ComponentsDisplay",
     "Display",
     "DriftDisplay",
     "FunctionDisplay",
-    "KernelPCADisplay",
     "LooPathDisplay",
-    "WhitenedBagsDisplay",
+    "ScatterDisplay",
 ]

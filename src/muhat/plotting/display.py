@@ -16,29 +16,18 @@ POINTS = 200
 """Number of points of a line."""
 
 
-def new_axes(columns: int = 1, **options: Any) -> Any:
-    """The axes of a new figure; an array of them for several columns."""
+def new_axes() -> Any:
+    """The axes of a new figure."""
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:
         raise ImportError("pictures need matplotlib: pip install 'muhat[plot]'") from error
-    return plt.subplots(1, columns, layout="constrained", **options)[1]
+    return plt.subplots(layout="constrained")[1]
 
 
 def styled(defaults: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
     """Options of an artist: the defaults, replaced by what the caller gives."""
     return {**defaults, **given}
-
-
-def scatter_classes(ax: Any, positions: Array, classes: Any, style: dict[str, Any], areas: Any = 14.0) -> int:
-    """Draw points, those of each class in a colour and with a label of their own; how many classes there are."""
-    names = [None] if classes is None else list(np.unique(classes))
-    for name in names:
-        chosen = np.full(len(positions), True) if name is None else classes == name
-        sizes = areas[chosen] if np.ndim(areas) else areas
-        options = {"s": sizes, "label": None if name is None else str(name)}
-        ax.scatter(*positions[chosen].T, **styled(options, style))
-    return 0 if classes is None else len(names)
 
 
 def line_over(values: Array, count: int = POINTS) -> Array:

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from muhat.elements import Element
 from muhat.inference.error_bars import Bands, mean_bands
 from muhat.kernels.foreign import evaluates_new_rows
+from muhat.linalg.blocks import random_rows
 from muhat.measures import GaussianMixture
 from muhat.plotting.display import POINTS, Display, line_over, styled
 from muhat.types import Array, RandomState
@@ -18,6 +19,7 @@ from muhat.validation import check_count, check_rows, check_weights
 
 _SIDE = 80  # points of each side of a lattice
 _LEVELS = 12
+_MOST_ROWS = 200  # of the reference, over which a witness is averaged
 
 
 @dataclass
@@ -33,15 +35,19 @@ class FunctionDisplay(Display):
     points : list of (label, array) pairs
         Samples drawn below or over the function.
     diverging : bool, default False
-        Whether values of both signs matter: a colour map with white at 0.
+        Whether values of both signs matter: a colour map with white at 0, and samples on the side where they have more
+        mass.
+    name : str, default "x"
+        Name of the variable, where there is one.
 
     See Also
     --------
     BandsDisplay : A kernel mean along one column, with its error bars.
+    DriftDisplay : The score of a monitor over time.
 
     Examples
     --------
-    A kernel mean, the witness function of two samples and that of a test result:
+    A kernel mean, the witness function of two samples and that of a test result; see also ``from_monitor``:
 
     >>> import numpy as np
     >>> import muhat as mh
@@ -58,6 +64,7 @@ class FunctionDisplay(Display):
     values: Array
     points: list[tuple[str, Array]]
     diverging: bool = False
+    name: str = "x"
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, *, ax: Any = None, **style: Any) -> Self:
@@ -132,6 +139,41 @@ class FunctionDisplay(Display):
         return cls._witness(result.witness, [("X", rows[:n]), ("Y", rows[n:])], ax, style)
 
     @classmethod
+    def from_monitor(cls, monitor: Any, column: str | None = None, *, ax: Any = None, **style: Any) -> Self:
+        """Draw the witness of an alarm along one column, the others averaged over the rows of the reference.
+
+        Parameters
+        ----------
+        monitor : DriftMonitor
+            Has raised an alarm.
+        column : str, optional
+            Name of the column; ``x0``, ``x1``, … where the reference has no names. Default: the one that changed most.
+        ax : matplotlib axes, optional
+            Default: those of a new figure.
+        **style
+            Options of the line.
+
+        Returns
+        -------
+        FunctionDisplay
+        """
+        check_is_fitted(monitor)
+        if monitor.result_ is None:
+            raise ValueError("the monitor has raised no alarm, so there is no witness; draw DriftDisplay instead")
+        names = monitor.column_names_
+        column = monitor.result_.columns[0][0] if column is None else column
+        if column not in names:
+            raise ValueError(f"column={column!r} must be one of the columns of the reference: {names}")
+        place = names.index(column)
+        reference, new = monitor.compared_rows()
+        line = line_over(np.concatenate([reference[:, place], new[:, place]]), _SIDE)
+        points = np.tile(random_rows(reference, _MOST_ROWS, np.random.default_rng(0)), (len(line), 1))
+        points[:, place] = np.repeat(line, len(points) // len(line))
+        witness = monitor.witness_(points).reshape(len(line), -1).mean(axis=1)
+        samples = [("reference", reference[:, [place]]), ("window of the alarm", new[:, [place]])]
+        return cls(line[:, None], witness, samples, diverging=True, name=column).plot(ax, **style)
+
+    @classmethod
     def _witness(cls, witness: Element, samples: list[tuple[str, Array]], ax: Any, style: dict[str, Any]) -> Self:
         grid = _grid_around(np.vstack([rows for _, rows in samples]))
         return cls(grid, witness(grid), samples, diverging=True).plot(ax, **style)
@@ -147,10 +189,11 @@ class FunctionDisplay(Display):
         ax.plot(self.grid[:, 0], self.values, **styled({"color": "C0"}, style))
         if self.diverging:
             ax.axhline(0, color="0.5", linewidth=0.8)
-        low = ax.get_ylim()[0]
-        for k, (label, rows) in enumerate(self.points):
-            ax.plot(rows[:, 0], np.full(len(rows), low), "|", color=f"C{k + 1}", markersize=12, label=label)
-        ax.set(xlabel="x")
+        low, high = ax.get_ylim()
+        heights = (high, low) if self.diverging else (low,)
+        for k, ((label, rows), height) in enumerate(zip(self.points, heights, strict=False), start=1):
+            ax.plot(rows[:, 0], np.full(len(rows), height), "|", color=f"C{k}", markersize=12, label=label)
+        ax.set(xlabel=self.name)
 
     def _draw_map(self, ax: Any, style: dict[str, Any]) -> None:
         side = round(len(self.grid) ** 0.5)

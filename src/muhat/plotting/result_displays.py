@@ -1,4 +1,4 @@
-"""Displays of results: the score that chose the shrinkage, the components of a test, and scores of kernel PCA."""
+"""Displays of results: scores of shrinkage and of a monitor, components of a test, and a Gram matrix of bags."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from muhat.plotting.display import Display, scatter_classes, styled
+from muhat.plotting.display import Display, styled
 from muhat.shrinkage.scores import ScorePath
 from muhat.types import Array
 
@@ -154,80 +154,138 @@ class ComponentsDisplay(Display):
 
 
 @dataclass
-class KernelPCADisplay(Display):
-    """Scores of rows on two principal components, coloured by class.
+class DriftDisplay(Display):
+    """Score and threshold of a monitor over its last rows, with the alarm.
 
     Parameters
     ----------
-    scores : array of shape (n, n_components)
-        Scores of the rows.
-    shares : array of shape (n_components,)
-        Share of the variance that each component explains.
-    classes : array of shape (n,), optional
-        Class of each row, for the colours.
-    components : (int, int), default (0, 1)
-        The two components to draw, counted from 0.
+    rows : array of shape (m,)
+        Numbers of the rows.
+    scores : array of shape (m,)
+        Score after each row.
+    thresholds : array of shape (m,)
+        What the score must not exceed.
+    alarm : int or None
+        Row of the alarm.
+    since : int or None
+        First row of the window that raised it.
 
     See Also
     --------
-    muhat.KernelPCA : The estimator.
+    FunctionDisplay : Where a column changed, by ``from_monitor``.
+    muhat.DriftMonitor : The monitor.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import muhat as mh
-    >>> X = np.random.default_rng(0).normal(size=(30, 3))
-    >>> display = mh.plotting.KernelPCADisplay.from_estimator(mh.KernelPCA(2).fit(X), X, y=X[:, 0] > 0)
-    >>> display.ax_.get_xlabel()
-    'component 0 (38%)'
+    >>> import numpy as np, muhat as mh
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> monitor = mh.DriftMonitor(run_length=300, random_state=0).fit(X)
+    >>> monitor.update(X[:50] + 3.0)
+    True
+    >>> display = mh.plotting.DriftDisplay.from_monitor(monitor)
     """
 
+    rows: Any
     scores: Array
-    shares: Array
-    classes: Any = None
-    components: tuple[int, int] = (0, 1)
+    thresholds: Array
+    alarm: int | None = None
+    since: int | None = None
 
     @classmethod
-    def from_estimator(
-        cls,
-        estimator: Any,
-        X: Any,
-        *,
-        y: Any = None,
-        components: tuple[int, int] = (0, 1),
-        ax: Any = None,
-        **style: Any,
-    ) -> Self:
-        """Draw the scores of the rows of X on two components of a fitted ``KernelPCA``.
+    def from_monitor(cls, monitor: Any, *, ax: Any = None, **style: Any) -> Self:
+        """Draw the last scores of a fitted ``DriftMonitor``, at most 1,000.
 
         Parameters
         ----------
-        estimator : fitted KernelPCA
-            The components.
-        X : array of shape (n, d)
-            Rows to draw.
-        y : array of shape (n,), optional
-            Classes, for the colours.
-        components : (int, int), default (0, 1)
-            The two components, counted from 0.
+        monitor : DriftMonitor
+            Has seen some rows.
         ax : matplotlib axes, optional
             Default: those of a new figure.
         **style
-            Options of ``scatter``.
+            Options of the line of scores.
+        """
+        check_is_fitted(monitor)
+        found = monitor.result_
+        alarm, since = (None, None) if found is None else (found.row, found.since)
+        rows, scores, thresholds = monitor.recent_scores()
+        return cls(rows, scores, thresholds, alarm, since).plot(ax, **style)
+
+    def _draw(self, ax: Any, style: dict[str, Any]) -> None:
+        ax.plot(self.rows, self.scores, **styled({"color": "#0072b2", "linewidth": 1.2, "label": "score"}, style))
+        ax.plot(self.rows, self.thresholds, color="#444444", linestyle="--", linewidth=1.0, label="threshold")
+        if self.alarm is not None and self.since is not None:
+            ax.axvspan(self.since, self.alarm, color="#d55e00", alpha=0.2, linewidth=0)
+            ax.plot(self.alarm, self.scores[-1], "o", color="#d55e00", label=f"alarm at row {self.alarm:,}")
+        ax.set(xlabel="row", ylabel="score")
+        ax.legend(edgecolor="none", framealpha=0.85)
+
+
+@dataclass
+class BagGramDisplay(Display):
+    """The Gram matrix of bags, sorted by class, as a picture.
+
+    Parameters
+    ----------
+    gram : array of shape (n, n)
+        Kernel values of all pairs of bags.
+    classes : array of shape (n,), optional
+        Class of each bag, in ascending order; lines are drawn between classes.
+
+    See Also
+    --------
+    muhat.DistributionKernel : The kernel between bags.
+    ScatterDisplay : Bags as points.
+
+    Examples
+    --------
+    >>> import numpy as np, muhat as mh
+    >>> rng = np.random.default_rng(0)
+    >>> y = np.arange(12) % 2
+    >>> bags = [rng.normal(label, size=(10, 2)) for label in y]
+    >>> mh.plotting.BagGramDisplay.from_estimator(mh.DistributionKernel(), bags, y=y).gram.shape
+    (12, 12)
+    """
+
+    gram: Array
+    classes: Any = None
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, bags: Any, *, y: Any = None, ax: Any = None, **style: Any) -> Self:
+        """Draw the Gram matrix of the training bags of a ``DistributionKernel`` that is fitted here.
+
+        Parameters
+        ----------
+        estimator : DistributionKernel
+            It is fitted to the bags.
+        bags : sequence of arrays of shape (n_i, d)
+            One array of rows per bag.
+        y : array of shape (n,), optional
+            Classes, by which the bags are sorted.
+        ax : matplotlib axes, optional
+            Default: those of a new figure.
+        **style
+            Options of ``imshow``.
 
         Returns
         -------
-        KernelPCADisplay
+        BagGramDisplay
+            The display, drawn.
         """
-        check_is_fitted(estimator)
-        shares = estimator.explained_variance_ratio_
-        if not all(0 <= k < len(shares) for k in components):
-            raise ValueError(f"components={components!r} must be two of the {len(shares)} components, counted from 0")
-        scores = np.asarray(estimator.transform(X))
-        return cls(scores, shares, None if y is None else np.asarray(y), components).plot(ax, **style)
+        gram = np.asarray(estimator.fit_transform(bags))
+        if y is None:
+            return cls(gram).plot(ax, **style)
+        order = np.argsort(np.asarray(y), kind="stable")
+        return cls(gram[np.ix_(order, order)], np.asarray(y)[order]).plot(ax, **style)
 
     def _draw(self, ax: Any, style: dict[str, Any]) -> None:
-        i, j = self.components
-        if scatter_classes(ax, self.scores[:, [i, j]], self.classes, style):
-            ax.legend()
-        ax.set(xlabel=f"component {i} ({self.shares[i]:.0%})", ylabel=f"component {j} ({self.shares[j]:.0%})")
+        image = ax.imshow(self.gram, **styled({"cmap": "viridis", "interpolation": "nearest"}, style))
+        ax.figure.colorbar(image, ax=ax)
+        if self.classes is not None:
+            names, starts, counts = np.unique(self.classes, return_index=True, return_counts=True)
+            for start in starts[1:]:
+                ax.axhline(start - 0.5, color="w", linewidth=0.8)
+                ax.axvline(start - 0.5, color="w", linewidth=0.8)
+            middles = starts + counts / 2 - 0.5
+            ax.set_xticks(middles, names)
+            ax.set_yticks(middles, names)
+        ax.set(xlabel="bag", ylabel="bag")
