@@ -9,23 +9,7 @@ from sklearn import datasets as sklearn_datasets
 from sklearn.utils import Bunch
 
 from muhat.datasets import DATA_VARIABLE, draw_bags, load_bags, load_uci, paper_mixture
-
-NAMES = [
-    "abalone",
-    "australian",
-    "bodyfat",
-    "glass",
-    "housing",
-    "ionosphere",
-    "satimage",
-    "segment",
-    "sonar",
-    "specft",
-    "vehicle",
-    "vowel",
-    "wdbc",
-    "wine",
-]
+from muhat.paper.protocol import UCI_TABLES
 
 
 @pytest.fixture(autouse=True)
@@ -55,7 +39,7 @@ def test_both_sources_agree(name, data_folder):
     assert_array_equal(bundled.target, read.target)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", UCI_TABLES)
 def test_tables_of_the_folder(name, data_folder, monkeypatch):
     stated = json.loads((data_folder / "uci" / "features.json").read_text())[name]
     monkeypatch.setenv(DATA_VARIABLE, str(data_folder))

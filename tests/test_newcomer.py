@@ -10,6 +10,7 @@ import pandas as pd
 import polars
 import pytest
 import sklearn
+from bag_samples import BAG_ESTIMATORS
 from errors import refused
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
@@ -126,19 +127,7 @@ test_the_message_names_the_remedy = refused(MISTAKES)
 
 ESTIMATORS = [thing for thing in map(vars(mh).get, mh.__all__) if inspect.isclass(thing) and hasattr(thing, "fit")]
 every_estimator = pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda estimator: estimator.__name__)
-OF_BAGS = (
-    mh.BagPrior,
-    mh.BagScaler,
-    mh.DistributionKernel,
-    mh.GroupAnomalyDetector,
-    mh.OneClassSupportMeasureMachine,
-)
-SUPERVISED = (
-    mh.DistributionRidge,
-    mh.DistributionRidgeClassifier,
-    mh.SupportMeasureClassifier,
-    mh.SupportMeasureRegressor,
-)
+OF_BAGS = {mh.BagScaler, *map(type, BAG_ESTIMATORS.values())}
 SMALL = {
     mh.DriftMonitor: {"run_length": 2, "n_simulations": 100},
     mh.MatchedGaussianMixture: {"n_components": 2, "n_init": 1},
@@ -148,7 +137,7 @@ SMALL = {
 
 def fitted(estimator, **parameters):
     data = {mh.ShrunkKernelCenterer: (mh.Gaussian(1.0)(X),)}
-    data |= dict.fromkeys(OF_BAGS, (BAGS,)) | dict.fromkeys(SUPERVISED, (BAGS, np.arange(10) % 2))
+    data |= dict.fromkeys(OF_BAGS, (BAGS, np.arange(10) % 2))
     return estimator(**SMALL.get(estimator, {}), **parameters).fit(*data.get(estimator, (X,)))
 
 

@@ -1,4 +1,4 @@
-"""Bags for tests, and a kernel that counts."""
+"""Bags for tests, the table of estimators of bags, and a kernel that counts."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -39,3 +39,23 @@ class Counting(mh.Gaussian):
 @mh.kernels.evaluate_fast.register(Counting)
 def count_all_values(kernel, X, Y):
     return kernel.evaluate(X, Y)
+
+
+MACHINES = {
+    "classifier": mh.SupportMeasureClassifier(),
+    "linear_classifier": mh.SupportMeasureClassifier(level2="linear", C=100.0),
+    "shrunk_classifier": mh.SupportMeasureClassifier(mean=mh.ShrunkKernelMean()),
+    "whitened_classifier": mh.SupportMeasureClassifier(whiten=True),
+    "regressor": mh.SupportMeasureRegressor(),
+    "one_class": mh.OneClassSupportMeasureMachine(nu=0.3),
+}
+WHITENED = mh.DistributionKernel(
+    level2=mh.Gaussian(), whiten=True, ridge=0.1, features=mh.Nystroem(n_components=10, random_state=0)
+)
+NEED_NOISE = {  # they compare bags with the noise of their rows, and refuse bags of one row each
+    "prior": mh.BagPrior(random_state=0),
+    "ridge": mh.DistributionRidge(),
+    "ridge_classifier": mh.DistributionRidgeClassifier(),
+    "anomaly": mh.GroupAnomalyDetector(alpha=0.2),
+}
+BAG_ESTIMATORS = {**MACHINES, "kernel": mh.DistributionKernel(level2=mh.Gaussian()), "whitened": WHITENED, **NEED_NOISE}

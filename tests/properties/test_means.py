@@ -1,16 +1,11 @@
 """Properties of every estimator of a mean: units, order, repetitions, Gram matrices, scikit-learn's manners."""
 
-import pickle
-
 import numpy as np
-import pandas as pd
-import polars as pl
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import KFold, cross_val_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from tables import KERNELS, MEANS, MeanCase, data_sets, sample
@@ -251,100 +246,7 @@ def test_gram_matrices_without_a_difference_give_equal_weights(case, K):
 
 
 @every_mean
-def test_clone_and_pickle(case):
-    copy = clone(case.estimator)
-    assert copy.get_params() == case.estimator.get_params()
-    fitted = copy.fit(X)
-    again = pickle.loads(pickle.dumps(fitted))
-    assert_array_equal(again.weights_, fitted.weights_)
-    assert again.kernel_ == fitted.kernel_
-    assert again.loo_score_ == fitted.loo_score_
-    assert_array_equal(again.mean_(X), fitted.mean_(X))
-    assert again.mean_.distance(fitted.mean_) == 0.0
-    assert not hasattr(clone(fitted), "mean_")
-
-
-@every_mean
-def test_not_fitted(case):
-    estimator = clone(case.estimator)
-    for ask in (lambda: estimator.score(X), lambda: estimator.loo_score_):
-        with pytest.raises(NotFittedError, match="fit"):
-            ask()
-
-
-@every_mean
-def test_refit_forgets(case):
-    twice = clone(case.estimator).fit(sample(9, 2, seed=3), sample_weight=None)
-    assert np.isfinite(twice.loo_score_)
-    twice.fit(X)
-    once = clone(case.estimator).fit(X)
-    assert twice.loo_score_ == once.loo_score_
-    assert_array_equal(twice.weights_, once.weights_)
-
-
-@every_mean
-def test_the_data_are_left_alone_and_copied(case):
-    data = X.copy()
-    fitted = clone(case.estimator).fit(data)
-    assert_array_equal(data, X)
-    values = fitted.mean_(X)
-    data[:] = 0.0
-    assert_array_equal(fitted.mean_(X), values)
-
-
-@every_mean
 def test_cross_validation(case):
     scores = cross_val_score(case.with_kernel(mh.Gaussian(1.0)), X, cv=FOLDS)
     for score, (train, test) in zip(scores, FOLDS.split(X), strict=True):
         assert_allclose(score, case.with_kernel(mh.Gaussian(1.0)).fit(X[train]).score(X[test]), rtol=1e-12)
-
-
-@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
-@every_mean
-def test_data_frames(case, frame):
-    columns = ["a", "b", "c"]
-    data = frame({column: X[:, j] for j, column in enumerate(columns)})
-    fitted, plain = clone(case.estimator).fit(data), clone(case.estimator).fit(X)
-    assert list(fitted.feature_names_in_) == columns
-    assert_array_equal(fitted.weights_, plain.weights_)
-    assert fitted.score(data) == plain.score(X)
-    with pytest.raises(ValueError, match="feature names"):
-        fitted.score(data[["b", "a", "c"]])
-
-
-def containers(folder):
-    mapped = np.memmap(folder / "rows.dat", dtype=float, mode="w+", shape=X.shape)
-    mapped[:] = X
-    frozen = X.copy()
-    frozen.flags.writeable = False
-    return [frozen, np.asfortranarray(X), mapped, X.tolist(), np.repeat(X, 2, axis=1)[:, ::2], X.astype(object)]
-
-
-@every_mean
-def test_arrays_of_every_layout(case, tmp_path):
-    expected = clone(case.estimator).fit(X)
-    for data in containers(tmp_path):
-        fitted = clone(case.estimator).fit(data)
-        assert_array_equal(fitted.weights_, expected.weights_)
-        assert fitted.loo_score_ == expected.loo_score_
-        assert fitted.score(data) == expected.score(X)
-        assert_array_equal(fitted.mean_(data), expected.mean_(X))
-
-
-def test_a_fitted_mean_does_not_change_with_the_file_and_an_embedded_one_does(tmp_path):
-    mapped = containers(tmp_path)[2]
-    fitted, embedded = mh.ShrunkKernelMean(mh.Gaussian(1.0)).fit(mapped).mean_, mh.embed(mh.Gaussian(1.0), mapped)
-    before, average = fitted(X), embedded(X)
-    np.memmap(tmp_path / "rows.dat", dtype=float, mode="r+", shape=X.shape)[:] += 1.0
-    assert_array_equal(fitted(X), before)
-    assert (embedded(X) != average).any()
-    assert_array_equal(pickle.loads(pickle.dumps(fitted))(X), before)
-    assert_array_equal(pickle.loads(pickle.dumps(embedded))(X), embedded(X))
-
-
-@every_mean
-def test_float32(case):
-    single = X.astype(np.float32)
-    fitted, expected = clone(case.estimator).fit(single), clone(case.estimator).fit(single.astype(float))
-    assert fitted.weights_.dtype == np.float64
-    assert_array_equal(fitted.weights_, expected.weights_)

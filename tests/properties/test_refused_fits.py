@@ -2,10 +2,12 @@
 
 from collections import deque
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import pytest
+from bag_samples import BAG_ESTIMATORS
 from tables import sample
 
 import muhat as mh
@@ -55,17 +57,8 @@ ROWS = {
     "Fourier": mh.Fourier(n_components=4, random_state=0),
     "DriftMonitor": mh.DriftMonitor(2, n_simulations=100, random_state=0),
 }
-BAGS = {
-    "BagScaler": mh.BagScaler(),
-    "BagPrior": mh.BagPrior(random_state=0),
-    "DistributionKernel": mh.DistributionKernel(),
-    "DistributionRidge": mh.DistributionRidge(random_state=0),
-    "DistributionRidgeClassifier": mh.DistributionRidgeClassifier(random_state=0),
-    "GroupAnomalyDetector": mh.GroupAnomalyDetector(random_state=0),
-    "SupportMeasureClassifier": mh.SupportMeasureClassifier(),
-    "SupportMeasureRegressor": mh.SupportMeasureRegressor(),
-    "OneClassSupportMeasureMachine": mh.OneClassSupportMeasureMachine(),
-}
+BAGS = {"BagScaler": mh.BagScaler(), **{type(e).__name__: e for e in reversed(BAG_ESTIMATORS.values())}}
+UNSUPERVISED = ("BagScaler", "BagPrior", "DistributionKernel", "GroupAnomalyDetector", "OneClassSupportMeasureMachine")
 Y = np.arange(24) % 2
 OTHER = ["b", "c", "a"]
 BAD_ROWS = frame(columns=OTHER).astype(object)
@@ -94,44 +87,34 @@ def assert_unchanged(estimator, error, call):
     assert not changed(before, estimator.__getstate__())
 
 
-@pytest.mark.parametrize("fitted", [True, False], ids=["refit", "first fit"])
-@pytest.mark.parametrize("name", ROWS)
-def test_refused_rows(name, fitted):
-    estimator = ROWS[name]
-    estimator = type(estimator)(**estimator.get_params(deep=False))
-    if fitted:
-        estimator.fit(frame())
-    takes_tables = name == "DriftMonitor"  # with text and missing values
-    for rows in (INFINITE if takes_tables else BAD_ROWS, frame(0) if takes_tables else EMPTY, frame(0, columns=OTHER)):
-        assert_unchanged(estimator, ValueError, lambda rows=rows: estimator.fit(rows))
-    if "kernel" in estimator.get_params(deep=False):
-        for kernel, error in ((Interrupted(), (KeyboardInterrupt, ValueError)), ("no kernel", ValueError)):
-            estimator.set_params(kernel=kernel)
-            assert_unchanged(estimator, error, lambda: estimator.fit(frame(columns=OTHER)))
+def data_of(name, columns=NAMES):
+    return (frame(columns=columns), None) if name in ROWS else (bags(columns=columns), Y)
 
 
-@pytest.mark.parametrize("fitted", [True, False], ids=["refit", "first fit"])
-@pytest.mark.parametrize("name", BAGS)
-def test_refused_bags(name, fitted):
-    estimator = BAGS[name]
-    estimator = type(estimator)(**estimator.get_params(deep=False))
-    if fitted:
-        estimator.fit(bags(), Y)
+def refused_data(name):
+    """Rows or bags with text, missing values or nothing in them, and too few labels."""
+    if name == "DriftMonitor":  # it takes tables with text and missing values
+        return [(INFINITE, None), (frame(0), None), (frame(0, columns=OTHER), None)]
+    if name in ROWS:
+        return [(BAD_ROWS, None), (EMPTY, None), (frame(0, columns=OTHER), None)]
     others = bags(columns=OTHER)
-    for last in (BAD_ROWS, EMPTY):
-        assert_unchanged(estimator, ValueError, lambda last=last: estimator.fit([*others[:-1], last], Y))
-    if name not in (
-        "BagScaler",
-        "BagPrior",
-        "DistributionKernel",
-        "GroupAnomalyDetector",
-        "OneClassSupportMeasureMachine",
-    ):
-        assert_unchanged(estimator, ValueError, lambda: estimator.fit(others, Y[:-1]))
+    bad = [([*others[:-1], last], Y) for last in (BAD_ROWS, EMPTY)]
+    return bad if name in UNSUPERVISED else [*bad, (others, Y[:-1])]
+
+
+@pytest.mark.parametrize("fitted", [True, False], ids=["refit", "first fit"])
+@pytest.mark.parametrize("name", [*ROWS, *BAGS])
+def test_refused_fits(name, fitted):
+    estimator = {**ROWS, **BAGS}[name]
+    estimator = type(estimator)(**estimator.get_params(deep=False))
+    if fitted:
+        estimator.fit(*data_of(name))
+    for data in refused_data(name):
+        assert_unchanged(estimator, ValueError, partial(estimator.fit, *data))
     if "kernel" in estimator.get_params(deep=False):
         for kernel, error in ((Interrupted(), (KeyboardInterrupt, ValueError)), ("no kernel", ValueError)):
             estimator.set_params(kernel=kernel)
-            assert_unchanged(estimator, error, lambda: estimator.fit(others, Y))
+            assert_unchanged(estimator, error, partial(estimator.fit, *data_of(name, OTHER)))
 
 
 @pytest.mark.parametrize("fitted", [True, False], ids=["refit", "first fit"])
