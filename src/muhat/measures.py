@@ -170,15 +170,7 @@ class Gaussians:
 
 @dataclass(frozen=True, eq=False)
 class FactoredCovariance:
-    """The d x d covariance FᵀF + flat²·I by its factor F of shape (r, d): for many columns, and for any scale.
-
-    Parameters
-    ----------
-    factor : array of shape (r, d)
-        F.
-    flat : float
-        The standard deviation in all directions.
-    """
+    """The d x d covariance FᵀF + flat²·I by its factor F of shape (r, d): for many columns, and for any scale."""
 
     factor: Array
     flat: float
@@ -211,11 +203,7 @@ class FactoredCovariance:
 class FactoredGaussian(Gaussians):
     """A multiple of one Gaussian with a factored covariance; ``covariances`` is written out only where it is asked for.
 
-    Parameters
-    ----------
-    weights : array of shape (1,)
-    means : array of shape (1, d)
-    covariance : FactoredCovariance
+    ``weights`` have the shape (1,) and ``means`` (1, d).
     """
 
     covariance: FactoredCovariance

@@ -52,17 +52,7 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
 
 
 def write_archive(path: str | Path, kind: str, header: Header, arrays: Arrays) -> None:
-    """Write a header of names and numbers, and arrays.
-
-    Parameters
-    ----------
-    path : str or Path
-    kind : str
-        What the file holds and in which version, such as "muhat.MeanSketch.2".
-    header : dict
-        What JSON can hold.
-    arrays : dict of arrays
-    """
+    """Write a header, of what JSON can hold, and arrays; ``kind`` says what and which version: "muhat.MeanSketch.2"."""
     with whole_file(Path(path)) as file:
         _write(file, kind, header, arrays)
 
@@ -94,16 +84,9 @@ def _unpacked(file: BinaryIO) -> Arrays:
 
 
 def read_archive(path: str | Path, kind: str, what: str, restore: Callable[[Header, Arrays], Restored]) -> Restored:
-    """What ``restore`` makes of the header and the arrays of a file, or a ValueError that names the file.
+    """What ``restore`` makes of the header and the arrays of a file of this kind, or a ValueError that names the file.
 
-    Parameters
-    ----------
-    path : str or Path
-    kind : str
-        The format that the file must have.
-    what : str
-        For the message: "a sketch that MeanSketch.save wrote".
-    restore : function of the header and the arrays
+    ``what`` is for the message: "a sketch that MeanSketch.save wrote".
     """
     with Path(path).open("rb") as file:
         return _read(file, os.fstat(file.fileno()).st_size, str(path), kind, what, restore)
@@ -127,16 +110,7 @@ def _read(
 
 
 def finite_array(arrays: Arrays, name: str, *shape: int | None, dtype: str = "f8") -> Any:
-    """The array of this name; a ValueError unless it has this type and shape, and neither NaN nor infinity.
-
-    Parameters
-    ----------
-    arrays : dict of arrays
-    name : str
-    *shape : int or None
-        None for any length.
-    dtype : str
-    """
+    """The array of this name; a ValueError unless it has this type, this shape (None for any length) and is finite."""
     if name not in arrays:
         raise ValueError(f"{name} is missing")
     array = arrays[name]

@@ -88,12 +88,7 @@ def _values_on_columns(kernel: OnColumns, X: Array, Y: Array) -> Array:
 
 @singledispatch
 def upper_bound(kernel: Kernel) -> float:
-    """The supremum of k(x, x), for kernels with all their values in [0, supremum]; infinity for others.
-
-    Parameters
-    ----------
-    kernel : Kernel
-    """
+    """The supremum of k(x, x), for kernels with all their values in [0, supremum]; infinity for others."""
     return inf
 
 
@@ -109,34 +104,19 @@ upper_bound.register(Composed, lambda kernel: kernel.combine(map(upper_bound, ke
 
 @singledispatch
 def is_stationary(kernel: Kernel) -> bool:
-    """Whether k(x, y) is a bounded function of x − y, and so can be evaluated at any point of the space.
-
-    Parameters
-    ----------
-    kernel : Kernel
-    """
+    """Whether k(x, y) is a bounded function of x − y, and so can be evaluated at any point of the space."""
     return False
 
 
 @singledispatch
 def is_isotropic(kernel: Kernel) -> bool:
-    """Whether k(x, y) is a function of the distance ‖x − y‖ alone, for rows of any width: no rotation changes it.
-
-    Parameters
-    ----------
-    kernel : Kernel
-    """
+    """Whether k(x, y) is a function of the distance ‖x − y‖ alone, for rows of any width: no rotation changes it."""
     return False
 
 
 @singledispatch
 def length_scales(kernel: Kernel) -> tuple[float, ...]:
-    """The numbers that rows are divided by: one for each part of the kernel that has a bandwidth.
-
-    Parameters
-    ----------
-    kernel : Kernel
-    """
+    """The numbers that rows are divided by: one for each part of the kernel that has a bandwidth."""
     return ()
 
 
@@ -155,17 +135,7 @@ length_scales.register(Composed, lambda kernel: tuple(scale for part in kernel.p
 def sample_frequencies(kernel: Kernel, width: int, count: int, rng: np.random.Generator) -> Array:
     """Draw frequencies w from the spectral measure: E cos wᵀ(x − y) = k(x, y), for rows divided by the bandwidth.
 
-    Parameters
-    ----------
-    kernel : Kernel
-    width : int
-        Columns of the rows.
-    count : int
-    rng : numpy.random.Generator
-
-    Returns
-    -------
-    array of shape (width, count)
+    The rows have ``width`` columns; ``count`` frequencies are an array of shape (width, count).
     """
     raise ValueError(
         f"kernel={kernel!r} is not registered with muhat.kernels.sample_frequencies, which Fourier features need; "

@@ -73,17 +73,7 @@ def gaussian_expectations(kernel: Kernel, P: Gaussians, Q: Measure) -> Array:
 
 @singledispatch
 def gaussian_diagonal(kernel: Kernel, P: Gaussians) -> Array:
-    """E k(x, x) with x from each Gaussian of P.
-
-    Parameters
-    ----------
-    kernel : Kernel
-    P : Gaussians
-
-    Returns
-    -------
-    array of shape (p,)
-    """
+    """E k(x, x) with x from each of the p Gaussians of P, an array of shape (p,)."""
     raise ValueError(_no_closed_form(kernel))
 
 
