@@ -6,9 +6,11 @@ python benchmarks/mean.py
 from __future__ import annotations
 
 import sys
+from time import process_time
 
 import numpy as np
 from scipy.linalg import eigh, solve
+from sklearn.base import clone
 from sklearn.metrics.pairwise import rbf_kernel
 from threadpoolctl import threadpool_limits
 from timing import best_times, report
@@ -75,6 +77,36 @@ def shrunk_fit(n: int = 5000, d: int = 10) -> float:
     return fit / rival
 
 
+def many_means(mean: mh.means.BaseKernelMean, bags: list[np.ndarray]) -> tuple[float, float]:
+    """CPU milliseconds for each mean of many bags: a loop over fits, and ``bag_means``."""
+    kernel = mh.Gaussian().resolve(np.concatenate(bags[:100]))
+    mean = clone(mean).set_params(kernel=kernel)
+    with threadpool_limits(1):
+        times = best_times(
+            lambda: [mean.fit(bag).mean_ for bag in bags],
+            lambda: mh.bag_means(bags, kernel, mean),
+            repeats=2,
+            clock=process_time,
+        )
+    loop, together = (1e3 * seconds / len(bags) for seconds in times)
+    return loop, together
+
+
+def report_many_means() -> bool:
+    """Means of bags of 20 rows each, and of 3 to 37 rows, against a loop."""
+    rng, met = np.random.default_rng(0), True
+    for sizes in (np.full(5000, 20), rng.integers(3, 38, 5000)):
+        bags = [rng.normal(size=(n, 5)) for n in sizes]
+        loop, together = many_means(mh.ShrunkKernelMean(), bags)
+        what = f"bag_means, 5,000 bags of {sizes.min()} to {sizes.max()} rows (loop of fits {loop:.3f}), ms for each"
+        met &= report(what, together, "<= .012", together <= 0.012, digits=4)
+    for mean, goal in ((mh.SpectralKernelMean(), 0.06), (mh.AdaptiveKernelMean(), 0.1)):
+        loop, together = many_means(mean, bags[:300])
+        what = f"the same by {type(mean).__name__}, 300 bags (loop of fits {loop:.3f}), ms for each"
+        met &= report(what, together, f"<= {goal}", together <= goal, digits=4)
+    return met
+
+
 def main() -> int:
     ratio = spectral_fit()
     met = report("SpectralKernelMean().fit, n = 2000 / (eigh + Gram matrix)", ratio, "<= 1.25", ratio <= 1.25)
@@ -84,6 +116,7 @@ def main() -> int:
     met &= report("n refits for each of 33 lam, n = 200 / deletion_scores", ratio, ">= 300", ratio >= 300)
     ratio = shrunk_fit()
     met &= report("ShrunkKernelMean().fit, n = 5000 / rbf_kernel(X).sum()", ratio, "<= 1.1", ratio <= 1.1)
+    met &= report_many_means()
     return 0 if met else 1
 
 

@@ -25,9 +25,9 @@ def best_times(
     return [min(seen[1:]) for seen in times]
 
 
-def report(what: str, ratio: float, target: str, met: bool) -> bool:
+def report(what: str, ratio: float, target: str, met: bool, digits: int = 2) -> bool:
     """Print one line of a benchmark; return whether the target is met."""
-    print(f"{what:<78} {ratio:8.2f}   target {target:<8} {'met' if met else 'MISSED'}", flush=True)
+    print(f"{what:<78} {ratio:8.{digits}f}   target {target:<8} {'met' if met else 'MISSED'}", flush=True)
     return met
 
 

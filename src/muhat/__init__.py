@@ -10,6 +10,7 @@ from muhat.bags.distribution_kernel import DistributionKernel
 from muhat.bags.prior import BagPrior, pooled_means
 from muhat.bags.ridge import DistributionRidge, DistributionRidgeClassifier
 from muhat.bags.scaler import BagScaler
+from muhat.bags.separate_means import bag_means
 from muhat.bags.support_measure import OneClassSupportMeasureMachine, SupportMeasureClassifier, SupportMeasureRegressor
 from muhat.comparison.two_tables import compare
 from muhat.datasets import draw_bags, load_bags, load_nyc_hours, load_uci, paper_mixture
@@ -87,6 +88,7 @@ __all__ = [
     "Tikhonov",
     "TruncatedSVD",
     "as_kernel",
+    "bag_means",
     "bags_from_groups",
     "compare",
     "confidence_ball",

@@ -7,6 +7,7 @@ from muhat.bags.distribution_kernel import DistributionKernel
 from muhat.bags.prior import BagPrior, pooled_means
 from muhat.bags.ridge import DistributionRidge, DistributionRidgeClassifier
 from muhat.bags.scaler import BagScaler
+from muhat.bags.separate_means import bag_means
 from muhat.bags.support_measure import OneClassSupportMeasureMachine, SupportMeasureClassifier, SupportMeasureRegressor
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "OneClassSupportMeasureMachine",
     "SupportMeasureClassifier",
     "SupportMeasureRegressor",
+    "bag_means",
     "bags_from_groups",
     "pooled_means",
 ]

@@ -25,7 +25,7 @@ from muhat.linalg import gram
 from muhat.linalg.gram import evaluate_fast
 from muhat.linalg.resources import check_memory, one_blas_thread
 from muhat.means.base import BaseKernelMean
-from muhat.means.nested import check_mean, mean_weights
+from muhat.means.nested import bag_weights, check_mean
 from muhat.parameters import ValueParametersMixin
 from muhat.types import Array
 from muhat.validation import check_flag, check_number, unchanged_on_error
@@ -81,16 +81,8 @@ def checked_sums(kernel: Kernel, A: Bags, a: Array, B: Bags, b: Array) -> Array:
     return G
 
 
-def bag_weights(kernel: Kernel, mean: BaseKernelMean | None, bags: Bags) -> Array:
-    """Weights β that the mean estimator gives the rows of each bag."""
-    if mean is None:
-        sizes = np.diff(bags.offsets)
-        return np.repeat(1.0 / sizes, sizes)
-    return np.concatenate([mean_weights(mean, gram.dense(kernel, rows)) for rows in bags.parts(bags.rows)])
-
-
 def training_sums(kernel: Kernel, mean: BaseKernelMean | None, bags: Bags) -> tuple[Array, Array]:
-    weights = bag_weights(kernel, mean, bags)
+    weights = bag_weights(mean, kernel, bags.rows, bags.offsets)
     return weights, checked_sums(kernel, bags, weights, bags, weights)
 
 
@@ -139,7 +131,7 @@ def cross_sums(
     kernel: Kernel, mean: BaseKernelMean | None, bags: Bags, training: Bags, training_weights: Array
 ) -> tuple[Array, Array]:
     """Squared norms of the mean elements of bags, and their inner products with those of the training bags."""
-    weights = bag_weights(kernel, mean, bags)
+    weights = bag_weights(mean, kernel, bags.rows, bags.offsets)
     inner = checked_sums(kernel, bags, weights, training, training_weights)
     return squared_norms(kernel, bags, weights), inner
 
@@ -149,12 +141,14 @@ def feature_moments(
 ) -> tuple[BaseFeatures, BagMoments]:
     """Features fitted to the rows of bags, with the moments of the bags in them."""
     fitted = fit_features(features, kernel, bags.rows)
-    return fitted, bag_moments(fitted, bags, bag_weights(kernel, mean, bags), within=within)
+    weights = bag_weights(mean, kernel, bags.rows, bags.offsets)
+    return fitted, bag_moments(fitted, bags, weights, within=within)
 
 
 def feature_means(fitted: BaseFeatures, mean: BaseKernelMean | None, bags: Bags) -> Array:
     """Means of bags in features that are fitted."""
-    return bag_moments(fitted, bags, bag_weights(fitted.kernel_, mean, bags), within=False).means
+    weights = bag_weights(mean, fitted.kernel_, bags.rows, bags.offsets)
+    return bag_moments(fitted, bags, weights, within=False).means
 
 
 def fit_metric(

@@ -30,10 +30,9 @@ from muhat.bags.distribution_kernel import (
 )
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.radial import Gaussian
-from muhat.linalg import gram
 from muhat.linalg.resources import one_blas_thread
 from muhat.means.base import BaseKernelMean
-from muhat.means.nested import check_mean, mean_weights
+from muhat.means.nested import bag_weights, check_mean
 from muhat.types import Array
 from muhat.validation import check_rows
 
@@ -198,10 +197,7 @@ def weigh_rows(how: Sequence[Any], bags: Bags) -> WeightedBags:
     """Bags with the weight of each row in the estimated mean of its bag."""
     kernel, mean = how
     with _task():
-        if mean is None:
-            return bags, np.repeat(1.0 / bags.sizes, bags.sizes)
-        grams = (gram.dense(kernel, rows) for rows in bags.parts(bags.rows))
-        return bags, np.concatenate([mean_weights(mean, K) for K in grams])
+        return bags, bag_weights(mean, kernel, bags.rows, bags.offsets)
 
 
 def fill_tile(how: Sequence[Any], left: WeightedBags, right: WeightedBags) -> Array:

@@ -297,6 +297,18 @@ def dense(kernel: TileKernel, X: Array, *, arrays: int = 2) -> Array:
     return K
 
 
+def dense_stack(kernel: TileKernel, X: Array) -> Array:
+    """Gram matrices of samples of one size: an array of shape (m, n, n) from rows of shape (m, n, d)."""
+    if len(X) == 1:
+        return dense(kernel, X[0])[None]
+    K = np.empty((*X.shape[:2], X.shape[1]))
+    with np.errstate(over="ignore", invalid="ignore"):
+        for rows, values in zip(X, K, strict=True):
+            values[:] = kernel.evaluate(rows, rows)
+    check_overflow(kernel, K.diagonal(axis1=1, axis2=2).max(axis=0))
+    return K
+
+
 def _dense_by_tiles(kernel: TileKernel, X: Array) -> Array:
     n = len(X)
     K = np.empty((n, n))

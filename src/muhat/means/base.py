@@ -255,17 +255,22 @@ class BaseKernelMean(ValueParametersMixin, BaseEstimator):
         raise TypeError(f"{type(self).__name__} must define from_gram(K, counts)")
 
     def weights_from_gram(self, K: Array, counts: Array | None = None) -> Array:
-        """Weights β for the rows of a Gram matrix: those of :meth:`from_gram`.
+        """Weights β for the rows of a Gram matrix, or of each of several: those of :meth:`from_gram`.
 
         Parameters
         ----------
-        K, counts
-            As in :meth:`from_gram`.
+        K : array of shape (n, n) or (m, n, n)
+            A Gram matrix, or a stack of them.
+        counts : array of shape (n,), optional
+            As in :meth:`from_gram`, the same for each matrix.
 
         Returns
         -------
-        array of shape (n,)
+        array of shape (n,) or (m, n)
+            The weights.
         """
+        if K.ndim == 3:
+            return np.array([self.from_gram(part, counts).weights for part in K])
         return self.from_gram(K, counts).weights
 
     def _adopt(self, fit: MeanFit) -> Self:

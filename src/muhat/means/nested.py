@@ -6,11 +6,14 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 
 from muhat.elements import Element, embed
 from muhat.kernels.base import Kernel
+from muhat.linalg import gram
+from muhat.linalg.blocks import blocks
 from muhat.means.base import BaseKernelMean, MeanFit, all_weights
 from muhat.types import Array
 from muhat.validation import check_counts, check_overflow
@@ -38,6 +41,28 @@ def mean_from_gram(mean: BaseKernelMean | None, K: Array, sample_weight: Any = N
     index, kept = mean.used_rows(counts)
     fit = mean.from_gram(K[np.ix_(index, index)], kept)
     return replace(fit, weights=all_weights(fit.weights, index, len(K)))
+
+
+def bag_weights(mean: BaseKernelMean | None, kernel: Kernel, rows: Array, offsets: NDArray[np.intp]) -> Array:
+    """Weights β that the estimator gives the rows of each bag, where bag i is ``rows[offsets[i]:offsets[i + 1]]``.
+
+    Bags of one size are estimated together, from a stack of their Gram matrices. A single row has weight 1.
+    """
+    sizes = np.diff(offsets)
+    weights = np.repeat(1.0 / sizes, sizes)
+    if mean is None:
+        return weights
+    for size in np.unique(sizes[sizes > 1]).tolist():
+        firsts = offsets[:-1][sizes == size]
+        at_once = max(_STACKED // size**2, 1) if size <= gram.BLOCK else 1
+        for part in blocks(len(firsts), at_once):
+            members = firsts[part, None] + np.arange(size)
+            weights[members] = mean.weights_from_gram(gram.dense_stack(kernel, rows[members]))
+    return weights
+
+
+_STACKED = 2**20
+"""Numbers of a stack of Gram matrices: 8 MB."""
 
 
 def mean_element(mean: BaseKernelMean | None, kernel: Kernel, X: Array, sample_weight: Any = None) -> Element:

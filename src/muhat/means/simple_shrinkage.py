@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -264,6 +265,17 @@ class ShrunkKernelMean(SketchedMeanMixin, BaseKernelMean):
         if self.target is not None:
             raise ValueError(f"target={self.target!r} cannot be used with a Gram matrix. Use target=None, or pass rows")
         return simple_mean(K, counts, self._given_shrinkage())
+
+    def weights_from_gram(self, K: Array, counts: Array | None = None) -> Array:
+        if K.ndim == 2 or counts is not None or self.target is not None:
+            return super().weights_from_gram(K, counts)
+        n, alpha = K.shape[-1], self._given_shrinkage()
+        if alpha is None:  # the averages of all matrices at once
+            mean_diag, mean_gram = K.trace(axis1=1, axis2=2) / n, K.mean(axis=(1, 2)).clip(0.0)
+            alphas = list(map(simple_shrinkage, repeat(n), mean_diag.tolist(), mean_gram.tolist()))
+        else:
+            alphas = [alpha] * len(K)
+        return np.repeat((1.0 - np.array(alphas)[:, None]) / n, n, axis=1)
 
     def from_sample(self, sample: FitSample) -> MeanFit:
         shrinkage, averages = self._given_shrinkage(), sample_averages(sample)
