@@ -37,7 +37,7 @@ def test_types_of_parquet(tmp_path):
         columns[unit] = pa.array([noon, None], pa.timestamp(unit))
         columns[f"{unit}_zone"] = pa.array([noon, None], pa.timestamp(unit, tz="Asia/Tokyo"))
     for name in ("int8", "uint64", "float16", "float32"):
-        columns[name] = pa.array([3, None], getattr(pa, name)())
+        columns[name] = pa.array([np.dtype(name).type(3), None], getattr(pa, name)())
     columns |= {
         "decimal": pa.array([Decimal("3.00"), None], pa.decimal128(9, 2)),
         "large_decimal": pa.array([Decimal("3.00"), None], pa.decimal256(50, 2)),

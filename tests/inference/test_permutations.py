@@ -45,7 +45,7 @@ def test_few_splits_are_listed_and_many_drawn(n_resamples):
     assert (set(listed) == every) == (n_resamples >= 35)
 
 
-@pytest.mark.parametrize("missing", [None, np.nan, pd.NaT, pd.NA, np.datetime64("NaT")])
+@pytest.mark.parametrize("missing", [None, np.nan, pd.NaT, pd.NA, np.datetime64("NaT", "D")])
 @pytest.mark.parametrize("form", [list, lambda labels: pd.Series(labels, dtype=object)])
 def test_missing_strata_are_refused(missing, form):
     rows = np.random.default_rng(0).normal(size=(8, 2))
@@ -66,7 +66,7 @@ def test_strata_of_any_type():
         found = mh.mmd_test(rows[:6], rows[6:], strata=labels, random_state=0, n_resamples=99)
         assert_array_equal(found.null_distribution, want.null_distribution)
     with_missing = days.to_numpy().copy()
-    with_missing[3] = np.datetime64("NaT")
+    with_missing[3] = np.datetime64("NaT", "D")
     with pytest.raises(ValueError, match=r"strata\[3\] is missing"):
         mh.mmd_test(rows[:6], rows[6:], strata=with_missing)
 

@@ -205,7 +205,7 @@ def test_types_of_pandas():
     assert found["id"].kind == "category"
 
 
-@pytest.mark.parametrize("missing", [None, np.nan, pd.NA, pd.NaT, Decimal("NaN"), np.datetime64("NaT")])
+@pytest.mark.parametrize("missing", [None, np.nan, pd.NA, pd.NaT, Decimal("NaN"), np.datetime64("NaT", "D")])
 def test_what_is_missing(missing):
     for value in ("a", 1.5, True, dt.date(2026, 1, 1), dt.timedelta(1), Decimal(3)):
         found = as_table(pd.DataFrame({"a": pd.Series([value, missing, value], dtype=object)})).columns[0]

@@ -60,7 +60,8 @@ def read_typed(path: str, local: Path, database: Database, json_lines: bool) -> 
     try:
         source = f"read_parquet({quoted_file(local)})"
         if json_lines:
-            options = "format='newline_delimited', sample_size=-1, map_inference_threshold=-1"
+            options = "format='newline_delimited', sample_size=-1, map_inference_threshold=-1, "
+            options += "dateformat='=%Y', timestampformat='=%Y'"  # dates stay texts: versions of DuckDB differ on them
             source = f"read_json({quoted_file(local)}, {options})"
         described = database.rows(f"DESCRIBE SELECT * FROM {source}")
         database.make_room(path, len(described))

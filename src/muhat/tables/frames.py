@@ -441,7 +441,8 @@ def _microseconds_of_duration(value: Any) -> int:
     if isinstance(value, time):
         return ((value.hour * 60 + value.minute) * 60 + value.second) * 1_000_000 + value.microsecond
     days = 30 * getattr(value, "months", 0) + getattr(value, "days", 0)
-    return days * int(_MICROSECONDS_PER_DAY) + getattr(value, "nanoseconds", 0) // 1000
+    microseconds = getattr(value, "microseconds", 0) + getattr(value, "nanoseconds", 0) // 1000
+    return days * int(_MICROSECONDS_PER_DAY) + microseconds
 
 
 # ---------------------------------------------------------------- frames as the user has them
