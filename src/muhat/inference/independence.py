@@ -18,7 +18,7 @@ from muhat.inference.dependence_statistics import (
 )
 from muhat.inference.mmd import is_plain
 from muhat.inference.permutations import EPS, Pairings, check_strata, draw_pairings, permutation_pvalue
-from muhat.inference.results import CombinedResult, Explanation, observed_and_null, ranked_components
+from muhat.inference.results import Explanation, PermutationResult, observed_and_null, ranked_components
 from muhat.inference.two_sample import COPIES, pooled_gram
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.mixed import rescaled, without_scales
@@ -42,7 +42,7 @@ _PAIRS_OF_COLUMNS = {
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class HSICResult(CombinedResult):
+class HSICResult(PermutationResult):
     """Result of :func:`hsic_test`.
 
     Attributes

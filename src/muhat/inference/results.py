@@ -49,37 +49,6 @@ def percent(share: float) -> str:
     return f"{shown.removesuffix('.0')} %"
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class PermutationResult:
-    """Result of a permutation test, as in scipy.stats.
-
-    The p-value is (b + 1)/(B + 1), where b of the B permutations reach the statistic. It is never 0, and under the
-    null hypothesis it is at most α with probability at most α, at every sample size. Where there are no more
-    permutations than resamples, B counts all of them but the observed one, and nothing is drawn at random.
-
-    Attributes
-    ----------
-    statistic : float
-        The statistic of the samples as they are.
-    pvalue : float
-        The share of permutations that reach it.
-    null_distribution : array of shape (B,)
-        The statistic on every other permutation.
-    """
-
-    statistic: float
-    pvalue: float
-    null_distribution: Array
-
-    def __iter__(self) -> Iterator[float]:
-        """``statistic, pvalue = test(X, Y)``, as scipy's results unpack."""
-        return iter((self.statistic, self.pvalue))
-
-    def __repr__(self) -> str:
-        found = f"statistic={self.statistic:.4g}, pvalue={self.pvalue:.4g}"
-        return f"{type(self).__name__}({found}, n_resamples={len(self.null_distribution):,})"
-
-
 class Explanation(NamedTuple):
     """What a component saw: in words, and by the kernel, or the column and what changed in it, if it is one."""
 
@@ -143,23 +112,29 @@ class ComponentResult:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class CombinedResult(PermutationResult, ABC):
-    """A permutation test that may combine several statistics.
+class PermutationResult(ABC):
+    """Result of a permutation test that may combine several statistics, which unpacks as scipy's results do.
 
-    Attributes
-    ----------
-    components : tuple of ComponentResult
-        One for each statistic, the strongest first; empty where one statistic was asked for.
-    method : str
-        How the statistics were computed.
-    smallest_pvalue : float
-        No smaller p-value is possible with these numbers of rows and of resamples.
+    The p-value is (b + 1)/(B + 1), where b of the B permutations reach the statistic. It is never 0, and under the
+    null hypothesis it is at most α with probability at most α, at every sample size. Where there are no more
+    permutations than resamples, B counts all of them but the observed one, and nothing is drawn at random.
     """
 
+    statistic: float
+    pvalue: float
+    null_distribution: Array
     components: tuple[ComponentResult, ...] = ()
     method: str = "exact"
     smallest_pvalue: float = field(default=0.0, kw_only=True)
     _nothing: ClassVar[str] = "no difference found"
+
+    def __iter__(self) -> Iterator[float]:
+        """``statistic, pvalue = test(X, Y)``."""
+        return iter((self.statistic, self.pvalue))
+
+    def __repr__(self) -> str:
+        found = f"statistic={self.statistic:.4g}, pvalue={self.pvalue:.4g}"
+        return f"{type(self).__name__}({found}, n_resamples={len(self.null_distribution):,}: {self.summary})"
 
     @property
     def share(self) -> dict[str, float]:
@@ -244,9 +219,6 @@ class CombinedResult(PermutationResult, ABC):
     @abstractmethod
     def _of_one_statistic(self) -> str:
         """What a single statistic saw."""
-
-    def __repr__(self) -> str:
-        return f"{super().__repr__()[:-1]}: {self.summary})"
 
 
 def observed_and_null(combined: Combined) -> tuple[float, float, Array]:

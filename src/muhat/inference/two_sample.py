@@ -31,8 +31,8 @@ from muhat.inference.permutations import (
     smallest_pvalue,
 )
 from muhat.inference.results import (
-    CombinedResult,
     Explanation,
+    PermutationResult,
     Samples,
     explain_difference,
     observed_and_null,
@@ -73,7 +73,7 @@ FEWEST_BINS = 10
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class MMDResult(CombinedResult):
+class MMDResult(PermutationResult):
     """Result of :func:`mmd_test`.
 
     Attributes
