@@ -19,6 +19,7 @@ from muhat.inference.dependence_statistics import (
 from muhat.inference.mmd import is_plain
 from muhat.inference.permutations import EPS, Pairings, check_strata, draw_pairings, permutation_pvalue
 from muhat.inference.results import Explanation, PermutationResult, observed_and_null, ranked_components
+from muhat.inference.samples import Samples, encode_samples
 from muhat.inference.two_sample import COPIES, pooled_gram
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.mixed import rescaled, without_scales
@@ -28,8 +29,7 @@ from muhat.linalg.distances import power_of_two_near
 from muhat.linalg.resources import check_memory, one_blas_thread
 from muhat.means.base import BaseKernelMean
 from muhat.means.nested import check_mean, mean_weights
-from muhat.tables.encoder import Feature, TableEncoder
-from muhat.tables.samples import encode_samples
+from muhat.tables.encoder import Feature
 from muhat.types import Array, RandomState
 from muhat.validation import check_count, check_rng
 
@@ -190,24 +190,22 @@ def hsic_test(
         raise ValueError(f'scale={scale!r} must be "auto", "columns" or None; divide the columns first for other units')
     x = encode_samples({"X": X}, scale, default=default, min_rows=4 if unbiased else 2)
     y = encode_samples({"Y": Y}, scale, default=default, min_rows=1)
-    X, Y, scales = x.pooled, y.pooled, (x.scales, y.scales)
-    if len(X) != len(Y):
-        raise ValueError(f"X has {len(X)} rows and Y has {len(Y)}; row i of X and row i of Y must be a pair")
-    strata = check_strata(strata, None, len(X))
-    _check_memory(len(X), X.shape[1], Y.shape[1], n_resamples, default, memory_limit)
-    pairings, smallest = draw_pairings(len(X), strata, n_resamples, rng)
-    left, right = (rows if each is None else rows / each for rows, each in zip((X, Y), scales, strict=True))
+    n, p, q = len(x.pooled), x.pooled.shape[1], y.pooled.shape[1]
+    if n != len(y.pooled):
+        raise ValueError(f"X has {n} rows and Y has {len(y.pooled)}; row i of X and row i of Y must be a pair")
+    strata = check_strata(strata, None, n)
+    _check_memory(n, p, q, n_resamples, default, memory_limit)
+    pairings, smallest = draw_pairings(n, strata, n_resamples, rng)
     if default:
-        left, right = (rows - np.median(rows, axis=0) for rows in (left, right))
-        components = default_dependences(left, right, pairings, rng)
-        method = _method(len(X), X.shape[1], Y.shape[1], len(components[0].statistics))
-        return _combined_result(components, scales, (x.encoder, y.encoder), method, smallest)
-    kernels = (kernel_x or Gaussian()).resolve(left), (kernel_y or Gaussian()).resolve(right)
-    K, L = (pooled_gram(kernel, rows, memory_limit) for kernel, rows in zip(kernels, (left, right), strict=True))
+        components = default_dependences(x.centred, y.centred, pairings, rng)
+        method = _method(n, p, q, len(components[0].statistics))
+        return _combined_result(components, (x, y), method, smallest)
+    kernels = [(kernel or Gaussian()).resolve(side.scaled) for kernel, side in ((kernel_x, x), (kernel_y, y))]
+    K, L = (pooled_gram(kernel, side.scaled, memory_limit) for kernel, side in zip(kernels, (x, y), strict=True))
     found = permuted_hsic(K, L, pairings, centring, unbiased)
     if not all(np.isfinite(values).all() for values in found):
         raise ValueError(f"HSIC of {kernels[0]!r} and {kernels[1]!r} overflows on X and Y; rescale them first")
-    outer = [rescaled(kernel, each) for kernel, each in zip(kernels, scales, strict=True)]
+    outer = [rescaled(kernel, side.scales) for kernel, side in zip(kernels, (x, y), strict=True)]
     return HSICResult(*found, (), "exact", outer[0], outer[1], smallest_pvalue=smallest)
 
 
@@ -240,29 +238,23 @@ def _method(n: int, p: int, q: int, pairings: int) -> str:
 
 
 def _combined_result(
-    components: list[Component],
-    scales: tuple[Array | None, Array | None],
-    encoders: tuple[TableEncoder, TableEncoder],
-    method: str,
-    smallest: float,
+    components: list[Component], sides: tuple[Samples, Samples], method: str, smallest: float
 ) -> HSICResult:
     combined = combine_statistics(components, discount=False)
-    found = ranked_components(components, combined, lambda part: explain_dependence(part, encoders))
+    found = ranked_components(components, combined, lambda part: explain_dependence(part, sides))
     kernels = max((part for part in components if part.group == "scales"), key=lambda part: -part.pvalue).value
-    outer = [rescaled(kernel, each) for kernel, each in zip(kernels, scales, strict=True)]
+    outer = [rescaled(kernel, side.scales) for kernel, side in zip(kernels, sides, strict=True)]
     of_columns = {part.name: part.value for part in components if part.name in _PAIRS_OF_COLUMNS}
     strongest = next((part.name for part in found if part.name in of_columns), None)
-    columns = (
-        None if strongest is None else tuple(feature.label for feature in _features(of_columns[strongest], encoders))
-    )
+    columns = None if strongest is None else tuple(each.label for each in _features(of_columns[strongest], sides))
     results = observed_and_null(combined)
     return HSICResult(*results, found, method, outer[0], outer[1], columns, smallest_pvalue=smallest)
 
 
-def explain_dependence(part: Component, encoders: tuple[TableEncoder, TableEncoder]) -> Explanation:
+def explain_dependence(part: Component, sides: tuple[Samples, Samples]) -> Explanation:
     """What a component of :func:`hsic_test` saw, with the names of columns."""
     if part.name in _PAIRS_OF_COLUMNS:
-        x, y = _features(part.value, encoders)
+        x, y = _features(part.value, sides)
         text = f"{x.in_words} of X and {y.in_words} of Y {_PAIRS_OF_COLUMNS[part.name]}"
         return Explanation(text, None, f"{x.label}, {y.label}")
     if part.group == "dispersion":
@@ -273,8 +265,8 @@ def explain_dependence(part: Component, encoders: tuple[TableEncoder, TableEncod
     return Explanation("X and Y depend on each other")
 
 
-def _features(columns: tuple[int, int], encoders: tuple[TableEncoder, TableEncoder]) -> list[Feature]:
-    return [encoder.features[j] for encoder, j in zip(encoders, columns, strict=True)]
+def _features(columns: tuple[int, int], sides: tuple[Samples, Samples]) -> list[Feature]:
+    return [side.encoder.features[j] for side, j in zip(sides, columns, strict=True)]
 
 
 # ---------------------------------------------------------------- one pair of kernels

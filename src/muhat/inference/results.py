@@ -11,9 +11,10 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from muhat.inference.combine import Combined, Component
+from muhat.inference.samples import Samples
 from muhat.kernels.base import Kernel
 from muhat.kernels.mixed import rescaled
-from muhat.tables.encoder import MISSING, Feature, TableEncoder
+from muhat.tables.encoder import MISSING
 from muhat.types import Array
 
 SIGNIFICANT = 0.05
@@ -240,51 +241,6 @@ def ranked_components(
 # ---------------------------------------------------------------- what the components of a two-sample test saw
 
 
-class Samples(NamedTuple):
-    """Two samples as pooled rows of features: which are the first's, the scales, the encoder, and the strata.
-
-    A Gram matrix has no encoder.
-    """
-
-    pooled: Array
-    observed: Array
-    scales: Array | None
-    encoder: TableEncoder | None
-    strata: Any
-
-    @property
-    def sizes(self) -> tuple[int, int]:
-        """Numbers of rows."""
-        n = int(self.observed.sum())
-        return n, len(self.observed) - n
-
-    @property
-    def scaled(self) -> Array:
-        """The pooled rows in their scales."""
-        return self.pooled if self.scales is None else self.pooled / self.scales
-
-    @property
-    def centred(self) -> Array:
-        """The pooled rows in their scales, about their medians."""
-        halves = self.pooled / 2 - np.median(self.pooled / 2, axis=0)  # which do not overflow
-        return halves * 2 if self.scales is None else halves / (self.scales / 2)
-
-    @property
-    def difference(self) -> Array:
-        """Weights of the pooled rows in the difference of the two averages."""
-        n, m = self.sizes
-        return self.observed / n - (1.0 - self.observed) / m
-
-    def feature(self, column: int) -> Feature:
-        """What is known of a column of the pooled rows."""
-        assert self.encoder is not None
-        return self.encoder.features[column]
-
-    def in_words(self, column: int) -> str:
-        """What sentences call a column."""
-        return self.feature(column).in_words
-
-
 def explain_difference(part: Component, samples: Samples) -> Explanation:
     """What a component of :func:`muhat.mmd_test` saw."""
     if part.name == "residuals":
@@ -303,7 +259,7 @@ def explain_difference(part: Component, samples: Samples) -> Explanation:
 
 def _column(part: Component, samples: Samples) -> Explanation:
     column, kind, larger = part.value
-    label = samples.feature(column).label
+    label = samples.encoder.features[column].label
     if np.isin(samples.pooled[:, column], (0.0, 1.0)).all():
         return Explanation(_share(column, samples), None, label, "share")
     what = "is more spread out" if kind == "scale" else "is higher"
@@ -317,15 +273,14 @@ def _relation(part: Component, samples: Samples) -> Explanation:
     if samples.pooled.shape[1] == 2:
         others, given = samples.in_words(partner), "it"
     text = f"the relation of {samples.in_words(column)} to {others} changed: given {given}, it {what} in {larger}"
-    return Explanation(text, None, samples.feature(column).label, "relation")
+    return Explanation(text, None, samples.encoder.features[column].label, "relation")
 
 
 def _correlations(samples: Samples) -> str:
     """The two columns whose correlation differs most between the samples, where there are not too many pairs."""
     if samples.pooled.shape[1] > MOST_CORRELATED:
         return "the correlations of the columns differ"
-    first = samples.observed == 1
-    found = [np.nan_to_num(_correlation_matrix(samples.scaled[rows])) for rows in (first, ~first)]
+    found = [np.nan_to_num(_correlation_matrix(rows)) for rows in np.split(samples.scaled, samples.sizes[:1])]
     change = np.triu(np.abs(found[1] - found[0]), 1)
     if not change.any():
         return "the correlations of the columns differ"
@@ -342,10 +297,9 @@ def _correlation_matrix(rows: Array) -> Array:
 
 def _share(column: int, samples: Samples) -> str:
     """How often a feature of zeros and ones is 1 in either sample."""
-    ones, (n, m) = samples.pooled[:, column], samples.sizes
-    x, y = float(samples.observed @ ones) / n, float((1.0 - samples.observed) @ ones) / m
+    x, y = (float(rows[:, column].mean()) for rows in samples.parts)
     more, shares = "more" if y > x else "less", f"{percent(x)} → {percent(y)}"
-    feature = samples.feature(column)
+    feature = samples.encoder.features[column]
     name = repr(feature.column) if feature.named else f"column {feature.column}"
     if feature.level == MISSING:
         return f"{name} is missing {more} often in Y: {shares}"

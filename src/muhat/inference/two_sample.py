@@ -33,11 +33,11 @@ from muhat.inference.permutations import (
 from muhat.inference.results import (
     Explanation,
     PermutationResult,
-    Samples,
     explain_difference,
     observed_and_null,
     ranked_components,
 )
+from muhat.inference.samples import BYTES_PER_COLUMN, Samples, encode_samples
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.mixed import rescaled, without_scales
 from muhat.kernels.radial import Gaussian
@@ -49,7 +49,6 @@ from muhat.means.nested import check_mean
 from muhat.measures import Atoms
 from muhat.progress import progress
 from muhat.tables.encoder import TableFunction
-from muhat.tables.samples import BYTES_PER_COLUMN, encode_samples
 from muhat.types import Array, RandomState
 from muhat.validation import check_count, check_gram, check_overflow, check_rng
 
@@ -255,33 +254,27 @@ def mmd_test(
     check_mean("mean", mean)
     one_statistic = unbiased or not is_plain(mean, unbiased) or mean is not None
     if isinstance(kernel, str) and kernel == "precomputed":
-        samples, K = _precomputed_samples(X, Y, strata, scale)
-        return _single_test(samples, None, K, mean, unbiased, n_resamples, rng)
+        K, observed = _precomputed_gram(X, Y, scale)
+        work = _Work(observed, check_strata(strata, observed, len(K)), n_resamples, rng, memory_limit, verbose)
+        return _single_test(K, mean, unbiased, work)
     kernels = _kernels(kernel, one_statistic)
-    samples = _pooled_samples(X, Y, strata, scale, kernels is None)
-    work = _Work(n_resamples, rng, memory_limit, verbose)
+    samples = encode_samples({"X": X, "Y": Y}, scale, default=kernels is None)
+    observed = np.repeat([1.0, 0.0], samples.sizes)
+    work = _Work(observed, check_strata(strata, observed, len(observed)), n_resamples, rng, memory_limit, verbose)
     if kernels is None:
         return _default_test(samples, work)
+    rows = samples.scaled
+    resolved = [each.resolve(rows) for each in kernels]
     if isinstance(kernel, list | tuple):
-        return _several_kernels_test(samples, [each.resolve(samples.scaled) for each in kernels], work)
-    resolved = kernels[0].resolve(samples.scaled)
-    K = pooled_gram(resolved, samples.scaled, memory_limit)
-    return _single_test(samples, resolved, K, mean, unbiased, n_resamples, rng)
+        return _several_kernels_test(samples, resolved, work)
+    return _single_test(pooled_gram(resolved[0], rows, memory_limit), mean, unbiased, work, samples, resolved[0])
 
 
 # ---------------------------------------------------------------- input
 
 
-def _pooled_samples(X: Any, Y: Any, strata: Any, scale: Any, default: bool) -> Samples:
-    """The rows of both samples as numbers, with what is known of their columns."""
-    found = encode_samples({"X": X, "Y": Y}, scale, default=default)
-    observed = np.repeat([1.0, 0.0], found.sizes)
-    strata = check_strata(strata, observed, len(observed))
-    return Samples(found.pooled, observed, found.scales, found.encoder, strata)
-
-
-def _precomputed_samples(K: Any, second: Any, strata: Any, scale: Any) -> tuple[Samples, Array]:
-    """A Gram matrix of all rows, and samples without columns."""
+def _precomputed_gram(K: Any, second: Any, scale: Any) -> tuple[Array, Array]:
+    """A Gram matrix of all rows, and 1 for the rows of the first sample."""
     if not (scale is None or (isinstance(scale, str) and scale == "auto")):
         raise ValueError(f'scale={scale!r} divides columns, and kernel="precomputed" has none; leave scale out')
     K = check_gram(K, name="X", definite=False)
@@ -293,9 +286,7 @@ def _precomputed_samples(K: Any, second: Any, strata: Any, scale: Any) -> tuple[
         )
     if min(labels.sum(), (~labels).sum()) < 2:
         raise ValueError(f"Y marks {labels.sum()} of {len(K)} rows; both samples need at least two")
-    observed = np.where(labels, 0.0, 1.0)
-    strata = check_strata(strata, observed, len(K))
-    return Samples(np.empty((len(K), 0)), observed, None, None, strata), K
+    return K, np.where(labels, 0.0, 1.0)
 
 
 def _kernels(kernel: Any, one_statistic: bool) -> list[Kernel] | None:
@@ -332,8 +323,10 @@ def pooled_gram(kernel: Kernel, points: Array, memory_limit: float | None) -> Ar
 
 
 class _Work(NamedTuple):
-    """How many splits are drawn and by what, the memory that may be used, and whether progress is shown."""
+    """What is permuted, which rows are the first sample's and their strata; how often, by what; memory; progress."""
 
+    observed: Array
+    strata: Any
     n_resamples: int
     rng: np.random.Generator
     memory_limit: float | None
@@ -366,17 +359,18 @@ class _Work(NamedTuple):
 
 def _default_test(samples: Samples, work: _Work) -> MMDResult:
     """All statistics combined, on splits of rows or of bins of rows."""
-    observed, strata = samples.observed, samples.strata
-    if len(observed) <= MAX_SINGLE_ROWS:
-        bins = bins_of_one_row(observed, strata)
+    total = len(work.observed)
+    if total <= MAX_SINGLE_ROWS:
+        bins = bins_of_one_row(work.observed, work.strata)
     else:
-        bins = draw_bins(observed, strata, BINS if len(observed) <= MAX_EXACT_ROWS else FEATURE_BINS, work.rng)
+        bins = draw_bins(work.observed, work.strata, BINS if total <= MAX_EXACT_ROWS else FEATURE_BINS, work.rng)
     splits = work.splits(bins, *samples.pooled.shape)
-    rows = samples.centred if bins.size == 1 and not bins.unused else samples.centred[bins.rows]
+    rows, method = samples.centred, "exact"
+    if bins.size > 1 or bins.unused:
+        rows, method = rows[bins.rows], str(bins)
     with work.ticking() as tick:
         components = default_components(rows, bins.size, splits, work.rng, tick)
-    method = "exact" if bins.size == 1 and not bins.unused else str(bins)
-    if bins.rows.size > MAX_EXACT_ROWS:
+    if len(rows) > MAX_EXACT_ROWS:
         method = f"features of each kernel, {method}"
     smallest = smallest_pvalue(bins.of_first, work.n_resamples, bins.strata)
     return _combined_result(samples, components, splits, method, smallest)
@@ -385,7 +379,7 @@ def _default_test(samples: Samples, work: _Work) -> MMDResult:
 def _several_kernels_test(samples: Samples, kernels: list[Kernel], work: _Work) -> MMDResult:
     """The unbiased MMDs of several kernels, combined."""
     rows = samples.scaled
-    splits = work.splits(bins_of_one_row(samples.observed, samples.strata), *rows.shape)
+    splits = work.splits(bins_of_one_row(work.observed, work.strata), *rows.shape)
     families: list[Family] = []
     for kernel in kernels:
         diagonal = kernel.diagonal(rows)
@@ -399,7 +393,7 @@ def _several_kernels_test(samples: Samples, kernels: list[Kernel], work: _Work) 
             raise ValueError(f"{kernel!r} gives values that are not finite; correct it, or rescale the data")
         found = mean_similarities(each, splits)
         components.append(Component(type(kernel).__name__, repr(kernel), found.mmd, found.rounding, value=kernel))
-    smallest = smallest_pvalue(samples.observed, work.n_resamples, samples.strata)
+    smallest = smallest_pvalue(work.observed, work.n_resamples, work.strata)
     return _combined_result(samples, components, splits, "exact", smallest)
 
 
@@ -410,36 +404,34 @@ def _combined_result(
     combined = combine_statistics(components, tie)
     found = ranked_components(components, combined, lambda part: explain_difference(part, samples))
     kernel = next((part.kernel for part in found if part.kernel is not None), None)
-    witness = _witness(samples, kernel, samples.difference)
+    n, m = samples.sizes
+    witness = _witness(samples, kernel, np.repeat([1.0 / n, -1.0 / m], [n, m]))
     results = observed_and_null(combined)
-    return MMDResult(*results, found, method, kernel, witness, samples.sizes, smallest_pvalue=smallest)
+    return MMDResult(*results, found, method, kernel, witness, (n, m), smallest_pvalue=smallest)
 
 
 def _single_test(
-    samples: Samples,
-    kernel: Kernel | None,
-    K: Array,
-    mean: Any,
-    unbiased: bool,
-    n_resamples: int,
-    rng: np.random.Generator,
+    K: Array, mean: Any, unbiased: bool, work: _Work, samples: Samples | None = None, kernel: Kernel | None = None
 ) -> MMDResult:
-    """The squared distance of two estimated means under one kernel."""
-    observed, strata = samples.observed, samples.strata
-    means = split_means(mean, K, samples.sizes[0], unbiased)
+    """The squared distance of two estimated means under one kernel; there are no samples of a given Gram matrix."""
+    observed, strata = work.observed, work.strata
+    n = int(observed.sum())
+    means = split_means(mean, K, n, unbiased)
     statistic = float(means.statistics(observed[:, None])[0])
-    null = np.concatenate([means.statistics(S) for S in other_splits(observed, n_resamples, rng, strata)])
+    splits = other_splits(observed, work.n_resamples, work.rng, strata)
+    null = np.concatenate([means.statistics(S) for S in splits])
     pvalue = permutation_pvalue(statistic, null, EPS * float(np.trace(K)) / len(K))
-    outer = None if kernel is None else rescaled(kernel, samples.scales)
-    witness = _witness(samples, outer, means.weights(observed[:, None])[:, 0])
-    smallest = smallest_pvalue(observed, n_resamples, strata)
-    sizes = samples.sizes
-    return MMDResult(statistic, pvalue, null, (), "exact", outer, witness, sizes, smallest_pvalue=smallest)
+    outer, witness = None, None
+    if samples is not None and kernel is not None:
+        outer = rescaled(kernel, samples.scales)
+        witness = _witness(samples, outer, means.weights(observed[:, None])[:, 0])
+    smallest = smallest_pvalue(observed, work.n_resamples, strata)
+    return MMDResult(statistic, pvalue, null, (), "exact", outer, witness, (n, len(K) - n), smallest_pvalue=smallest)
 
 
 def _witness(samples: Samples, kernel: Kernel | None, weights: Array) -> Element | TableFunction | None:
     """The element with these weights at the pooled rows, or, where rows were encoded, a function of tables."""
-    if kernel is None or samples.encoder is None:
+    if kernel is None:
         return None
     atoms, encoder = Atoms.trusted(samples.pooled, weights), samples.encoder
     if encoder.is_plain:

@@ -16,7 +16,7 @@ BYTES_PER_COLUMN = 300.0
 """What the name, the kind and the feature of a column take in memory, beside its values."""
 
 
-class EncodedSamples(NamedTuple):
+class Samples(NamedTuple):
     """Samples as rows of features, one below the other.
 
     Parameters
@@ -41,10 +41,25 @@ class EncodedSamples(NamedTuple):
         """The rows of each sample."""
         return np.split(self.pooled, np.cumsum(self.sizes)[:-1])
 
+    @property
+    def scaled(self) -> Array:
+        """The pooled rows in their scales."""
+        return self.pooled if self.scales is None else self.pooled / self.scales
+
+    @property
+    def centred(self) -> Array:
+        """The pooled rows in their scales, about their medians."""
+        halves = self.pooled / 2 - np.median(self.pooled / 2, axis=0)  # which do not overflow
+        return halves * 2 if self.scales is None else halves / (self.scales / 2)
+
+    def in_words(self, column: int) -> str:
+        """What sentences call a column."""
+        return self.encoder.features[column].in_words
+
 
 def encode_samples(
     samples: Mapping[str, Any], scale: Any = None, *, default: bool = False, min_rows: int = 2
-) -> EncodedSamples:
+) -> Samples:
     """The samples as rows of features, by an encoder of all of them.
 
     Parameters
@@ -62,7 +77,7 @@ def encode_samples(
 
     Returns
     -------
-    EncodedSamples
+    Samples
     """
     if isinstance(scale, str) and scale not in ("auto", "columns"):
         raise ValueError(f'scale={scale!r} must be "auto", "columns", None, or one positive number per column')
@@ -82,4 +97,4 @@ def encode_samples(
     elif scale is not None and not by_columns:
         remedy = 'pass scale="columns", or scale=None to keep the columns as they are'
         warn_of_dominant_column(pooled, [feature.in_words for feature in encoder.features], remedy)
-    return EncodedSamples(pooled, tuple(table.n_rows for table in tables), encoder, scales)
+    return Samples(pooled, tuple(table.n_rows for table in tables), encoder, scales)
