@@ -7,7 +7,7 @@ from tables import sample
 
 import muhat as mh
 from muhat.inference import difference_statistics, kernel_sums
-from muhat.inference.difference_statistics import Relations, default_components, normal_scores, standardised
+from muhat.inference.difference_statistics import default_components, normal_scores, standardised
 from muhat.inference.mmd import mean_similarities, sums_from_features
 from muhat.inference.permutations import Splits, centred_splits, other_splits
 from muhat.linalg.whitening import Whitening
@@ -32,7 +32,6 @@ def whitened(rows):
 def slow_matrices(rows):
     """The Gram matrices of the default test, a pair at a time."""
     h, medians = difference_statistics.pooled_bandwidths(rows), difference_statistics.column_medians(rows)
-    near = difference_statistics.neighbour_distances(rows, float(h[0]), RNG)
     white, residuals = whitened(rows)
     q, s, r = normal_scores(rows), normal_scores(white), standardised(residuals)
     of_residuals = difference_statistics.column_medians(r)
@@ -41,15 +40,12 @@ def slow_matrices(rows):
         return lambda i, j: np.exp(-((rows[i] - rows[j]) ** 2).sum() / (2 * bandwidth**2))
 
     formulas = {
-        "finest": gaussian(h[0]),
-        "wide": gaussian(h[6]),
-        "widest": gaussian(h[7]),
-        "nearest neighbours": lambda i, j: np.exp(-((rows[i] - rows[j]) ** 2).sum() / (2 * near[i] * near[j])),
-        "sum over columns": lambda i, j: np.exp(-np.abs(rows[i] - rows[j]) / medians).sum(),
-        "sum over columns, fine": lambda i, j: np.exp(-4 * np.abs(rows[i] - rows[j]) / medians).sum(),
+        "Gaussian": gaussian(h[0]),
+        "widest Gaussian": gaussian(h[7]),
+        "sum over columns": lambda i, j: np.exp(-4 * np.abs(rows[i] - rows[j]) / medians).sum(),
+        "sum over residuals": lambda i, j: np.exp(-np.abs(r[i] - r[j]) / of_residuals).sum(),
         "second moments": lambda i, j: (q[i] @ q[j] / rows.shape[1]) ** 2,
         "whitened second moments": lambda i, j: (s[i] @ s[j] / rows.shape[1]) ** 2,
-        "sum over residuals, fine": lambda i, j: np.exp(-4 * np.abs(r[i] - r[j]) / of_residuals).sum(),
         "linear": lambda i, j: standardised(rows)[i] @ standardised(rows)[j],
     }
     n = range(len(rows))
@@ -67,7 +63,7 @@ def slow_contrast(K, split):
     return alpha + beta - 2 * gamma, alpha - beta
 
 
-BY_COLUMN = {"sum over columns", "sum over columns, fine", "sum over residuals, fine"}
+BY_COLUMN = {"sum over columns", "sum over residuals"}
 
 
 @pytest.mark.parametrize(("n", "m", "size"), [(4, 4, 1), (9, 13, 1), (5, 6, 3)])
@@ -81,17 +77,16 @@ def test_components_are_the_slow_formulas(n, m, size, monkeypatch):
     for name, K in slow_matrices(rows).items():
         in_bins = K.reshape(size, n + m, size, n + m).mean(axis=(0, 2))
         want[name] = np.array([slow_contrast(in_bins, split) for split in everything.T]).T
-    names = {("Gaussian", "fine"): "finest", ("Gaussian", "wide"): "wide"}
     compared = set()
     for part in found:
-        name = names.get((part.name, part.group), part.name)
+        name = part.name
         if name in want:
             # In bins, distances are in single precision and columns are rounded to quantiles.
             atol = 1e-12 if size == 1 else 0.02 if name in BY_COLUMN else 1e-5
             assert_allclose(part.statistics, want[name][0], rtol=0, atol=atol, err_msg=name)
             compared.add(name)
-    assert compared == set(want) - {"widest"}
-    for part_name, key in (("close pairs", "finest"), ("dispersion", "widest")):
+    assert compared == set(want) - {"widest Gaussian"}
+    for part_name, key in (("close pairs", "Gaussian"), ("dispersion", "widest Gaussian")):
         part = next(part for part in found if part.name == part_name)
         within = want[key][1]
         assert_allclose(part.statistics, np.abs(within - within.mean()), rtol=0, atol=1e-12 if size == 1 else 1e-5)
@@ -111,15 +106,15 @@ def test_single_columns_and_their_residuals_are_loops(size):
     everything, splits = splits_of(12, 8)
     q, residuals = normal_scores(rows), standardised(whitened(rows)[1])
     found = difference_statistics.largest_column(q, size, splits)
-    relations = Relations.of(Whitening.of(rows), rows)
-    relation = difference_statistics.largest_residual(relations, size, splits)
+    whitening = Whitening.of(rows)
+    relation = difference_statistics.largest_residual(residuals, whitening, size, splits)
     for part, columns, squares in ((found, q, q**2), (relation, residuals, normal_scores(residuals) ** 2)):
         both = np.hstack([columns, standardised(squares)])
         want = [(differences(both, split, size) ** 2).max() for split in everything.T]
         assert_allclose(part.statistics, want, rtol=1e-8)
     assert found.value == (2, "scale", "Y")
-    assert relation.value == (2, "scale", "Y", relations.whitening.partner(2))
-    assert relations.whitening.partner(0) == 1
+    assert relation.value == (2, "scale", "Y", whitening.partner(2))
+    assert whitening.partner(0) == 1
 
 
 def test_hotelling_has_the_p_value_of_the_refitted_within_covariance():
@@ -176,13 +171,12 @@ def test_features_are_their_kernels():
     scores = normal_scores(rows)
     products = difference_statistics.product_bin_means(scores, 2)
     assert_allclose(products @ products.T, ((scores @ scores.T / 3) ** 2).reshape(2, 20, 2, 20).mean(axis=(0, 2)))
-    medians = difference_statistics.column_medians(rows)
-    sums = difference_statistics.by_column_sums(rows[:, 1:], medians[1:], (1.0, 4.0), 2, splits)
-    for t, found in zip((1.0, 4.0), sums, strict=True):
-        gaps = np.abs(rows[:, None, 1:] - rows[None, :, 1:]) / medians[1:]
-        in_bins = np.exp(-t * gaps).sum(axis=2).reshape(2, 20, 2, 20).mean(axis=(0, 2))
-        want = mean_similarities(sums_from_features(np.linalg.cholesky(in_bins + 1e-9 * np.eye(20)), splits), splits)
-        assert_allclose(mean_similarities(found, splits).mmd, want.mmd, atol=1e-5)
+    columns = difference_statistics.scaled_columns(rows[:, 1:], 4.0, RNG)
+    gaps = 4 * np.abs(rows[:, None, 1:] - rows[None, :, 1:]) / difference_statistics.column_medians(rows[:, 1:])
+    in_bins = np.exp(-gaps).sum(axis=2).reshape(2, 20, 2, 20).mean(axis=(0, 2))
+    want = mean_similarities(sums_from_features(np.linalg.cholesky(in_bins + 1e-9 * np.eye(20)), splits), splits)
+    found = difference_statistics.by_column_sums(columns, 2, splits)
+    assert_allclose(mean_similarities(found, splits).mmd, want.mmd, atol=1e-5)
 
 
 def test_constant_columns_have_no_relations():

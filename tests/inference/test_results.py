@@ -14,7 +14,7 @@ from muhat.inference.independence import hsic_test
 from muhat.inference.results import ComponentResult
 from muhat.inference.two_sample import MMDResult, mmd_test
 
-PLACES = ComponentResult("Gaussian", "wide", 0.01, 0.9, 10.0, explanation="X and Y lie in different places")
+PLACES = ComponentResult("Gaussian", "means", 0.01, 0.9, 10.0, explanation="X and Y lie in different places")
 
 SPREAD = ComponentResult("dispersion", "dispersion", 0.01, 0.1, 9.0, explanation="Y is more spread out")
 
@@ -73,8 +73,8 @@ def test_findings_know_the_bandwidth_of_their_kernel():
     found = mh.mmd_test(X, Y, n_resamples=9, random_state=0).components
     known = {(part.group, part.name): part.bandwidth for part in found}
     assert known["columns", "largest column"] is None
-    assert known["wide", "linear"] is None
-    assert 0.0 < known["close pairs", "close pairs"] < known["wide", "Gaussian"] < np.inf
+    assert known["means", "linear"] is None
+    assert 0.0 < known["close pairs", "close pairs"] < known["dispersion", "dispersion"] < np.inf
     units = next(part.kernel for part in found if part.name == "close pairs")
     assert units.kernel.bandwidth == known["close pairs", "close pairs"]
     assert mh.kernels.upper_bound(units) == 1.0
@@ -94,7 +94,7 @@ def test_results_are_frozen_and_say_what_was_found():
 TOLD = [
     (lambda X: 2.0 * X, "dispersion", "Y is more spread out"),
     (lambda X: 0.5 * X, "dispersion", "X is more spread out"),
-    (lambda X: X + 0.5, "wide", "X and Y lie in different places"),
+    (lambda X: X + 0.5, "means", "X and Y lie in different places"),
     (lambda X: X + np.array([0, 0, 1.4, 0, 0, 0, 0, 0]), "columns", "column 2 is higher in Y"),
     (lambda X: X * [1, 4.0, 1, 1, 1, 1, 1, 1], "columns", "column 1 is more spread out in Y"),
     (

@@ -12,7 +12,7 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cholesky, eigh, solve_triangular
-from scipy.spatial.distance import cdist, pdist
+from scipy.spatial.distance import pdist
 from scipy.special import ndtri
 from scipy.stats import rankdata
 
@@ -21,7 +21,6 @@ from muhat.inference.kernel_sums import (
     Binned,
     ByColumn,
     Family,
-    FineByColumn,
     GaussianFamily,
     SecondMoments,
     Tick,
@@ -43,13 +42,7 @@ MAX_EXACT_ROWS = 12_000
 PAIR_ROWS = 500
 """Rows whose distances give the bandwidths; a random part of larger samples."""
 
-NEIGHBOUR_ROWS = 2000
-"""Rows among which neighbours are looked for; a random part of larger samples."""
-
-NEIGHBOURS = 11
-"""The scale at a row is the distance to this neighbour."""
-
-USED_BANDWIDTHS, _GAUSSIANS = (0, 6, 7), ("finest", "wide", "widest")
+USED_BANDWIDTHS, _GAUSSIANS = (0, 7), ("Gaussian", "widest Gaussian")
 """Those of the ten bandwidths that Gaussian kernels have, and what their similarities are called."""
 
 LANDMARKS = 512
@@ -67,8 +60,8 @@ LEVELS, LEVEL_FEATURES = 64, 24
 MAX_COLUMNS_FOR_MOMENTS = 40
 """Up to this many columns all products of two columns are features of large samples."""
 
-WIDE_WEIGHT, HOTELLING_WEIGHT = 8.0, 4.0
-"""Weights of the components that see shifts of the whole distribution, the most common difference, over others."""
+MEANS_WEIGHT, HOTELLING_WEIGHT, SHAPES_WEIGHT = 8.0, 4.0, 2.0
+"""Weights of differences of means, plain and whitened, the most common ones, and of residuals and local structure."""
 
 # ---------------------------------------------------------------- scores and scales of the pooled rows
 
@@ -97,50 +90,34 @@ def column_medians(rows: Array) -> Array:
     return np.array([float(np.median(each)) or float(each.mean()) or 1.0 for each in gaps])
 
 
-def neighbour_distances(rows: Array, least: float, rng: np.random.Generator) -> Array:
-    """The distance of each row to a near neighbour; ``least`` where rows are repeated as often."""
-    some = random_rows(rows, NEIGHBOUR_ROWS, rng)
-    rank = max(1, min(round(NEIGHBOURS * len(some) / len(rows)), len(some) - 1))
-    near = [np.partition(cdist(rows[part], some), rank, axis=1)[:, rank].copy() for part in blocks(len(rows), 256)]
-    distances = np.concatenate(near)
-    return np.where(distances > 0, distances, least)
+def scaled_columns(rows: Array, steepness: float, rng: np.random.Generator) -> Array:
+    """Columns in their median distances, times ``steepness``: for kernels that sum exp(−|x − y|) over columns."""
+    return np.asarray(rows * (steepness / column_medians(random_rows(rows, PAIR_ROWS, rng))))
 
 
 # ---------------------------------------------------------------- components
 
 
 class Pooled(NamedTuple):
-    """The pooled rows, their normal scores, and the whitened rows of which columns vary together.
+    """The pooled rows, their normal scores, and the residuals of each column given all others, standardised.
 
-    Row i·bins + b is member i of bin b. ``relations`` is None where fewer than two columns vary.
+    Row i·bins + b is member i of bin b. Where fewer than two columns vary ``whitening`` is None, and residuals are the
+    columns themselves.
     """
 
     rows: Array
     size: int
     scores: Array
-    relations: Relations | None
+    residuals: Array
+    whitening: Whitening | None
 
     @classmethod
     def of(cls, rows: Array, size: int) -> Self:
         """Views of rows in scales in which columns can be compared; bins have ``size`` rows."""
         whitening = Whitening.of(rows)
         several = np.count_nonzero(np.isfinite(whitening.deviations)) > 1
-        return cls(rows, size, normal_scores(rows), Relations.of(whitening, rows) if several else None)
-
-
-class Relations(NamedTuple):
-    """Whitened rows: principal components, standardised residuals of each column given the others, normal scores."""
-
-    whitening: Whitening
-    principal_scores: Array
-    residuals: Array
-    scores: Array
-
-    @classmethod
-    def of(cls, whitening: Whitening, rows: Array) -> Self:
-        """The rows under a whitening."""
-        scores, residuals = whitening.principal_scores(rows), standardised(whitening.residuals(rows))
-        return cls(whitening, scores, residuals, normal_scores(whitening.whiten(rows)))
+        residuals = whitening.residuals(rows) if several else rows
+        return cls(rows, size, normal_scores(rows), standardised(residuals), whitening if several else None)
 
 
 def default_components(
@@ -162,105 +139,69 @@ def default_components(
         Is told the share of the work that is done.
     """
     pooled = Pooled.of(rows, size)
-    some = random_rows(rows, PAIR_ROWS, rng)
-    bandwidths, medians = pooled_bandwidths(some), column_medians(some)
-    if len(rows) <= MAX_EXACT_ROWS:
-        found = exact_similarities(pooled, bandwidths, medians, splits, rng, tick)
-    else:
-        found = feature_similarities(pooled, bandwidths, medians, splits, rng)
-    finest, wide, widest = (Gaussian(float(bandwidths[i])) for i in USED_BANDWIDTHS)
+    whitening = pooled.whitening
+    bandwidths = pooled_bandwidths(random_rows(rows, PAIR_ROWS, rng))
+    sums = kernel_sums_of(pooled, [float(bandwidths[i]) for i in USED_BANDWIDTHS], splits, rng, tick)
+    sums["linear"] = sums_from_features(bin_means(standardised(rows), size), splits)
+    found = {name: mean_similarities(each, splits) for name, each in sums.items()}
+    fine, widest = (Gaussian(float(bandwidths[i])) for i in USED_BANDWIDTHS)
     deviations = np.where(rows.std(axis=0) > 0, rows.std(axis=0), 1.0)
-    found["linear"] = mean_similarities(sums_from_features(bin_means(standardised(rows), size), splits), splits)
     mmds = [
-        ("Gaussian", "wide", "wide", WIDE_WEIGHT, wide),
-        ("linear", "linear", "wide", WIDE_WEIGHT, rescaled(Linear(), deviations)),
-        ("nearest neighbours", "nearest neighbours", "wide", WIDE_WEIGHT, None),
-        ("Gaussian", "finest", "fine", 1.0, finest),
-        ("sum over columns", "sum over columns", "by column", 1.0, None),
-        ("sum over columns, fine", "sum over columns, fine", "by column", 1.0, None),
-        ("second moments", "second moments", "second moments", 1.0, None),
-        ("whitened second moments", "whitened second moments", "relations", 1.0, None),
-        ("sum over residuals, fine", "sum over residuals, fine", "relations", 1.0, None),
+        ("linear", "means", MEANS_WEIGHT, rescaled(Linear(), deviations)),
+        ("Gaussian", "fine", 1.0, fine),
+        ("sum over columns", "by column", 1.0, None),
+        ("sum over residuals", "by column" if whitening is None else "relations", SHAPES_WEIGHT, None),
+        ("second moments", "second moments", 1.0, None),
+        ("whitened second moments", "relations", 1.0, None),
     ]
     components = [
-        Component(name, group, found[key].mmd, found[key].rounding, weight, kernel)
-        for name, key, group, weight, kernel in mmds
-        if key in found
+        Component(name, group, found[name].mmd, found[name].rounding, weight, kernel)
+        for name, group, weight, kernel in mmds
+        if name in found
     ]
     components += [
-        dispersion_component(found["finest"], finest, "close pairs"),
-        dispersion_component(found["widest"], widest),
+        dispersion_component(found["Gaussian"], fine, "close pairs"),
+        dispersion_component(found["widest Gaussian"], widest, "dispersion"),
         largest_column(pooled.scores, size, splits),
     ]
     if len(rows) <= MAX_EXACT_ROWS:
         components.append(kernel_fisher(rows, float(bandwidths[2]), size, splits, rng))
-    if pooled.relations is not None:
-        components.append(hotelling(pooled.relations.principal_scores, size, splits))
-        components.append(largest_residual(pooled.relations, size, splits))
+    if whitening is not None:
+        components.append(hotelling(whitening.principal_scores(rows), size, splits))
+        components.append(largest_residual(pooled.residuals, whitening, size, splits))
     return components
 
 
-def exact_similarities(
-    pooled: Pooled, bandwidths: Array, medians: Array, splits: Splits, rng: np.random.Generator, tick: Tick
-) -> dict[str, MeanSimilarities]:
-    """Mean similarities by exact kernels, but for those by column, which are features where rows come in bins."""
-    rows, size, relations, dtype = pooled.rows, pooled.size, pooled.relations, splits.centred.dtype.type
-    used = [float(bandwidths[i]) for i in USED_BANDWIDTHS]
-    at_rows = neighbour_distances(rows, used[0], rng)
-    names = [*_GAUSSIANS, "nearest neighbours", "second moments"]
-    families: list[Family] = [
-        GaussianFamily(rows, used, at_rows, dtype, exact=size == 1),
-        SecondMoments(pooled.scores, dtype),
-    ]
-    if relations is not None:
-        names.append("whitened second moments")
-        families.append(SecondMoments(relations.scores, dtype))
-    if size > 1:
-        sums = kernel_sums([Binned(family, size, len(rows) // size) for family in families], splits, tick)
-        found = {name: mean_similarities(each, splits) for name, each in zip(names, sums, strict=True)}
-        return found | by_column_similarities(pooled, medians, splits, rng)
-    names += ["sum over columns", "sum over columns, fine"]
-    families.append(ByColumn(rows, medians, dtype))
-    if relations is not None:
-        names.append("sum over residuals, fine")
-        of_residuals = column_medians(random_rows(relations.residuals, PAIR_ROWS, rng))
-        families.append(FineByColumn(relations.residuals, of_residuals, dtype))
-    sums = kernel_sums(families, splits, tick)
-    return {name: mean_similarities(each, splits) for name, each in zip(names, sums, strict=True)}
+def kernel_sums_of(
+    pooled: Pooled, bandwidths: list[float], splits: Splits, rng: np.random.Generator, tick: Tick
+) -> dict[str, KernelSums]:
+    """Sums of all kernels: exact, but for those by column where rows come in bins, and by features for many rows."""
+    rows, size, dtype = pooled.rows, pooled.size, splits.centred.dtype.type
+    moments = {"second moments": pooled.scores}
+    if pooled.whitening is not None:
+        moments["whitened second moments"] = normal_scores(pooled.whitening.whiten(rows))
+    columns = {
+        "sum over columns": scaled_columns(rows, 4.0, rng),
+        "sum over residuals": scaled_columns(pooled.residuals, 1.0, rng),
+    }
+    if len(rows) > MAX_EXACT_ROWS:
+        features = dict(zip(_GAUSSIANS, gaussian_bin_means(rows, bandwidths, size, rng), strict=True))
+        if rows.shape[1] <= MAX_COLUMNS_FOR_MOMENTS:
+            features |= {name: product_bin_means(scores, size) for name, scores in moments.items()}
+        sums = {name: sums_from_features(each, splits) for name, each in features.items()}
+    else:
+        families: list[Family] = [GaussianFamily(rows, bandwidths, dtype, exact=size == 1)]
+        families += [SecondMoments(scores, dtype) for scores in moments.values()]
+        names = [*_GAUSSIANS, *moments]
+        if size == 1:
+            families += [ByColumn(each, dtype) for each in columns.values()]
+            return dict(zip([*names, *columns], kernel_sums(families, splits, tick), strict=True))
+        binned = [Binned(family, size, len(rows) // size) for family in families]
+        sums = dict(zip(names, kernel_sums(binned, splits, tick), strict=True))
+    return sums | {name: by_column_sums(each, size, splits) for name, each in columns.items()}
 
 
-def feature_similarities(
-    pooled: Pooled, bandwidths: Array, medians: Array, splits: Splits, rng: np.random.Generator
-) -> dict[str, MeanSimilarities]:
-    """Mean similarities by features alone, for samples whose kernel matrices would take too long."""
-    rows, size = pooled.rows, pooled.size
-    features = gaussian_bin_means(rows, [float(bandwidths[i]) for i in USED_BANDWIDTHS], size, rng)
-    sums = {name: sums_from_features(means, splits) for name, means in zip(_GAUSSIANS, features, strict=True)}
-    if rows.shape[1] <= MAX_COLUMNS_FOR_MOMENTS:
-        sums["second moments"] = sums_from_features(product_bin_means(pooled.scores, size), splits)
-        if pooled.relations is not None:
-            sums["whitened second moments"] = sums_from_features(
-                product_bin_means(pooled.relations.scores, size), splits
-            )
-    found = {name: mean_similarities(each, splits) for name, each in sums.items()}
-    return found | by_column_similarities(pooled, medians, splits, rng)
-
-
-def by_column_similarities(
-    pooled: Pooled, medians: Array, splits: Splits, rng: np.random.Generator
-) -> dict[str, MeanSimilarities]:
-    """Mean similarities of the kernels by column, from features of columns that are rounded to quantiles."""
-    names = ["sum over columns", "sum over columns, fine"]
-    sums = by_column_sums(pooled.rows, medians, (1.0, 4.0), pooled.size, splits)
-    if pooled.relations is not None:
-        names.append("sum over residuals, fine")
-        residuals = pooled.relations.residuals
-        of_residuals = column_medians(random_rows(residuals, PAIR_ROWS, rng))
-        sums += by_column_sums(residuals, of_residuals, (4.0,), pooled.size, splits)
-    return {name: mean_similarities(each, splits) for name, each in zip(names, sums, strict=True)}
-
-
-def dispersion_component(found: MeanSimilarities, kernel: Kernel, group: str = "dispersion") -> Component:
+def dispersion_component(found: MeanSimilarities, kernel: Kernel, group: str) -> Component:
     """The difference of the mean similarities within the samples: of a wide kernel dispersion, of a fine one ties."""
     wider = "Y" if found.within[0] > 0 else "X"
     return Component(group, group, np.abs(found.within), found.rounding, value=(kernel, wider))
@@ -275,15 +216,14 @@ def largest_column(scores: Array, size: int, splits: Splits) -> Component:
     return _largest_difference("largest column", "columns", kinds, size, splits)
 
 
-def largest_residual(relations: Relations, size: int, splits: Splits) -> Component:
+def largest_residual(residuals: Array, whitening: Whitening, size: int, splits: Splits) -> Component:
     """The same of residuals of each column given all others, and of the squares of their normal scores.
 
     It sees a column that is off, or noisier, by little of its own spread and by much of what others do not explain.
     """
-    residuals = relations.residuals
     kinds = {"location": residuals, "scale": standardised(normal_scores(residuals) ** 2)}
     found = _largest_difference("residuals", "relations", kinds, size, splits)
-    return replace(found, value=(*found.value, relations.whitening.partner(found.value[0])))
+    return replace(found, value=(*found.value, whitening.partner(found.value[0])))
 
 
 def _largest_difference(name: str, group: str, kinds: dict[str, Array], size: int, splits: Splits) -> Component:
@@ -345,7 +285,7 @@ def kernel_fisher(rows: Array, bandwidth: float, size: int, splits: Splits, rng:
     root = cholesky(A, lower=True, check_finite=False) if A.any() else np.eye(len(A))
     features = solve_triangular(root, bin_means(Z, size).T, lower=True, check_finite=False)
     features = features.T.astype(splits.centred.dtype)
-    return Component("kernel Fisher", "fine", _squared_lengths(features, splits), _rounding(splits))
+    return Component("kernel Fisher", "fine", _squared_lengths(features, splits), _rounding(splits), SHAPES_WEIGHT)
 
 
 def largest_eigenvalue(K: Array, steps: int = 30) -> float:
@@ -379,30 +319,26 @@ def gaussian_bin_means(rows: Array, bandwidths: list[float], size: int, rng: np.
     return found
 
 
-def by_column_sums(
-    rows: Array, medians: Array, steepness: tuple[float, ...], size: int, splits: Splits
-) -> list[KernelSums]:
-    """The kernel sums of Σ exp(−t|x − y|/s) over columns, for each t, from features of columns rounded to quantiles.
+def by_column_sums(columns: Array, size: int, splits: Splits) -> KernelSums:
+    """The kernel sums of Σ exp(−|x − y|) over columns, from features of columns rounded to quantiles.
 
     With v the quantiles and c their shares, the features of level l are √μ u_l / √c_l, where (μ, u) are eigenpairs of
-    diag(√c) exp(−t|v_k − v_l|/s) diag(√c): the best of their number for rows with these shares.
+    diag(√c) exp(−|v_k − v_l|) diag(√c): the best of their number for rows with these shares.
     """
-    count = len(rows) // size
+    count = len(columns) // size
     bins = np.tile(np.arange(count), size)
-    totals = [KernelSums(np.zeros(splits.centred.shape[1]), np.zeros(count)) for _ in steepness]
-    for column, median in zip(rows.T, medians, strict=True):
-        values, levels = _rounded_to_quantiles(column / median)
+    forms, row_sums = np.zeros(splits.centred.shape[1]), np.zeros(count)
+    for column in columns.T:
+        values, levels = _rounded_to_quantiles(column)
         counts = np.bincount(bins * len(values) + levels, minlength=count * len(values)).reshape(count, -1)
-        shares = np.sqrt(counts.sum(axis=0) / len(rows))
-        gaps = np.abs(values[:, None] - values)
-        for t, total in zip(steepness, totals, strict=True):
-            mu, u = eigh(shares[:, None] * np.exp(-t * gaps) * shares)
-            mu, u = mu[-LEVEL_FEATURES:].clip(0.0), u[:, -LEVEL_FEATURES:]
-            features = (counts @ (np.sqrt(mu) * u / shares[:, None]) / size).astype(np.float32)
-            found = sums_from_features(features, splits)
-            np.add(total.forms, found.forms, out=total.forms)
-            np.add(total.row_sums, found.row_sums, out=total.row_sums)
-    return totals
+        shares = np.sqrt(counts.sum(axis=0) / len(columns))
+        mu, u = eigh(shares[:, None] * np.exp(-np.abs(values[:, None] - values)) * shares)
+        mu, u = mu[-LEVEL_FEATURES:].clip(0.0), u[:, -LEVEL_FEATURES:]
+        features = (counts @ (np.sqrt(mu) * u / shares[:, None]) / size).astype(np.float32)
+        found = sums_from_features(features, splits)
+        forms += found.forms
+        row_sums += found.row_sums
+    return KernelSums(forms, row_sums)
 
 
 def _rounded_to_quantiles(column: Array) -> tuple[Array, NDArray[np.intp]]:

@@ -8,7 +8,7 @@ members of bins before it meets the splits.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -43,22 +43,19 @@ class Family(ABC):
 
 
 class GaussianFamily(Family):
-    """Gaussian kernels of several bandwidths, and one whose bandwidth follows the density, from one distance matrix."""
+    """Gaussian kernels of several bandwidths, from one distance matrix."""
 
-    def __init__(self, rows: Array, bandwidths: list[float], scales: Array, dtype: Any, exact: bool = True) -> None:
-        self.bandwidths, self.scales, self.dtype, self.exact = bandwidths, scales.astype(dtype), dtype, exact
+    def __init__(self, rows: Array, bandwidths: list[float], dtype: Any, exact: bool = True) -> None:
+        self.bandwidths, self.dtype, self.exact = bandwidths, dtype, exact
         self.rows: Floats = rows if exact else rows.astype(np.float32)
         self.half_squares = 0.5 * np.einsum("ij,ij->i", self.rows, self.rows)
-        self.size = len(bandwidths) + 1
+        self.size = len(bandwidths)
 
     def tile(self, rows: slice, rest: slice) -> Iterator[Floats]:
         halves = self._negative_half_squares(rows, rest)
         for bandwidth in self.bandwidths:
             values = halves * self.dtype(1.0 / bandwidth**2)
             yield np.exp(values, out=values)
-        halves /= self.scales[rows, None]
-        halves /= self.scales[rest]
-        yield np.exp(halves, out=halves)
 
     def _negative_half_squares(self, rows: slice, rest: slice) -> Floats:
         """−‖x − y‖²/2: to the last digits for few rows, by one product in single precision for many."""
@@ -71,46 +68,20 @@ class GaussianFamily(Family):
 
 
 class ByColumn(Family):
-    """Sums over columns of exp(−|x − y| / s) and of its fourth power, s the median distance in the column."""
+    """The sum over columns of exp(−|x − y|)."""
 
-    size = 2
-
-    def __init__(self, rows: Array, medians: Array, dtype: Any) -> None:
-        self.columns = np.ascontiguousarray((rows / medians).T.astype(dtype))
-
-    def tile(self, rows: slice, rest: slice) -> Iterator[Floats]:
-        broad = np.zeros((rows.stop - rows.start, rest.stop - rest.start), dtype=self.columns.dtype)
-        narrow = np.zeros_like(broad)
-        for values in _exponentials(self.columns, rows, rest):
-            broad += values
-            values *= values
-            values *= values
-            narrow += values
-        yield broad
-        yield narrow
-
-
-class FineByColumn(Family):
-    """The sum over columns of exp(−4|x − y| / s) alone."""
-
-    def __init__(self, rows: Array, medians: Array, dtype: Any) -> None:
-        self.columns = np.ascontiguousarray((rows * 4.0 / medians).T.astype(dtype))
+    def __init__(self, columns: Array, dtype: Any) -> None:
+        self.columns = np.ascontiguousarray(columns.T.astype(dtype))
 
     def tile(self, rows: slice, rest: slice) -> Iterator[Floats]:
         total = np.zeros((rows.stop - rows.start, rest.stop - rest.start), dtype=self.columns.dtype)
-        for values in _exponentials(self.columns, rows, rest):
-            total += values
+        values = np.empty_like(total)
+        for column in self.columns:
+            np.subtract(column[rows, None], column[rest], out=values)
+            np.abs(values, out=values)
+            np.negative(values, out=values)
+            total += np.exp(values, out=values)
         yield total
-
-
-def _exponentials(columns: Floats, rows: slice, rest: slice) -> Iterator[Floats]:
-    """exp(−|x − y|) of each column, in an array that the next one overwrites."""
-    values = np.empty((rows.stop - rows.start, rest.stop - rest.start), dtype=columns.dtype)
-    for column in columns:
-        np.subtract(column[rows, None], column[rest], out=values)
-        np.abs(values, out=values)
-        np.negative(values, out=values)
-        yield np.exp(values, out=values)
 
 
 class SecondMoments(Family):
@@ -163,7 +134,7 @@ def _shifted(part: slice, by: int) -> slice:
     return slice(part.start + by, part.stop + by)
 
 
-def kernel_sums(families: list[Family], splits: Splits, tick: Tick = lambda share: None) -> list[KernelSums]:
+def kernel_sums(families: Sequence[Family], splits: Splits, tick: Tick = lambda share: None) -> list[KernelSums]:
     """The forms sᵀKs over all splits, and the row sums, of every matrix K with its diagonal set to 0.
 
     Strips are dealt to threads, and their sums are added in the order of the rows: results do not depend on the number

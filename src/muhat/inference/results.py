@@ -33,7 +33,7 @@ MOST_CORRELATED = 300
 """Up to this many columns the pair whose correlation changed most is named."""
 
 _GROUPS = {
-    "wide": "X and Y lie in different places",
+    "means": "X and Y lie in different places",
     "fine": "X and Y differ in their fine structure",
     "by column": "the shapes of single columns differ",
     "relations": "the relations between the columns differ",
@@ -209,8 +209,8 @@ class PermutationResult(ABC):
         """The strongest component, or one that says what differs, where it alone has enough of that evidence."""
         if strongest.name in (*SPECIFIC[:-1], "whitened second moments"):  # plain second moments also see dispersion
             return strongest
-        names = ("residuals",) if strongest.group == "relations" else SPECIFIC
-        for name in names:
+        of_relations = strongest.name in ("Hotelling", "residuals")  # whereas sums over residuals see every kind
+        for name in ("residuals",) if of_relations else (*SPECIFIC, "residuals"):
             for part in self.components:
                 if part.name == name and part.evidence >= ENOUGH * strongest.evidence:
                     return part
