@@ -8,8 +8,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn import datasets as sklearn_datasets
 from sklearn.utils import Bunch
 
-from muhat.datasets import DATA_VARIABLE, draw_bags, load_bags, load_uci, paper_mixture
-from muhat.paper.protocol import UCI_TABLES
+from muhat.datasets import DATA_VARIABLE, UCI_TABLES, draw_bags, load_bags, load_uci, paper_mixture
 
 
 @pytest.fixture(autouse=True)

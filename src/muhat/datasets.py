@@ -100,6 +100,12 @@ _TABLES = {
     "glass": _Table((214, 9), "2549c3e07d044468", (9, 13, 17, 29, 70, 76), openml=41),
 }
 
+UCI_TABLES = tuple(_TABLES)
+"""Names of the UCI tables in the paper's order."""
+
+BUNDLED = ("wine", "wdbc")
+"""Tables that come with scikit-learn."""
+
 _GROUPS = {  # checksum, and the arrays that it is of
     "scenes4_indoor": ("30a6530b8725f314", ("X", "bag", "y", "split")),
     "scenes15": ("282b02fcc70002d0", ("X", "bag", "y", "split")),
@@ -193,7 +199,7 @@ def _find_table(
     name: str, table: _Table, data: str | os.PathLike[str] | None, download: bool
 ) -> tuple[Array, list[str], list[str]]:
     """Values, targets as strings, and names of columns."""
-    bundled = name in ("wine", "wdbc")
+    bundled = name in BUNDLED
     path = None if bundled and data is None else _data_file(data, "uci", f"{name}.csv")
     if path:
         return _from_csv(path)

@@ -5,8 +5,8 @@ import pytest
 from paper_samples import KERNELS as NAMES
 
 import muhat as mh
+from muhat.datasets import BUNDLED
 from muhat.paper.protocol import (
-    BUNDLED,
     KERNELS,
     exact_loss,
     population_and_sample,

@@ -13,9 +13,9 @@ from sklearn.cluster import KMeans
 from sklearn.datasets import load_wine
 
 import muhat as mh
+from muhat.datasets import UCI_TABLES
 from muhat.density.matched_mixture import MatchedGaussianMixture
 from muhat.paper.experiment import Plan, generator
-from muhat.paper.protocol import UCI_TABLES
 from muhat.paper.table1 import EXPERIMENT, LARGE_SETS, NAME, PAPER
 
 WINE = {"seed": 0, "repetition": 0, "set": "wine", "solver": "slsqp"}

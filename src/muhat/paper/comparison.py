@@ -12,25 +12,16 @@ from scipy.stats import binomtest, norm
 from muhat.paper.experiment import Row
 from muhat.types import Array
 
-LABELS = {
-    "KME": "KME",
-    "S": "S-KMSE",
-    "F_theorem4": "F-KMSE (Theorem 4)",
-    "F_loo": "F-KMSE (leave-one-out)",
-    "F_fminbnd_1": "F-KMSE (fminbnd on [0, 1])",
-    "oracle": "oracle (Theorem 1)",
+_SHOWN = {
+    "KME": ("KME", "#6b7280"),
+    "S": ("S-KMSE", "#2563eb"),
+    "F_theorem4": ("F-KMSE (Theorem 4)", "#d97706"),
+    "F_loo": ("F-KMSE (leave-one-out)", "#059669"),
+    "F_fminbnd_1": ("F-KMSE (fminbnd on [0, 1])", "#db2777"),
+    "oracle": ("oracle (Theorem 1)", "#a855f7"),
 }
-"""Names of the estimators in all pictures and tables."""
-
-COLOURS = {
-    "KME": "#6b7280",
-    "S": "#2563eb",
-    "F_theorem4": "#d97706",
-    "F_loo": "#059669",
-    "F_fminbnd_1": "#db2777",
-    "oracle": "#a855f7",
-}
-"""One colour per estimator, the same in all pictures; each is legible on white and on black."""
+LABELS, COLOURS = ({name: shown[i] for name, shown in _SHOWN.items()} for i in (0, 1))
+"""Label and colour of each estimator in all pictures and tables; colours are legible on white and on black."""
 
 PAPERS = ("S", "F_theorem4")
 """Shrinkage estimators as the paper defines them."""

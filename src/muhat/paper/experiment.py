@@ -75,10 +75,6 @@ class Headline(NamedTuple):
     sentence: Callable[[list[Row]], str]
 
 
-def _no_data(plan: Plan) -> Sequence[str]:
-    return ()
-
-
 @dataclass(frozen=True)
 class Experiment:
     """A figure or table of the paper, or a check of ours.
@@ -96,7 +92,7 @@ class Experiment:
     run: RunCell
     seconds: Callable[[Setting], float]
     section: Callable[[list[Row]], Section]
-    data_sets: Callable[[Plan], Sequence[str]] = _no_data
+    data_sets: Callable[[Plan], Sequence[str]] = lambda plan: ()
 
 
 def cell_key(experiment: str, setting: Setting) -> str:

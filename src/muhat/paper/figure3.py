@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import train_test_split
 
+from muhat.datasets import UCI_TABLES
 from muhat.kernels.radial import Gaussian
 from muhat.means.base import BaseKernelMean
 from muhat.operators.covariance import KernelCovariance
@@ -29,7 +30,7 @@ from muhat.paper.comparison import (
 )
 from muhat.paper.experiment import Experiment, Headline, Plan, Row, Section, Setting, generator
 from muhat.paper.panels import draw_panels
-from muhat.paper.protocol import ESTIMATORS, UCI_TABLES, population_and_sample, standardised_table, uci_tables
+from muhat.paper.protocol import ESTIMATORS, population_and_sample, standardised_table, uci_tables
 from muhat.report.page import Picture, ReportTable
 from muhat.types import Array
 

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import Bunch
 
-from muhat.datasets import load_bags, load_uci, paper_mixture
+from muhat.datasets import BUNDLED, UCI_TABLES, load_bags, load_uci, paper_mixture
 from muhat.elements import embed
 from muhat.kernels.base import Kernel, Measure
 from muhat.kernels.dot import Linear, Polynomial
@@ -38,15 +38,6 @@ ESTIMATORS: dict[str, BaseKernelMean] = {
 
 COMPARED = ("S", "F_theorem4", "F_loo", "oracle")
 """What the synthetic experiments compare with KME."""
-
-UCI_TABLES = (
-    *("ionosphere", "sonar", "australian", "specft", "wdbc", "wine", "satimage"),
-    *("segment", "vehicle", "vowel", "housing", "bodyfat", "abalone", "glass"),
-)
-"""The UCI tables in the paper's order."""
-
-BUNDLED = ("wine", "wdbc")
-"""Tables that come with scikit-learn; the quick form uses these alone."""
 
 
 def population_and_sample(n: int, d: int, rng: np.random.Generator) -> tuple[GaussianMixture, Array]:
@@ -81,7 +72,7 @@ def selected_losses(kernel: Kernel, P: Measure, X: Array) -> dict[str, float]:
 
 
 def uci_tables(plan: Plan) -> tuple[str, ...]:
-    """Names of the tables of a plan."""
+    """Names of the tables of a plan; the quick form uses those alone that come with scikit-learn."""
     return BUNDLED if plan.quick else UCI_TABLES
 
 

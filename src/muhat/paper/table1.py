@@ -14,6 +14,7 @@ from scipy.stats import fisher_exact, norm, spearmanr
 from sklearn.base import clone
 from sklearn.cluster import KMeans
 
+from muhat.datasets import BUNDLED, UCI_TABLES
 from muhat.density.matched_mixture import MatchedGaussianMixture
 from muhat.density.objective import matching_objective
 from muhat.density.start import start_mixture
@@ -43,7 +44,7 @@ from muhat.paper.comparison import (
 )
 from muhat.paper.experiment import Experiment, Headline, Item, PaperTable, Plan, Row, Section, Setting, generator
 from muhat.paper.figure3 import improved_errors
-from muhat.paper.protocol import BUNDLED, ESTIMATORS, KERNELS, UCI_TABLES, standardised_table, uci_tables
+from muhat.paper.protocol import ESTIMATORS, KERNELS, standardised_table, uci_tables
 from muhat.report.page import ReportTable
 from muhat.types import Array
 
