@@ -25,11 +25,6 @@ def new_axes() -> Any:
     return plt.subplots(layout="constrained")[1]
 
 
-def styled(defaults: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
-    """Options of an artist: the defaults, replaced by what the caller gives."""
-    return {**defaults, **given}
-
-
 def line_over(values: Array, count: int = POINTS) -> Array:
     """Equally spaced numbers that cover the values with a margin."""
     low, high = values.min(), values.max()

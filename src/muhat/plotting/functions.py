@@ -13,7 +13,7 @@ from muhat.inference.error_bars import Bands, mean_bands
 from muhat.kernels.foreign import evaluates_new_rows
 from muhat.linalg.blocks import random_rows
 from muhat.measures import GaussianMixture
-from muhat.plotting.display import POINTS, Display, line_over, styled
+from muhat.plotting.display import POINTS, Display, line_over
 from muhat.types import Array, RandomState
 from muhat.validation import check_count, check_rows, check_weights
 
@@ -186,7 +186,7 @@ class FunctionDisplay(Display):
         ax.legend()
 
     def _draw_line(self, ax: Any, style: dict[str, Any]) -> None:
-        ax.plot(self.grid[:, 0], self.values, **styled({"color": "C0"}, style))
+        ax.plot(self.grid[:, 0], self.values, **({"color": "C0"} | style))
         if self.diverging:
             ax.axhline(0, color="0.5", linewidth=0.8)
         low, high = ax.get_ylim()
@@ -202,7 +202,7 @@ class FunctionDisplay(Display):
         if self.diverging:
             largest = np.abs(z).max() or 1.0
             options |= {"cmap": "RdBu_r", "levels": np.linspace(-largest, largest, 2 * _LEVELS + 1)}
-        ax.figure.colorbar(ax.contourf(x, y, z, **styled(options, style)), ax=ax)
+        ax.figure.colorbar(ax.contourf(x, y, z, **(options | style)), ax=ax)
         colours = ("#b2182b", "#2166ac") if self.diverging else ("#e66101", "#5e3c99")  # as the map where it has more
         for (label, rows), marker, colour in zip(self.points, "o^", colours, strict=False):
             edge = {"edgecolor": "white", "linewidth": 0.6}
@@ -297,7 +297,7 @@ class BandsDisplay(Display):
 
     def _draw(self, ax: Any, style: dict[str, Any]) -> None:
         at, bands = self.bands.points[:, self.column], self.bands
-        (line,) = ax.plot(at, bands.values, **styled({"label": "estimate"}, style))
+        (line,) = ax.plot(at, bands.values, **({"label": "estimate"} | style))
         colour, label = line.get_color(), f"{100 * bands.level:g} % at each point"
         ax.fill_between(at, bands.low, bands.high, color=colour, alpha=0.25, linewidth=0, label=label)
         marks = {"color": "0.5", "markersize": 8, "transform": ax.get_xaxis_transform()}

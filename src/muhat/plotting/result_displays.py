@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from muhat.plotting.display import Display, styled
+from muhat.plotting.display import Display
 from muhat.shrinkage.scores import ScorePath
 from muhat.types import Array
 
@@ -74,7 +74,7 @@ class LooPathDisplay(Display):
 
     def _draw(self, ax: Any, style: dict[str, Any]) -> None:
         values, scores = self.path
-        ax.plot(values, scores, **styled({"label": "leave-one-out score"}, style))
+        ax.plot(values, scores, **({"label": "leave-one-out score"} | style))
         at = min(max(self.chosen, values[0]), values[-1])
         ax.plot([at], [self.score], "o", color="C1", label=f"chosen: {self.chosen:.3g}")
         if self.name == "lam":
@@ -146,7 +146,7 @@ class ComponentsDisplay(Display):
 
     def _draw(self, ax: Any, style: dict[str, Any]) -> None:
         places = np.arange(len(self.names))[::-1]
-        bars = ax.barh(places, np.maximum(self.evidence, 0.0), **styled({"color": "C0"}, style))
+        bars = ax.barh(places, np.maximum(self.evidence, 0.0), **({"color": "C0"} | style))
         ax.bar_label(bars, [f"{share:.0%}" if share >= 0.005 else "" for share in self.shares], padding=3)
         ax.set_yticks(places, self.names)
         ax.margins(x=0.15)
@@ -211,7 +211,7 @@ class DriftDisplay(Display):
         return cls(rows, scores, thresholds, alarm, since).plot(ax, **style)
 
     def _draw(self, ax: Any, style: dict[str, Any]) -> None:
-        ax.plot(self.rows, self.scores, **styled({"color": "#0072b2", "linewidth": 1.2, "label": "score"}, style))
+        ax.plot(self.rows, self.scores, **({"color": "#0072b2", "linewidth": 1.2, "label": "score"} | style))
         ax.plot(self.rows, self.thresholds, color="#444444", linestyle="--", linewidth=1.0, label="threshold")
         if self.alarm is not None and self.since is not None:
             ax.axvspan(self.since, self.alarm, color="#d55e00", alpha=0.2, linewidth=0)
@@ -278,7 +278,7 @@ class BagGramDisplay(Display):
         return cls(gram[np.ix_(order, order)], np.asarray(y)[order]).plot(ax, **style)
 
     def _draw(self, ax: Any, style: dict[str, Any]) -> None:
-        image = ax.imshow(self.gram, **styled({"cmap": "viridis", "interpolation": "nearest"}, style))
+        image = ax.imshow(self.gram, **({"cmap": "viridis", "interpolation": "nearest"} | style))
         ax.figure.colorbar(image, ax=ax)
         if self.classes is not None:
             names, starts, counts = np.unique(self.classes, return_index=True, return_counts=True)

@@ -14,7 +14,7 @@ from muhat.bags.distribution_kernel import DistributionKernel
 from muhat.kernels.base import Kernel
 from muhat.kernels.radial import Gaussian
 from muhat.means.base import BaseKernelMean
-from muhat.plotting.display import Display, styled
+from muhat.plotting.display import Display
 from muhat.types import Array
 
 _MOST_NAMED = 10  # classes of a legend
@@ -176,7 +176,7 @@ class ScatterDisplay(Display):
         for name in found:
             chosen = classes == name
             options = {"s": areas[chosen], "label": str(name), "alpha": 0.7, "linewidths": 0.5, "edgecolors": "white"}
-            ax.scatter(*self.positions[chosen].T, **styled(options, style))
+            ax.scatter(*self.positions[chosen].T, **(options | style))
         if self.classes is not None and len(found) <= _MOST_NAMED:
             for handle in ax.legend().legend_handles:
                 handle.set_sizes([40.0])
