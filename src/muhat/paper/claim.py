@@ -183,6 +183,6 @@ def standardised(estimate: Estimate, bound: float) -> float:
     return distance / estimate.error if estimate.error > 0 else inf if distance > 0 else -inf
 
 
-def exact(label: str, statements: Iterable[bool], words: Words = "exact", span: str = "") -> Part:
+def exact(label: str, statements: Iterable[bool], words: Words = "exact") -> Part:
     """Part whose comparisons are statements that are true or false without a standard error."""
-    return Part(label, [-inf if statement else inf for statement in statements], words, span)
+    return Part(label, [-inf if statement else inf for statement in statements], words)

@@ -81,10 +81,10 @@ def mean_ratio(values: Array, baseline: Array) -> Estimate:
     return Estimate(ratio, standard_error(influences))
 
 
-def ratio_difference(rows: list[Row], others: list[Row], estimator: str, baseline: str = "KME") -> Estimate:
-    """Difference of two relative losses, where rows and others are paired one by one."""
+def ratio_difference(rows: list[Row], others: list[Row], estimator: str) -> Estimate:
+    """Difference of two losses relative to KME's, where rows and others are paired one by one."""
     (ratio, influences), (other, other_influences) = (
-        _linearised(column(part, estimator), column(part, baseline)) for part in (rows, others)
+        _linearised(column(part, estimator), column(part, "KME")) for part in (rows, others)
     )
     return Estimate(ratio - other, standard_error(influences - other_influences))
 
@@ -119,13 +119,13 @@ def sign_test(values: Array, baseline: Array) -> float:
     return -score if below > above else score
 
 
-def compared(rows: list[Row], estimators: Iterable[str], baseline: str = "KME") -> Row:
-    """Relative loss, its standard error and the share of rows improved, per estimator; None where unknown."""
+def compared(rows: list[Row], estimators: Iterable[str]) -> Row:
+    """Loss relative to KME's, its standard error and the share of rows improved, per estimator; None where unknown."""
     summary: Row = {}
     for estimator in estimators:
         known = [row for row in rows if row[estimator] is not None]
-        improved = share_below(column(known, estimator), column(known, baseline)) if known else None
-        summary[estimator] = {**summarised(relative(rows, estimator, baseline)), "improved": improved}
+        improved = share_below(column(known, estimator), column(known, "KME")) if known else None
+        summary[estimator] = {**summarised(relative(rows, estimator)), "improved": improved}
     return summary
 
 
