@@ -191,7 +191,7 @@ def displays() -> None:
     figure, axes = plt.subplots(2, 3, figsize=(10.2, 6), layout="constrained")
     places = axes.ravel()
     plotting.LooPathDisplay.from_estimator(mh.SpectralKernelMean(mh.Gaussian(20.0)).fit(few), ax=places[0])
-    plotting.BandsDisplay.from_estimator(mh.KernelMean(kernel).fit(line), line, ax=places[1])
+    plotting.FunctionDisplay.from_bands(mh.KernelMean(kernel).fit(line), line, ax=places[1])
     plotting.FunctionDisplay.from_elements(mh.embed(kernel, X), mh.embed(kernel, Y), X, Y, ax=places[2])
     matched = mh.MatchedGaussianMixture(6, kernel, random_state=0).fit(Y)
     plotting.FunctionDisplay.from_estimator(matched, Y, ax=places[3])
@@ -199,7 +199,7 @@ def displays() -> None:
     plotting.ScatterDisplay.from_estimator(mh.KernelPCA(2).fit(rows), rows, y=labels, ax=places[4])
     between = mh.DistributionKernel(level2=mh.Gaussian())
     plotting.BagGramDisplay.from_estimator(between, bags, y=np.arange(45) % 3, ax=places[5])
-    names = ("LooPath", "Bands", "Function", "Function", "Scatter", "BagGram")
+    names = ("LooPath", "Function", "Function", "Function", "Scatter", "BagGram")
     for axis, name in zip(places, names, strict=True):
         axis.set_title(f"{name}Display", fontsize=11)
     figure.savefig(IMAGES / "displays.png", dpi=110)

@@ -14,7 +14,7 @@ import numpy as np
 import muhat as mh
 from muhat.inference.error_bars import confidence_ball, mean_bands, mean_error
 from muhat.inference.mmd_intervals import mmd_interval
-from muhat.plotting.functions import BandsDisplay
+from muhat.plotting import FunctionDisplay
 
 DRAWS = 100
 
@@ -27,7 +27,7 @@ P = mh.GaussianMixture([0.4, 0.6], [[-2.0], [1.5]], [0.6, 1.0])
 kernel = mh.Gaussian(0.8)
 X = P.sample(60, random_state=0)
 figure, ax = plt.subplots(figsize=(6.4, 3.8), layout="constrained")
-display = BandsDisplay.from_estimator(mh.embed(kernel, X), X, ax=ax, color="#0072b2", label="plain average, 60 rows")
+display = FunctionDisplay.from_bands(mh.embed(kernel, X), X, ax=ax, color="#0072b2", label="plain average, 60 rows")
 points = display.bands.points
 ax.plot(points, mh.embed(kernel, P)(points), color="#d55e00", linestyle="--", label="truth")
 ax.legend(frameon=False)

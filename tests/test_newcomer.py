@@ -19,7 +19,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.fixes import parse_version
 
 import muhat as mh
-from muhat.plotting.functions import BandsDisplay, FunctionDisplay
+from muhat.plotting.functions import FunctionDisplay
 from muhat.plotting.result_displays import LooPathDisplay
 from muhat.plotting.scatter import ScatterDisplay
 
@@ -221,7 +221,7 @@ def test_bags_of_equal_size_are_bags():
         lambda: LooPathDisplay.from_estimator(mh.ShrunkKernelMean().fit(X)),
         lambda: FunctionDisplay.from_estimator(mh.KernelMean().fit(X[:, :2]), X[:, :2]),
         lambda: ScatterDisplay.from_estimator(mh.KernelPCA(2).fit(X), X),
-        lambda: BandsDisplay.from_estimator(mh.KernelMean().fit(X), X),
+        lambda: FunctionDisplay.from_bands(mh.KernelMean().fit(X), X),
         lambda: ScatterDisplay.from_bags(BAGS),
     ],
     ids=["path", "mean", "PCA", "bands", "bags"],

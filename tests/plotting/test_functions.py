@@ -10,7 +10,7 @@ from tables import sample
 
 import muhat as mh
 from muhat.inference.error_bars import mean_bands
-from muhat.plotting.functions import BandsDisplay, FunctionDisplay
+from muhat.plotting.functions import FunctionDisplay
 
 ROWS = np.random.default_rng(0).normal(size=(30, 2))
 X = np.random.default_rng(0).normal(size=(15, 3)) * [1.0, 2.0, 3.0] + [0.0, 5.0, 0.0]
@@ -97,7 +97,7 @@ def test_functions_that_cannot_be_drawn():
 
 @pytest.mark.parametrize("mean", [mh.KernelMean(KERNEL), mh.ShrunkKernelMean(KERNEL)], ids=["plain", "shrunk"])
 def test_bands_are_those_of_the_mean_along_a_column(mean):
-    display = BandsDisplay.from_estimator(mean.fit(X), X, column=2, level=0.8)
+    display = FunctionDisplay.from_bands(mean.fit(X), X, column=2, level=0.8)
     points = display.bands.points
     assert_allclose(points[:, :2], np.tile(np.median(X, axis=0)[:2], (len(points), 1)))
     assert points[0, 2] < X[:, 2].min() < X[:, 2].max() < points[-1, 2]
@@ -109,21 +109,21 @@ def test_bands_are_those_of_the_mean_along_a_column(mean):
     assert_array_equal(marks.get_xdata(), X[:, 2])
     corners = display.ax_.collections[0].get_paths()[0].vertices
     assert_allclose([corners[:, 1].min(), corners[:, 1].max()], [expected.low.min(), expected.high.max()])
-    assert texts(display.ax_) == ["estimate", "80 % at each point"]
+    assert texts(display.ax_) == ["80 % at each point", "sample"]
     assert display.ax_.get_xlabel() == "column 2"
 
 
 def test_bands_of_an_element_by_the_bootstrap():
     f = mh.embed(KERNEL, X[:, :1])
     options = {"method": "bootstrap", "n_resamples": 30, "random_state": 0}
-    display = BandsDisplay.from_estimator(f, X[:, :1], **options)
+    display = FunctionDisplay.from_bands(f, X[:, :1], **options)
     assert_array_equal(display.bands.low, mean_bands(f, display.bands.points, **options).low)
     assert display.ax_.get_xlabel() == "x"
 
 
 def test_the_other_columns_where_they_are_asked_for():
     frame = pd.DataFrame(X, columns=["height", "width", "depth"])
-    display = BandsDisplay.from_estimator(mh.KernelMean().fit(frame), frame, column=1, at=[7.0, 8.0, 9.0], color="k")
+    display = FunctionDisplay.from_bands(mh.KernelMean().fit(frame), frame, column=1, at=[7.0, 8.0, 9.0], color="k")
     assert_array_equal(np.unique(display.bands.points[:, [0, 2]], axis=0), [[7.0, 9.0]])
     assert display.ax_.get_xlabel() == "width"
     assert display.ax_.lines[0].get_color() == "k"
@@ -132,7 +132,7 @@ def test_the_other_columns_where_they_are_asked_for():
 def test_bands_over_a_constant_column_and_in_given_axes():
     figure, ax = plt.subplots()
     rows = np.ones((5, 1))
-    display = BandsDisplay.from_estimator(mh.KernelMean(KERNEL).fit(rows), rows, ax=ax)
+    display = FunctionDisplay.from_bands(mh.KernelMean(KERNEL).fit(rows), rows, ax=ax)
     assert display.figure_ is figure
     assert np.isfinite(display.bands.high).all()
     assert display.bands.points[0, 0] < 1 < display.bands.points[-1, 0]
@@ -149,13 +149,13 @@ BAD = {
 @pytest.mark.parametrize(("options", "message"), BAD.values(), ids=BAD)
 def test_bad_options(options, message):
     with pytest.raises(ValueError, match=message):
-        BandsDisplay.from_estimator(mh.KernelMean(KERNEL).fit(X), X, **options)
+        FunctionDisplay.from_bands(mh.KernelMean(KERNEL).fit(X), X, **options)
 
 
 def test_what_has_no_bands():
     with pytest.raises(ValueError, match="X has 2 columns and the mean 3"):
-        BandsDisplay.from_estimator(mh.KernelMean(KERNEL).fit(X), X[:, :2])
+        FunctionDisplay.from_bands(mh.KernelMean(KERNEL).fit(X), X[:, :2])
     with pytest.raises(ValueError, match="Gram matrix is not a function"):
-        BandsDisplay.from_estimator(mh.KernelMean("precomputed").fit(KERNEL(X)), KERNEL(X))
+        FunctionDisplay.from_bands(mh.KernelMean("precomputed").fit(KERNEL(X)), KERNEL(X))
     with pytest.raises(NotFittedError):
-        BandsDisplay.from_estimator(mh.KernelMean(), X)
+        FunctionDisplay.from_bands(mh.KernelMean(), X)

@@ -108,7 +108,7 @@ class Bands:
     See Also
     --------
     muhat.mean_bands : The function that makes it.
-    muhat.plotting.BandsDisplay : Draws it.
+    muhat.plotting.FunctionDisplay : Draws them, by ``from_bands``.
     ConfidenceBall : A region for the whole mean.
 
     Examples
@@ -390,7 +390,7 @@ def mean_bands(
     See Also
     --------
     confidence_ball : A ball that holds the mean as a whole.
-    muhat.plotting.BandsDisplay : Draws the bands along one column.
+    muhat.plotting.FunctionDisplay : Draws the bands along one column, by ``from_bands``.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Displays of functions: a kernel mean, a witness function or a density over samples, and a mean with its bands."""
+"""Display of functions: a kernel mean with or without bands, a witness function, or a density, over samples."""
 
 from __future__ import annotations
 
@@ -39,20 +39,24 @@ class FunctionDisplay(Display):
         mass.
     name : str, default "x"
         Name of the variable, where there is one.
+    bands : Bands, optional
+        Error bars of the values, along a line.
 
     See Also
     --------
-    BandsDisplay : A kernel mean along one column, with its error bars.
+    muhat.mean_bands : The error bars of a kernel mean.
     DriftDisplay : The score of a monitor over time.
 
     Examples
     --------
-    A kernel mean, the witness function of two samples and that of a test result; see also ``from_monitor``:
+    A kernel mean with and without its bands, and the witness functions of two samples and of a test result:
 
     >>> import numpy as np
     >>> import muhat as mh
     >>> X, Y = np.random.default_rng(0).normal(size=(2, 30, 2)) * [[[1.0]], [[2.0]]]
     >>> mean = mh.plotting.FunctionDisplay.from_estimator(mh.ShrunkKernelMean().fit(X), X)
+    >>> mh.plotting.FunctionDisplay.from_bands(mh.ShrunkKernelMean().fit(X), X, column=1).bands
+    Bands(n_points=200, mean_width=0.170..., level=0.95, method='jackknife')
     >>> f, g = mh.embed(mh.Gaussian(1.0), X), mh.embed(mh.Gaussian(1.0), Y)
     >>> witness = mh.plotting.FunctionDisplay.from_elements(f, g, X, Y)
     >>> tested = mh.plotting.FunctionDisplay.from_result(mh.mmd_test(X, Y, random_state=0))
@@ -65,6 +69,7 @@ class FunctionDisplay(Display):
     points: list[tuple[str, Array]]
     diverging: bool = False
     name: str = "x"
+    bands: Bands | None = None
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, *, ax: Any = None, **style: Any) -> Self:
@@ -139,6 +144,51 @@ class FunctionDisplay(Display):
         return cls._witness(result.witness, [("X", rows[:n]), ("Y", rows[n:])], ax, style)
 
     @classmethod
+    def from_bands(
+        cls,
+        estimator: Any,
+        X: Any,
+        *,
+        column: int = 0,
+        at: Any = None,
+        level: float = 0.95,
+        method: Literal["jackknife", "bootstrap"] = "jackknife",
+        n_resamples: int = 999,
+        random_state: RandomState = None,
+        ax: Any = None,
+        **style: Any,
+    ) -> Self:
+        """Compute an estimated mean and its bands along one column, and draw them.
+
+        Parameters
+        ----------
+        estimator : fitted mean estimator, or Element ``muhat.embed(kernel, X)``
+            The mean.
+        X : array of shape (n, d)
+            The sample.
+        column : int, default 0
+            The column that varies, over its range in the sample and a quarter more on both sides.
+        at : array of shape (d,), optional
+            The values of the other columns. Default: their medians in the sample.
+        level, method, n_resamples, random_state
+            See :func:`muhat.inference.mean_bands`.
+        ax : matplotlib axes, optional
+            Default: those of a new figure.
+        **style
+            Options of the line.
+
+        Returns
+        -------
+        FunctionDisplay
+        """
+        rows = check_rows(X)
+        points = _points_along(_mean_function(estimator), rows, column, at)
+        bands = mean_bands(estimator, points, level, method, n_resamples, random_state)
+        samples = [("sample", rows[:, [column]])]
+        name = _column_name(estimator, column, rows)
+        return cls(bands.points[:, [column]], bands.values, samples, name=name, bands=bands).plot(ax, **style)
+
+    @classmethod
     def from_monitor(cls, monitor: Any, column: str | None = None, *, ax: Any = None, **style: Any) -> Self:
         """Draw the witness of an alarm along one column, the others averaged over the rows of the reference.
 
@@ -186,7 +236,11 @@ class FunctionDisplay(Display):
         ax.legend()
 
     def _draw_line(self, ax: Any, style: dict[str, Any]) -> None:
-        ax.plot(self.grid[:, 0], self.values, **({"color": "C0"} | style))
+        (line,) = ax.plot(self.grid[:, 0], self.values, **({"color": "C0"} | style))
+        if self.bands is not None:
+            band = {"color": line.get_color(), "alpha": 0.25, "linewidth": 0}
+            label = f"{100 * self.bands.level:g} % at each point"
+            ax.fill_between(self.grid[:, 0], self.bands.low, self.bands.high, label=label, **band)
         if self.diverging:
             ax.axhline(0, color="0.5", linewidth=0.8)
         low, high = ax.get_ylim()
@@ -216,94 +270,6 @@ def _grid_around(rows: Array) -> Array:
         raise ValueError(f"the rows have {rows.shape[1]} columns; only functions of 1 or 2 variables can be drawn")
     sides = [line_over(column, POINTS if rows.shape[1] == 1 else _SIDE) for column in rows.T]
     return np.stack([side.ravel() for side in np.meshgrid(*sides)], axis=1)
-
-
-@dataclass
-class BandsDisplay(Display):
-    """An estimated mean as a function of one column, with its bands.
-
-    Parameters
-    ----------
-    bands : Bands
-        Along a line: see :func:`muhat.inference.mean_bands`.
-    sample : array of shape (n,)
-        The column in the sample, drawn as marks below.
-    column : int, default 0
-        The column that varies.
-    name : str, default "x"
-        Name of the column.
-
-    See Also
-    --------
-    FunctionDisplay : A kernel mean as a function of one or two variables, without bands.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import muhat as mh
-    >>> X = np.random.default_rng(0).normal(size=(40, 1))
-    >>> display = mh.plotting.BandsDisplay.from_estimator(mh.KernelMean().fit(X), X)
-    >>> display.bands
-    Bands(n_points=200, mean_width=0.171..., level=0.95, method='jackknife')
-    """
-
-    bands: Bands
-    sample: Array
-    column: int = 0
-    name: str = "x"
-
-    @classmethod
-    def from_estimator(
-        cls,
-        estimator: Any,
-        X: Any,
-        *,
-        column: int = 0,
-        at: Any = None,
-        level: float = 0.95,
-        method: Literal["jackknife", "bootstrap"] = "jackknife",
-        n_resamples: int = 999,
-        random_state: RandomState = None,
-        ax: Any = None,
-        **style: Any,
-    ) -> Self:
-        """Compute the bands of a fitted mean estimator along one column, and draw them.
-
-        Parameters
-        ----------
-        estimator : fitted mean estimator, or Element ``muhat.embed(kernel, X)``
-            The mean.
-        X : array of shape (n, d)
-            The sample.
-        column : int, default 0
-            The column that varies, over its range in the sample and a quarter more on both sides.
-        at : array of shape (d,), optional
-            The values of the other columns. Default: their medians in the sample.
-        level, method, n_resamples, random_state
-            See :func:`muhat.inference.mean_bands`.
-        ax : matplotlib axes, optional
-            Default: those of a new figure.
-        **style
-            Options of the line.
-
-        Returns
-        -------
-        BandsDisplay
-        """
-        rows = check_rows(X)
-        points = _points_along(_mean_function(estimator), rows, column, at)
-        bands = mean_bands(estimator, points, level, method, n_resamples, random_state)
-        return cls(bands, rows[:, column], column, _column_name(estimator, column, rows)).plot(ax, **style)
-
-    def _draw(self, ax: Any, style: dict[str, Any]) -> None:
-        at, bands = self.bands.points[:, self.column], self.bands
-        (line,) = ax.plot(at, bands.values, **({"label": "estimate"} | style))
-        colour, label = line.get_color(), f"{100 * bands.level:g} % at each point"
-        ax.fill_between(at, bands.low, bands.high, color=colour, alpha=0.25, linewidth=0, label=label)
-        marks = {"color": "0.5", "markersize": 8, "transform": ax.get_xaxis_transform()}
-        ax.plot(self.sample, np.full(len(self.sample), 0.02), "|", **marks)
-        ax.set(xlabel=self.name, ylabel="mean")
-        ax.legend()
 
 
 def _mean_function(mean: Any) -> Element:
