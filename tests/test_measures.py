@@ -45,6 +45,15 @@ def test_mixtures_are_checked(weights, means, covariances, message):
         mh.GaussianMixture(weights, means, covariances)
 
 
+def test_measures_add_up_and_are_multiplied_by_numbers():
+    P, Q = mh.Atoms([[0.0], [1.0]]), mh.GaussianMixture([1.0], [[0.0]], [1.0])
+    assert repr(np.float64(2.0) * P + P) == "Atoms(n=2, d=1, total_weight=3)"
+    assert repr(P + mh.Atoms([[5.0]])) == "Atoms(n=3, d=1, total_weight=2)"
+    assert repr(2 * Q + Q) == "Gaussians(n_components=1, d=1, total_weight=3)"
+    with pytest.raises(TypeError, match="unsupported operand"):
+        P + Q
+
+
 def test_shapes_of_covariances_agree():
     means, variances = np.zeros((2, 3)), np.array([0.5, 2.0])
     forms = [variances, np.outer(variances, np.ones(3)), variances[:, None, None] * np.eye(3)]

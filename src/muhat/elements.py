@@ -5,6 +5,7 @@ from __future__ import annotations
 import numbers
 from functools import cached_property, reduce
 from html import escape
+from operator import add
 from textwrap import shorten
 from typing import Any
 
@@ -169,7 +170,7 @@ class Element:
             return NotImplemented
         if not np.isfinite(factor):
             raise ValueError(f"an element can only be multiplied by a finite number, not {factor!r}")
-        scaled = (measure.scaled(float(factor)) for measure in self.measures)
+        scaled = (float(factor) * measure for measure in self.measures)
         return Element(self.kernel, *scaled, feature_names=self.feature_names)
 
     __rmul__ = __mul__
@@ -251,12 +252,12 @@ def _collected(measures: tuple[Measure, ...]) -> tuple[Measure, ...]:
     atoms = [measure for measure in measures if isinstance(measure, Atoms)]
     factored = [measure for measure in measures if isinstance(measure, FactoredGaussian)]
     others = [measure for measure in measures if isinstance(measure, Gaussians) and measure not in factored]
-    gaussians = [measure.scaled(1.0) for measure in others]
+    gaussians = [1.0 * measure for measure in others]
     summed: list[Measure] = []
     if atoms:
-        summed.append(reduce(Atoms.plus, atoms))
+        summed.append(reduce(add, atoms))
     if gaussians:
-        summed.append(reduce(Gaussians.plus, gaussians))
+        summed.append(reduce(add, gaussians))
     for measure in {id(measure.covariance): measure for measure in factored}.values():
         weights = np.sum([other.weights for other in factored if other.covariance is measure.covariance], axis=0)
         summed.append(FactoredGaussian(weights, measure.means, measure.covariance))

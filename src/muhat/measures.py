@@ -46,6 +46,8 @@ class Atoms:
     points: Array
     weights: Array
 
+    __array_ufunc__ = None  # so that np.float64(2.0) * measure reaches __rmul__
+
     def __init__(self, points: Any, weights: Any = None) -> None:
         rows = check_rows(points, name="points")
         uniform = np.full(len(rows), 1.0 / len(rows))
@@ -70,34 +72,13 @@ class Atoms:
     def __len__(self) -> int:
         return len(self.points)
 
-    def scaled(self, factor: float) -> Atoms:
-        """The measure times a number.
-
-        Parameters
-        ----------
-        factor : float
-            The number.
-
-        Returns
-        -------
-        Atoms
-            On the same points.
-        """
+    def __rmul__(self, factor: float) -> Atoms:
         return Atoms.trusted(self.points, factor * self.weights)
 
-    def plus(self, other: Atoms) -> Atoms:
-        """The sum of two measures; measures on the same points stay on those points.
-
-        Parameters
-        ----------
-        other : Atoms
-            Of as many columns.
-
-        Returns
-        -------
-        Atoms
-            The sum.
-        """
+    def __add__(self, other: Atoms) -> Atoms:
+        """The sum of two measures; measures on the same points stay on those points."""
+        if not isinstance(other, Atoms):
+            return NotImplemented
         if self.points is other.points or np.array_equal(self.points, other.points):
             return Atoms.trusted(self.points, self.weights + other.weights)
         points = np.concatenate([self.points, other.points])
@@ -115,6 +96,8 @@ class Gaussians:
     means: Array
     covariances: Array
 
+    __array_ufunc__ = None
+
     @property
     def n_features(self) -> int:
         """Width of the points that the Gaussians describe."""
@@ -127,34 +110,13 @@ class Gaussians:
         """Mean and covariance of each component in turn."""
         return zip(self.means, self.covariances, strict=True)
 
-    def scaled(self, factor: float) -> Gaussians:
-        """The measure times a number.
-
-        Parameters
-        ----------
-        factor : float
-            The number.
-
-        Returns
-        -------
-        Gaussians
-            With the same components.
-        """
+    def __rmul__(self, factor: float) -> Gaussians:
         return Gaussians(factor * self.weights, self.means, self.covariances)
 
-    def plus(self, other: Gaussians) -> Gaussians:
-        """The sum of two measures; measures on the same components stay on those components.
-
-        Parameters
-        ----------
-        other : Gaussians
-            Of as many columns.
-
-        Returns
-        -------
-        Gaussians
-            The sum.
-        """
+    def __add__(self, other: Gaussians) -> Gaussians:
+        """The sum of two measures; measures on the same components stay on those components."""
+        if not isinstance(other, Gaussians):
+            return NotImplemented
         if np.array_equal(self.means, other.means) and np.array_equal(self.covariances, other.covariances):
             return Gaussians(self.weights + other.weights, self.means, self.covariances)
         pairs = zip(self._arrays(), other._arrays(), strict=True)
@@ -220,7 +182,7 @@ class FactoredGaussian(Gaussians):
     def components(self) -> Iterator[tuple[Array, Any]]:
         return iter([(self.means[0], self.covariance)])
 
-    def scaled(self, factor: float) -> FactoredGaussian:
+    def __rmul__(self, factor: float) -> FactoredGaussian:
         return FactoredGaussian(factor * self.weights, self.means, self.covariance)
 
 
