@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from sketches import ESTIMATES, FEATURES, X
+from sketches import ESTIMATES, FEATURES, X, estimated
 from tables import data_sets, sample
 
 import muhat as mh
-from muhat.features.feature_gram import feature_mean
 
 
 def feature_matrices():
@@ -23,23 +22,24 @@ def test_feature_means_are_those_of_the_gram_matrix(name, estimate):
     settings, estimator = ESTIMATES[estimate]
     Z = feature_matrices()[name]
     K = Z @ Z.T
-    mean = feature_mean(Z, **settings)
+    choice, mean = estimated(Z, **settings)
     fitted = estimator.fit(K)
     rho = max(np.trace(K) / len(K), 1e-300)
-    assert_allclose(mean.weights * len(Z), fitted.weights_ * len(Z), atol=1e-9)
-    assert_allclose(mean.score / rho, fitted.loo_score_ / rho, atol=1e-9)
-    assert_allclose(mean.coefficients, Z.T @ mean.weights, atol=1e-9 * np.sqrt(rho))
+    assert_allclose(mean, Z.T @ fitted.weights_, atol=1e-9 * np.sqrt(rho))
+    assert_allclose(choice.score / rho, fitted.loo_score_ / rho, atol=1e-9)
     if hasattr(fitted, "lam_") and estimate != "nested":  # not analytic: λ to half of the digits
-        assert_allclose(mean.lam, fitted.lam_, rtol=1e-9)
+        assert_allclose(choice.lam, fitted.lam_, rtol=1e-9)
     if hasattr(fitted, "shrinkage_"):
-        assert_allclose(1 - mean.scale, fitted.shrinkage_, atol=1e-12)
+        assert_allclose(1 - choice.scale, fitted.shrinkage_, atol=1e-12)
+    same = mh.SpectralKernelMean(mh.Linear(), **settings).fit(Z)
+    assert_allclose(mean, Z.T @ same.weights_, atol=1e-9 * np.sqrt(rho))
 
 
 @pytest.mark.parametrize("scale", [1e-140, 1e-5, 1e5, 1e140])
 def test_the_scale_does_not_matter(scale):
     Z = FEATURES["nystroem"].transform(X[:40])
     for settings, _ in (ESTIMATES[name] for name in ("simple", "leave-one-out", "theorem4")):
-        assert_allclose(feature_mean(scale * Z, **settings).weights, feature_mean(Z, **settings).weights, rtol=1e-9)
+        assert_allclose(estimated(scale * Z, **settings)[1], scale * estimated(Z, **settings)[1], rtol=1e-9)
 
 
 @pytest.mark.parametrize("lam", [0.0, np.inf])

@@ -5,6 +5,7 @@ from numpy.testing import assert_allclose
 from tables import sample
 
 import muhat as mh
+from muhat.features.feature_gram import FeatureSums
 from muhat.features.fourier import Fourier
 from muhat.features.nystroem import Nystroem
 
@@ -48,3 +49,10 @@ def assert_equal_sketches(a, b, tol=1e-12):
     for mine, theirs in zip(states(a), states(b), strict=True):
         if mine is not None:
             assert_allclose(mine, theirs, rtol=0, atol=tol * max(a.n_, 1))
+
+
+def estimated(Z, lam="loo", scale=1.0):
+    """The choice of shrinkage for the mean of a feature matrix, and the mean, from n, Zᵀ1 and ZᵀZ."""
+    sums = FeatureSums(len(Z), Z.sum(axis=0), float(np.vdot(Z, Z)), Z.T @ Z)
+    choice = sums.choose(lam, scale, Z)
+    return choice, sums.coefficients(choice)

@@ -1,7 +1,6 @@
 """Explicit features of kernels (Nyström, Fourier), and mergeable sums of them over one pass of the rows."""
 
 from muhat.features.base import BaseFeatures
-from muhat.features.feature_gram import FeatureMean, feature_mean
 from muhat.features.fourier import Fourier
 from muhat.features.nystroem import Nystroem, pivoted_cholesky
 from muhat.features.sketch import MeanSketch
@@ -9,11 +8,9 @@ from muhat.features.sketch_state import SketchState
 
 __all__ = [
     "BaseFeatures",
-    "FeatureMean",
     "Fourier",
     "MeanSketch",
     "Nystroem",
     "SketchState",
-    "feature_mean",
     "pivoted_cholesky",
 ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import eigh
@@ -12,10 +12,9 @@ from scipy.linalg import eigh
 from muhat.linalg.distances import power_of_two_near
 from muhat.linalg.gram import above_rounding
 from muhat.linalg.spectrum import Spectrum
-from muhat.shrinkage.leave_one_out import LooMoments, TikhonovLoo, plain_loo_moments, tikhonov_factors, times
+from muhat.shrinkage.leave_one_out import LooMoments, TikhonovLoo, plain_loo_moments, times
 from muhat.shrinkage.scores import Lam, LooScore, Scale, Theorem4Score, given_lam, given_scale
 from muhat.types import Array
-from muhat.validation import check_rows
 
 
 class FeatureLoo(TikhonovLoo):
@@ -134,80 +133,6 @@ def _by_leave_one_out(spectrum: Spectrum, lam: float | None, scale: float | None
     score = LooScore(spectrum, FeatureLoo(spectrum), scale)
     lam, best, _ = score.search() if lam is None else (lam, float(score.at(lam)[0]), None)
     return MeanChoice(lam, score.best_scale(lam) if scale is None else scale, best)
-
-
-class FeatureMean(NamedTuple):
-    """Result of :func:`feature_mean`.
-
-    Attributes
-    ----------
-    weights : array of shape (n,)
-        Weights β of the rows.
-    coefficients : array of shape (m,)
-        The mean in features, w = Zᵀβ.
-    lam, scale : float
-        How it was shrunk.
-    score : float or None
-        Leave-one-out score; None where nothing was searched.
-
-    See Also
-    --------
-    feature_mean : The function that makes it.
-
-    Examples
-    --------
-    >>> import numpy as np, muhat as mh
-    >>> mh.features.feature_mean(np.array([[1.0], [2.0], [3.0]]), lam=0.0).coefficients
-    array([2.])
-    """
-
-    weights: Array
-    coefficients: Array
-    lam: float
-    scale: float
-    score: float | None
-
-
-def feature_mean(Z: Any, lam: Lam = "loo", scale: Scale = 1.0) -> FeatureMean:
-    r"""Shrunken mean of the rows of a feature matrix, as from the Gram matrix ZZᵀ, in O(n r²).
-
-    :math:`w = c\, Z^\top Z (Z^\top Z + \lambda I)^{-1} \bar z`, with row weights
-    :math:`\beta = c\, Z (Z^\top Z + \lambda I)^{-1} \bar z`.
-
-    Parameters
-    ----------
-    Z : array of shape (n, r)
-        The features, one row per observation.
-    lam : "loo", "theorem4" or float in [0, inf], default "loo"
-        As in :class:`SpectralKernelMean`; 0 is the plain average.
-    scale : float >= 0 or "loo", default 1.0
-        The constant c; ``lam=0.0, scale="loo"`` is simple shrinkage (S-KMSE) by 1 − c.
-
-    Returns
-    -------
-    FeatureMean
-        Weights of the rows, the mean in features, and how it was shrunk.
-
-    See Also
-    --------
-    muhat.SpectralKernelMean : The same from a kernel and rows.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import muhat as mh
-    >>> Z = np.random.default_rng(0).normal(size=(1000, 3)) + [1.0, 0.1, 0.0]
-    >>> mh.features.feature_mean(Z, lam=0.0, scale="loo").coefficients.round(3)
-    array([ 0.895,  0.128, -0.029])
-    """
-    Z = check_rows(Z, name="Z", min_rows=2)
-    with np.errstate(over="ignore", invalid="ignore"):
-        sums = check_sums(FeatureSums(len(Z), Z.sum(axis=0), float(np.vdot(Z, Z)), Z.T @ Z))
-    choice = sums.choose(lam, scale, Z)
-    weights = np.full(len(Z), choice.scale / len(Z) if choice.lam == 0 else 0.0)
-    if 0 < choice.lam < np.inf:
-        weights = choice.scale * sums.spectrum(Z).weights(tikhonov_factors, choice.lam)
-    return FeatureMean(weights, sums.coefficients(choice), *choice)
 
 
 def check_sums(sums: FeatureSums) -> FeatureSums:

@@ -207,7 +207,7 @@ class MeanSketch(ArchivedSketch, LockedMixin):
         Parameters
         ----------
         lam, scale : float or str
-            As in :func:`feature_mean`.
+            As in :class:`SpectralKernelMean`; λ = 0 is the plain average.
 
         Returns
         -------
@@ -236,7 +236,7 @@ class MeanSketch(ArchivedSketch, LockedMixin):
         Parameters
         ----------
         lam, scale : float or str
-            As in :func:`feature_mean`.
+            As in :class:`SpectralKernelMean`; λ = 0 is the plain average.
 
         Returns
         -------
@@ -251,7 +251,7 @@ class MeanSketch(ArchivedSketch, LockedMixin):
         Parameters
         ----------
         lam, scale : float or str
-            As in :func:`feature_mean`.
+            As in :class:`SpectralKernelMean`; λ = 0 is the plain average.
 
         Returns
         -------
