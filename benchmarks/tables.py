@@ -5,6 +5,7 @@
     python benchmarks/tables.py level      mixed tables with missing values that do not differ: false alarms
     python benchmarks/tables.py edge       effects at and beyond the bound of at_least: error and power
     python benchmarks/tables.py timings    3,000 x 20, 200,000 x 12 and 300,000 x 12 rows, and a CSV file of 1 GB
+    python benchmarks/tables.py memory     peak memory on folders of Parquet files with 4 and 16 million rows
     python benchmarks/tables.py rivals     evidently, deepchecks and pointblank on the same tables
 
 The rivals hardly go into one environment. ``--python PATH`` names a Python that has one or more of them, and may be
@@ -19,6 +20,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import resource
 import subprocess
 import sys
@@ -412,6 +414,33 @@ def print_verdicts(verdicts, truth):
         )
 
 
+def memory(sizes):
+    """Peak memory and time of the command on folders of Parquet files of 12 columns, one of them text."""
+    import duckdb
+
+    for rows in sizes:
+        with tempfile.TemporaryDirectory() as folder:
+            for table, shift in (("a", 0.0), ("b", 0.01)):
+                Path(folder, table).mkdir()
+                columns = ", ".join(f"random() + {shift if i == 3 else 0} AS x{i}" for i in range(11))
+                colour = "['red', 'green', 'blue'][1 + (random() * 3)::INT % 3] AS colour"
+                for part in range(4):
+                    target = f"{folder}/{table}/{part}.parquet"
+                    duckdb.sql(f"COPY (SELECT {columns}, {colour} FROM range({rows // 4})) TO '{target}'")
+            size = sum(path.stat().st_size for path in Path(folder).rglob("*.parquet"))
+            tables = [f"{folder}/{table}/*.parquet" for table in "ab"]
+            with Path(folder, "said").open("w") as said:
+                command = [sys.executable, "-m", "muhat", "compare", *tables]
+                process = subprocess.Popen(command, stdout=said, stderr=subprocess.DEVNULL)
+                _, status, used = os.wait4(process.pid, 0)
+            answer = Path(folder, "said").read_text().splitlines()[0].replace(folder, "")
+        print(
+            f"2 x {rows:,} rows, {size / 1e9:.2f} GB of Parquet: exit code {os.waitstatus_to_exitcode(status)}, "
+            f"peak memory {used.ru_maxrss / 1e6:.2f} GB, {used.ru_utime + used.ru_stime:.0f} s of CPU; {answer}",
+            flush=True,
+        )
+
+
 def small_effect():
     """The command on 300,000 rows of 12 columns that moved by .02 standard deviations: exit code and sentences."""
     import duckdb
@@ -453,11 +482,10 @@ def large_file():
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
-        "what", nargs="?", choices=("pairs", "nulls", "level", "edge", "timings", "rivals"), default="pairs"
+        "what", nargs="?", choices=("pairs", "nulls", "level", "edge", "timings", "memory", "rivals"), default="pairs"
     )
     parser.add_argument("--repetitions", type=int, default=40, help="draws of level, edge and rivals; default 40")
-    sizes = (200, 2000, 20_000, 200_000)
-    parser.add_argument("--rows", type=int, nargs="+", default=sizes, help="rows of the tables of edge")
+    parser.add_argument("--rows", type=int, nargs="+", help="rows of the tables of edge and memory")
     parser.add_argument("--python", action="append", metavar="PATH", help="a Python with rivals; may be repeated")
     parser.add_argument("--no-large", action="store_true", help="leave out the file of 1 GB")
     options = parser.parse_args()
@@ -466,7 +494,9 @@ if __name__ == "__main__":
     elif options.what == "rivals":
         rivals(options.repetitions, options.python or [sys.executable])
     elif options.what == "edge":
-        edge(options.repetitions, options.rows)
+        edge(options.repetitions, options.rows or (200, 2000, 20_000, 200_000))
+    elif options.what == "memory":
+        memory(options.rows or (4_000_000, 16_000_000))
     elif options.what in ("level", "nulls"):
         {"level": level, "nulls": nulls}[options.what](options.repetitions)
     else:

@@ -64,6 +64,24 @@ def test_a_junit_report_has_a_case_per_column(files, tmp_path, capsys):
     assert (suite.get("tests"), suite.get("failures")) == ("4", "1")
 
 
+def test_a_junit_report_skips_what_could_not_be_compared(tmp_path, capsys):
+    first = write(tmp_path / "a.csv", [[i % 7, i % 5] for i in range(40)], ("x", "price"))
+    second = write(tmp_path / "b.csv", [[i % 7] for i in range(40)], "x")
+    run(capsys, "compare", first, second, "--resamples", "19", "--junit", str(tmp_path / "junit.xml"))
+    suite = ElementTree.parse(tmp_path / "junit.xml").getroot()
+    assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("3", "0", "1")
+    skipped = {case.get("name"): case.find("skipped") for case in suite}["price"]
+    assert skipped.get("message") == "could not be compared: only a.csv has it"
+
+
+def test_notes_name_the_options_of_the_command(tmp_path, capsys):
+    paths = [write(tmp_path / f"{k}.csv", [[i, i % 7] for i in range(300)], ("id", "x")) for k in "ab"]
+    out = " ".join(run(capsys, "compare", *paths, "--resamples", "9", "--rows", "50")[1].split())
+    assert "name them in --columns to use them" in out
+    assert "a larger --seconds or --rows takes more" in out
+    assert "take 40 or more (--resamples)" in out
+
+
 def test_columns_strata_and_marks_reach_the_comparison(tmp_path, capsys):
     rng = np.random.default_rng(1)
     paths = [

@@ -45,6 +45,7 @@ def test_columns_that_cannot_differ():
     for counts in ([[5], [7]], [[3, 0], [2, 0]], [[1, 1, 1], [1, 1, 1]]):  # one category; an absent one; rare ones
         assert categories_pvalue(np.array(counts)) == 1.0
     assert mood_pvalue(np.array([[4], [5]])) == 1.0
+    assert smirnov_pvalue(np.array([[1, 399], [0, 400]])) == 1.0
 
 
 def test_the_smallest_pvalue_is_that_of_samples_far_apart():

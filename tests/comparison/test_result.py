@@ -62,6 +62,7 @@ def test_a_column_is_found_by_its_name_and_shows_itself_in_a_line():
     result = mh.compare(a, b, random_state=0)
     column = result["income"]
     assert column.name == "income"
+    assert result.columns["income"] is column
     assert repr(column).startswith("ColumnResult('income', KS distance 0.0")
     assert repr(column.missing).startswith("MissingResult(difference of shares 0.3333, ")
     assert repr(result.pairs[0]).startswith("PairResult('x' and 'income', difference of rank correlations ")

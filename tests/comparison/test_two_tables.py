@@ -363,3 +363,83 @@ def test_a_note_says_that_few_rows_show_little():
     note = "b has 3 rows: with fewer than 20, large differences may go unseen too"
     assert note in mh.compare(rows[:50], rows[50:53], random_state=0).notes
     assert not any("fewer than" in note for note in mh.compare(rows[:30], rows[30:], random_state=0).notes)
+
+
+# ------------------------------------------------------------------------------------------- tables longer than memory
+
+
+@pytest.fixture
+def in_parts(monkeypatch):
+    """Tables of any length are read in parts of 64 rows, with as many thresholds as are asked for."""
+
+    def set_probes(count):
+        for name, value in {"LONG": 0, "BATCH": 64, "PROBES": count}.items():
+            monkeypatch.setattr(f"muhat.comparison.two_tables.{name}", value)
+
+    return set_probes
+
+
+def numbers_of(result):
+    columns = [(c.name, c.kind, c.effect, c.interval, c.pvalue, c.counts.missing_shares) for c in result.columns]
+    return result.pvalue, result.joint.pvalue, columns, [pair.pvalue for pair in result.pairs], result.identical
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"at_least": 0.02}, {"strata": "plan"}, {"missing": ["pro"], "categorical": ["age"]}]
+)
+def test_tables_in_parts_have_the_same_answer(options, tables, in_parts, tmp_path):
+    """With a threshold at each value nothing is rounded; folders of Parquet files are read across their ends."""
+    a, b = tables
+    for name, table in zip("ab", tables, strict=True):
+        for k in range(3):
+            table.iloc[k * 140 : (k + 1) * 140].to_parquet(tmp_path / f"{name}{k}.parquet")
+    whole = mh.compare(a, b, random_state=0, n_resamples=19, **options)
+    in_parts(10**6)
+    for pair in (tables, [tmp_path / "a*.parquet", tmp_path / "b*.parquet"]):
+        found = mh.compare(*pair, random_state=0, n_resamples=19, **options)
+        assert numbers_of(found) == numbers_of(whole)
+        moments = [[c.counts.moments for c in result.columns if c.counts.moments] for result in (found, whole)]
+        np.testing.assert_allclose(*moments, rtol=1e-12)
+
+
+def test_few_thresholds_understate_an_effect_a_little(in_parts):
+    rng = np.random.default_rng(0)
+    a, b = {"x": rng.normal(size=4000)}, {"x": rng.normal(0.1, 1, size=3000)}
+    exact = mh.compare(a, b, random_state=0, n_resamples=9)["x"]
+    in_parts(64)
+    found = mh.compare(a, b, random_state=0, n_resamples=9)["x"]
+    assert exact.effect - 0.05 < found.effect <= exact.effect
+    assert found.counts.present == exact.counts.present
+    np.testing.assert_allclose(found.counts.moments, exact.counts.moments, rtol=1e-12)
+
+
+def test_rare_values_and_counters_of_rows_in_parts(in_parts):
+    in_parts(8)
+    a, b = ({"n": np.arange(400.0) + k, "flag": np.arange(400) != 7 + k, "x": np.arange(400) % 7} for k in (0, 400))
+    result = mh.compare(a, b, random_state=0, n_resamples=9)
+    assert set(names(result.columns)) == {"flag", "x"}
+    assert any("count the rows" in note for note in result.notes)
+    rare = mh.compare({"x": np.repeat([0.0, 1.0], [1, 399])}, {"x": np.ones(400)}, n_resamples=9)
+    assert rare["x"].counts.distinct == 2
+
+
+def test_the_same_rows_are_recognised_in_groups(tables, monkeypatch):
+    monkeypatch.setattr("muhat.comparison.row_hashes.MOST_HASHES", 100)
+    a, b = tables
+    assert mh.compare(a, a.copy(), random_state=0, n_resamples=9).identical
+    assert not mh.compare(a, b, random_state=0, n_resamples=9).identical
+    swapped = a.assign(usage=a["usage"].to_numpy()[np.arange(400) ^ 1])
+    assert not mh.compare(a, swapped, random_state=0, n_resamples=9).identical
+
+
+def test_columns_of_very_many_texts_are_left_out_unread(tables, tmp_path, monkeypatch, in_parts):
+    for name, table in zip("ab", tables, strict=True):
+        table.assign(who=[f"{name} {i}" for i in range(len(table))]).to_parquet(tmp_path / f"{name}.parquet")
+    for module in ("files.tables", "comparison.two_tables"):
+        monkeypatch.setattr(f"muhat.{module}.MOST_TEXTS_HELD", 100)
+    found = mh.compare(tmp_path / "a.parquet", tmp_path / "b.parquet", random_state=0, n_resamples=9)
+    assert "column 'who' is left out, because it holds 400 different texts" in found.notes
+    in_parts(100)
+    codes = [{"code": np.arange(500) % 300, "x": np.arange(500) % 9} for _ in "ab"]
+    found = mh.compare(*codes, categorical=["code"], n_resamples=9)
+    assert "column 'code' is left out, because it holds more than 100 different texts" in found.notes

@@ -29,13 +29,18 @@ def test_a_region_without_rows_of_the_other_table_is_shown_with_its_values(resul
         assert row.values["x"] == reasons["x"].value
 
 
-def test_values_are_as_in_the_table_and_rows_are_counted_by_position():
+@pytest.mark.parametrize("index", [None, range(5000, 5080), [f"row {i}" for i in range(80)]])
+def test_values_are_as_in_the_table_and_rows_are_found_by_their_index(index):
     rng = np.random.default_rng(3)
     days = pd.Timestamp("2024-01-01") + pd.to_timedelta(np.arange(80) * 7 % 60, unit="D")
     whole = {"age": rng.integers(18, 80, 80), "bought": days, "cost": rng.normal(size=80)}
-    table = pd.DataFrame(whole, index=range(5000, 5080))
-    for row in mh.compare(table[:40], table[40:], random_state=0).rows:
+    table = pd.DataFrame(whole, index=index)
+    result = mh.compare(table[:40], table[40:], random_state=0)
+    assert [row["label"] for row in result.to_dict()["rows"]] == [row.label for row in result.rows]
+    for row in result.rows:
         origin = table.iloc[row.number + 40 * (row.table == "b")]
+        assert row.place == ("row" if index is None and row.table == "a" else "index")
+        assert row.label == origin.name
         assert row.values == {**origin, "bought": str(origin["bought"].date())}
         assert isinstance(row.values["age"], int)
 

@@ -272,6 +272,7 @@ ERRORS = [
     ),
     ("infinity of an array", lambda: as_table([[1, np.inf]]), ValueError, "X contains infinity: column 1"),
     ("lengths", lambda: as_table({"a": [1], "b": [1, 2]}), ValueError, "lengths {'a': 1, 'b': 2}; give all columns"),
+    ("one value", lambda: as_table({"a": [1, 2], "b": 0}), ValueError, "lengths {'a': 2, 'b': 1}; give all columns"),
     ("a matrix as a column", lambda: as_table({"a": np.ones((2, 2))}), ValueError, "column .a. of X has the shape"),
     ("a path", lambda: as_table("x.csv"), ValueError, "X='x.csv' is not a matrix; read the file first"),
     ("ragged rows", lambda: as_table([[1], [1, 2]]), ValueError, "the rows of X have different lengths"),

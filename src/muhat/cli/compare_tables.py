@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 from xml.etree import ElementTree
 
-from muhat.cli.output import check_target, write_text
+from muhat.cli.options import as_options, check_target, write_text
 from muhat.comparison.html_report import page
 from muhat.comparison.result import ColumnResult, Comparison
 from muhat.comparison.sources import listed
@@ -21,36 +22,27 @@ SAME, DIFFERENT = 0, 1
 """Exit codes, as ``diff`` has them."""
 
 
+_PARAMETERS = ("at_least", "level", "columns", "exclude", "strata", "categorical", "missing", "header", "delimiter")
+
+
 @repeated()
 def compare_tables(options: Any) -> int:
     """Compare two files; 0 if no difference was found, 1 if one was. See ``muhat compare --help``."""
     for option in ("html", "junit"):
         check_target(option, getattr(options, option), options.files)
-    given = (
-        "at_least",
-        "level",
-        "columns",
-        "exclude",
-        "strata",
-        "categorical",
-        "header",
-        "delimiter",
-        "seconds",
-        "rows",
-    )
     result = compare(
         options.files[0],
         options.files[1],
         kernel=KERNELS[options.kernel],
         n_resamples=options.resamples,
-        missing=options.missing or (),
+        seconds=options.seconds,
+        rows=options.rows,
         random_state=options.seed,
-        **{name: getattr(options, name) for name in given},
+        **{name: getattr(options, name) for name in _PARAMETERS},
     )
-    if options.html is not None:
-        write_text("html", options.html, page(result))
-    if options.junit is not None:
-        write_text("junit", options.junit, junit(result))
+    result = replace(result, notes=tuple(map(as_options, result.notes)))
+    write_text("html", options.html, lambda: page(result))
+    write_text("junit", options.junit, lambda: junit(result))
     print(printable_json(result.to_dict(), indent=1) if options.json else result)
     if options.strict and result.not_compared:
         names = listed([column.name for column in result.not_compared])
@@ -59,24 +51,31 @@ def compare_tables(options: Any) -> int:
 
 
 def junit(result: Comparison) -> str:
-    """The comparison as a JUnit report: a case for each column, and one for pairs and all columns together."""
-    name = f"muhat compare {' '.join(result.names)}"
-    failed = [column for column in result.columns if result.is_named(column)]
-    pairs = result.named(result.pairs, exceeding=True)
-    whole = result.differs and not failed
-    suite = ElementTree.Element(
-        "testsuite",
-        name=printable(name),
-        tests=str(len(result.columns) + 1),
-        failures=str(len(failed) + bool(whole or pairs)),
-    )
+    """The comparison as a JUnit report: a case for each column, and one for pairs and all columns together.
+
+    A column that could not be compared is a case that was skipped.
+    """
+    failures = {column.name: _failure(column) for column in result.columns if result.is_named(column)}
+    whole = bool(result.named(result.pairs, exceeding=True)) or (result.differs and not failures)
+    counts = {
+        "tests": len(result.columns) + len(result.not_compared) + 1,
+        "failures": len(failures) + whole,
+        "skipped": len(result.not_compared),
+    }
+    name = printable(f"muhat compare {' '.join(result.names)}")
+    suite = ElementTree.Element("testsuite", {"name": name, **{key: str(count) for key, count in counts.items()}})
+
+    def add_case(group: str, name: str, outcome: str = "", message: str = "") -> None:
+        case = ElementTree.SubElement(suite, "testcase", classname=group, name=printable(name))
+        if outcome:
+            ElementTree.SubElement(case, outcome, message=printable(message))
+
     for column in result.columns:
-        case = ElementTree.SubElement(suite, "testcase", classname="columns", name=printable(column.name))
-        if column in failed:
-            ElementTree.SubElement(case, "failure", message=printable(_failure(column)))
-    case = ElementTree.SubElement(suite, "testcase", classname="tables", name="pairs and all columns together")
-    if whole or pairs:
-        ElementTree.SubElement(case, "failure", message=printable(" ".join(summary(result))))
+        failure = failures.get(column.name, "")
+        add_case("columns", column.name, "failure" if failure else "", failure)
+    for lost in result.not_compared:
+        add_case("columns", lost.name, "skipped", f"could not be compared: {lost.reason}")
+    add_case("tables", "pairs and all columns together", "failure" if whole else "", " ".join(summary(result)))
     return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
 
 

@@ -7,16 +7,26 @@ from typing import Any
 
 import numpy as np
 
-from muhat.cli.output import check_target, write_text
+from muhat.cli.options import check_target, write_text
 from muhat.comparison.column_counts import ColumnCounts, count_column
-from muhat.comparison.formatting import first_of, percent, plural, shown
-from muhat.comparison.html_report import Raw, html_page, html_table, sparkline, text
+from muhat.comparison.html_report import Raw, html_page, html_table, sentences, sparkline, text
 from muhat.comparison.pair_tests import strongest_pairs
+from muhat.comparison.row_hashes import column_hashes, count_different
 from muhat.comparison.sources import chosen_names, matching_names, open_sources, prepared
-from muhat.comparison.text_report import in_short, notes_text, paragraph, reasons_text, table
-from muhat.comparison.two_tables import row_hashes, sampled_rows
+from muhat.comparison.text_report import (
+    first_of,
+    in_short,
+    notes_text,
+    paragraph,
+    percent,
+    plural,
+    row_cells,
+    shown,
+    table,
+)
+from muhat.comparison.two_tables import sampled_rows
 from muhat.comparison.unusual_rows import Sample, UnusualRow, unusual_rows
-from muhat.files.tables import Reading
+from muhat.files.tables import ManyTextsError, Reading
 from muhat.progress import printable_json, progress, repeated
 from muhat.tables.frames import Table
 
@@ -48,7 +58,7 @@ class Profile:
             "repeated_rows": self.repeated_rows,
             "columns": [_column_dict(column) for column in self.columns],
             "pairs": [{"names": [a, b], "rank_correlation": r} for a, b, r in self.pairs],
-            "unusual_rows": [{**row._asdict(), "reasons": [r._asdict() for r in row.reasons]} for row in self.unusual],
+            "unusual_rows": [row.to_dict() for row in self.unusual],
             "notes": list(self.notes),
         }
 
@@ -58,33 +68,36 @@ def describe(options: Any) -> int:
     """Describe a file; 0. See ``muhat describe --help``."""
     check_target("html", options.html, [options.file])
     found = profile(options)
-    if options.html is not None:
-        write_text("html", options.html, _page(found))
+    write_text("html", options.html, lambda: _page(found))
     print(printable_json(found.to_dict(), indent=1) if options.json else _text(found))
     return 0
 
 
 def profile(options: Any) -> Profile:
     """Count all rows of each column, and look at pairs and at unusual rows in a sample of them."""
-    reading = Reading(options.header, options.delimiter, options.missing or ())
+    reading = Reading(options.header, options.delimiter, options.missing)
     rng = np.random.default_rng(options.seed)
     with open_sources((options.file,), None, reading) as (source,), progress() as say:
         names = chosen_names([source], options.columns, options.exclude)
         as_category = set(matching_names([source], options.categorical, "categorical"))
-        (picked,) = sampled_rows([source], options.rows or ROWS, rng)
+        picked = sampled_rows(source, options.rows or ROWS, rng)
+        notes = [f"column {column.name!r} is left out: {column.reason}" for column in source.left_out]
         counts, sampled, hashes = [], [], np.zeros(source.n_rows, dtype=np.uint64)
         for j, name in enumerate(names):
             say(f"column {j + 1:,} of {len(names):,}: {name}")
-            column = prepared(source.column(name), options.missing or (), name in as_category)
-            hashes = row_hashes(hashes, column)
+            try:
+                column = prepared(source.column(name), options.missing, name in as_category)
+            except ManyTextsError as error:
+                notes.append(f"column {name!r} is left out: {error}")
+                continue
+            hashes += column_hashes(column, j)
             counts.append(count_column([column]).compressed())
             sampled.append(column._replace(values=column.values[picked]))
-        notes = [f"column {column.name!r} is left out: {column.reason}" for column in source.left_out]
         notes += [f"column {name!r} is taken as text; {hint}" for name, hint in (source.hints or {}).items()]
         varied = [j for j, column in enumerate(counts) if _varies(column)]
         say("pairs and unusual rows")
         columns = [sampled[j] for j in varied]
-        sample = Sample(Table(source.name, len(picked), tuple(columns)), picked + source.first, source.place)
+        sample = Sample(Table(source.name, len(picked), tuple(columns)), picked, source)
         if len(picked) < source.n_rows:
             notes.append(
                 f"pairs and unusual rows are of {len(picked):,} of the {source.n_rows:,} rows, drawn at random"
@@ -101,7 +114,7 @@ def profile(options: Any) -> Profile:
             for pair, parts, r in strongest_pairs(columns, PAIRS)
             if abs(r) >= WEAK
         ]
-    repeated = source.n_rows - len(np.unique(hashes))
+    repeated = source.n_rows - count_different(hashes)
     return Profile(source.name, source.n_rows, repeated, tuple(counts), tuple(pairs), unusual, tuple(notes))
 
 
@@ -157,10 +170,6 @@ def _pair_cells(found: Profile) -> list[list[str]]:
     return [[a, b, f"{r:.2f}".replace("-", "−")] for a, b, r in found.pairs]
 
 
-def _row_cells(found: Profile) -> list[list[str]]:
-    return [[f"{row.number:,}", reasons_text(row.reasons, "all rows")] for row in found.unusual]
-
-
 PAIRS_HEAD = ("column", "column", "rank correlation")
 
 
@@ -173,18 +182,13 @@ def _text(found: Profile) -> str:
         parts.append(table("Pairs that depend on each other", PAIRS_HEAD, _pair_cells(found), left=(0, 1)))
     if found.unusual:
         head = (found.unusual[0].place, "values that are rare")
-        parts.append(table("Rows least like the others", head, _row_cells(found), left=(0, 1)))
+        parts.append(table("Rows least like the others", head, row_cells(found.unusual, "all rows"), left=(0, 1)))
     parts.append(notes_text(found.notes))
     return "\n\n".join(part for part in parts if part)
 
 
 def _page(found: Profile) -> str:
-    answer, *rest = _summary(found)
-    parts = [
-        f'<p class="answer">{text(answer)}</p>',
-        *(f"<p>{text(sentence)}</p>" for sentence in rest),
-        "<h3>Columns</h3>",
-    ]
+    parts = [*sentences(_summary(found)), "<h3>Columns</h3>"]
     cells = [_cells(column) for column in found.columns]
     drawn = [Raw(sparkline(column)) if len(column.values) else Raw("") for column in found.columns]
     rows = [[row[0], spark, *row[1:]] for row, spark in zip(cells, drawn, strict=True)]
@@ -193,6 +197,6 @@ def _page(found: Profile) -> str:
         parts += ["<h3>Pairs that depend on each other</h3>", html_table(PAIRS_HEAD, _pair_cells(found))]
     if found.unusual:
         head = (found.unusual[0].place, "values that are rare")
-        parts += ["<h3>Rows least like the others</h3>", html_table(head, _row_cells(found))]
+        parts += ["<h3>Rows least like the others</h3>", html_table(head, row_cells(found.unusual, "all rows"))]
     parts += [f'<p class="muted">{text(note)}</p>' for note in found.notes]
     return html_page(found.name, "describe", "\n".join(parts))

@@ -13,12 +13,12 @@ from typing import Any, NamedTuple, TextIO
 import numpy as np
 from scipy import stats
 
-from muhat.cli.output import as_options, check_target, write_text
+from muhat.cli.options import as_options, check_target, write_text
 from muhat.cli.watch_page import watch_page
-from muhat.comparison.sources import Source, chosen_names, matching_names, open_sources, prepared
+from muhat.comparison.sources import chosen_names, matching_names, open_sources, prepared
 from muhat.files.opening import STANDARD_INPUT, standard_input
 from muhat.files.streams import StreamReader
-from muhat.files.tables import Reading
+from muhat.files.tables import Reading, Source
 from muhat.monitor.drift_monitor import DriftMonitor
 from muhat.progress import printable, printable_json, progress, repeated
 from muhat.tables.frames import KIND_IN_WORDS, Column, Kind, Table
@@ -57,7 +57,7 @@ def watch(options: Any) -> int:
     """Watch a stream until it drifts or ends; 1 at an alarm, 0 at the end without one. See ``muhat watch --help``."""
     check_target("html", options.html, [options.reference, options.stream])
     check_target("save", options.save, [options.reference, options.stream])
-    reading = Reading(options.header, options.delimiter, options.missing or ())
+    reading = Reading(options.header, options.delimiter, options.missing)
     watched = _saved(options) if options.reference.endswith(".npz") else _calibrated(options, reading)
     if options.save is not None:
         watched.monitor.save(options.save)
@@ -91,9 +91,10 @@ def watch(options: Any) -> int:
             seen = watched.monitor.rows_seen_
             _say(options, "stopped", f"{name}: stopped after {seen:,} rows without drift", sys.stderr, rows=seen)
             code = INTERRUPTED
-    if options.html is not None and watched.reference is not None:
+    if watched.reference is not None:
+        reference = watched.reference
         names = Path(options.reference).name, "standard input" if pipe is not None else Path(options.stream).name
-        write_text("html", options.html, watch_page(watched.monitor, names, watched.reference, recent))
+        write_text("html", options.html, lambda: watch_page(watched.monitor, names, reference, recent))
     return code
 
 
@@ -130,7 +131,7 @@ def _reference(source: Source, options: Any) -> tuple[Table, list[str]]:
     as_category = set(matching_names([source], options.categorical, "categorical"))
     columns, left_out = [], [name for name in source.names if name not in names]
     for name in names:
-        column = prepared(source.column(name), options.missing or (), name in as_category)
+        column = prepared(source.column(name), options.missing, name in as_category)
         reason = None if options.columns is not None else _why_not(column)
         if reason is None:
             columns.append(column)
@@ -187,7 +188,7 @@ def _from_file(options: Any, reading: Reading, kinds: dict[str, Kind], stack: Ex
     if lost is not None:
         raise ValueError(f"{source.name} has no column {lost!r}, which the reference has; it has {_some(source.names)}")
     columns = [
-        _of_kind(prepared(source.column(own[name]), options.missing or (), kind == "category"), name, kind, source)
+        _of_kind(prepared(source.column(own[name]), options.missing, kind == "category"), name, kind, source)
         for name, kind in kinds.items()
     ]
     table = Table(source.name, source.n_rows, tuple(columns))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from math import hypot, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,6 +32,32 @@ class Moments(NamedTuple):
     standard_deviation: float
     smallest: float
     largest: float
+
+
+@dataclass(frozen=True, eq=False)
+class Tally:
+    """How often each value of a column occurs in one table; tallies of parts of a table add up.
+
+    ``counts[s, k]`` rows of stratum s hold ``values[k]``: numbers ascending (truth values are 0 and 1), or texts in
+    their order. ``missing[s]`` rows hold none.
+    """
+
+    name: str
+    kind: Kind
+    values: NDArray[Any]
+    counts: Counts
+    missing: Counts
+    moments: Moments
+
+    def __add__(self, other: Tally) -> Tally:
+        kinds = sorted({self.kind, other.kind} - {"missing"})
+        if len(kinds) > 1:
+            raise ValueError(f"column {self.name!r} holds {' and '.join(kinds)} values in different files")
+        values, counts = _joined([self, other])
+        sizes = int(self.counts.sum()), int(other.counts.sum())
+        moments = _joined_moments((self.moments, other.moments), sizes)
+        kind = kinds[0] if kinds else "missing"
+        return Tally(self.name, kind, values, counts.sum(axis=1), self.missing + other.missing, moments)
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +113,7 @@ def count_column(columns: Sequence[Column], strata: Sequence[NDArray[np.intp]] |
     Parameters
     ----------
     columns : one Column per table
-        Of one kind; columns without values go with any kind.
+        Of one kind; columns without values go with any kind, and truth values with numbers.
     strata : one array of stratum numbers per table, optional
 
     Examples
@@ -96,58 +123,86 @@ def count_column(columns: Sequence[Column], strata: Sequence[NDArray[np.intp]] |
     array([[2, 0, 1],
            [0, 1, 0]])
     """
-    name = columns[0].name
-    kind: Kind = next((column.kind for column in columns if column.kind != "missing"), "missing")
-    present = [~column.missing for column in columns]
-    strata = [np.zeros(len(column.values), dtype=np.intp) for column in columns] if strata is None else strata
+    if strata is None:
+        return join_tallies([tally_column(column) for column in columns])
     n_strata = 1 + max(int(labels.max(initial=0)) for labels in strata)
-    lost = np.array(
-        [np.bincount(s[~here], minlength=n_strata) for s, here in zip(strata, present, strict=True)], dtype=np.int64
-    ).T
-    kept = [column.values[here] for column, here in zip(columns, present, strict=True)]
+    return join_tallies([tally_column(column, s, n_strata) for column, s in zip(columns, strata, strict=True)])
+
+
+def tally_column(
+    column: Column, strata: NDArray[np.intp] | None = None, n_strata: int = 1, thresholds: Array | None = None
+) -> Tally:
+    """Count the values of a column of one table.
+
+    Parameters
+    ----------
+    column : Column
+    strata : array of stratum numbers, optional
+    n_strata : int
+    thresholds : ascending array, optional
+        Numbers between two thresholds count as the larger one.
+    """
+    here = ~column.missing
+    known = column.values[here]
+    moments = Moments(*[np.nan] * 4) if column.kind == "category" else moments_of(known)
+    if thresholds is not None and column.kind not in ("category", "boolean"):
+        # sorted numbers find their thresholds ten times as fast; strata need the order of the rows
+        known = _rounded_up(np.sort(known) if n_strata == 1 else known, thresholds)
+    if strata is None:
+        strata = np.zeros(len(here), dtype=np.intp)
+    if column.kind == "category":
+        places, values = known, np.array(column.levels, dtype=object)
+    elif n_strata == 1:
+        values, counts = np.unique(known, return_counts=True)  # much faster than with places
+        lost = np.array([len(here) - len(known)], dtype=np.int64)
+        return Tally(column.name, column.kind, values, counts[None].astype(np.int64), lost, moments)
+    else:
+        values, places = np.unique(known, return_inverse=True)
+    flat = np.bincount(strata[here] * len(values) + places, minlength=n_strata * len(values))
+    counts = flat.reshape(n_strata, len(values))
+    lost = np.bincount(strata[~here], minlength=n_strata)
+    occurs = counts.any(axis=0)
+    return Tally(column.name, column.kind, values[occurs], counts[:, occurs], lost, moments)
+
+
+def _rounded_up(values: Array, thresholds: Array) -> Array:
+    """Each number as the next threshold; those beyond the thresholds on either side stay as they are."""
+    places = np.searchsorted(thresholds, values).clip(max=len(thresholds) - 1)
+    inside = (values >= thresholds[0]) & (values <= thresholds[-1])
+    return np.where(inside, thresholds[places], values)
+
+
+def join_tallies(tallies: Sequence[Tally]) -> ColumnCounts:
+    """The counts of a column in several tables."""
+    kinds = {tally.kind for tally in tallies} - {"missing"}
+    kind: Kind = "missing" if not kinds else "number" if len(kinds) > 1 else kinds.pop()
+    values, counts = _joined(tallies)
+    distinct = len(values)
     moments: tuple[Moments, ...] = ()
     if kind in ("category", "boolean"):
-        values, places = _categories(columns, kept, kind)
-        distinct = len(values)
-    else:
-        values, places = _numbers(kept, n_strata)
-        distinct = len(values)
-        moments = tuple(map(moments_of, kept))
-    counts = np.zeros((n_strata, len(columns), len(values)), dtype=np.int64)
-    for i, (place, labels, here) in enumerate(zip(places, strata, present, strict=True)):
-        flat = np.bincount(labels[here] * len(values) + place, minlength=n_strata * len(values))
-        counts[:, i] = flat.reshape(n_strata, len(values))
-    if not moments:
+        if kind == "boolean":
+            values = np.array(["False", "True"], dtype=object)[values.astype(np.intp)]
         values, counts = _most_frequent_first(values, counts)
-    return ColumnCounts(name, kind, values, counts, lost, moments, distinct)
+    else:
+        moments = tuple(tally.moments for tally in tallies)
+    missing = np.stack([tally.missing for tally in tallies], axis=1)
+    return ColumnCounts(tallies[0].name, kind, values, counts, missing, moments, distinct)
 
 
-def _numbers(kept: Sequence[Array], n_strata: int) -> tuple[Array, list[NDArray[np.intp]]]:
-    values, places = np.unique(np.concatenate(kept), return_inverse=True)
-    if n_strata > 1 and len(values) > THRESHOLDS:
-        chosen = np.unique(np.quantile(np.concatenate(kept), np.linspace(0, 1, THRESHOLDS + 1)[1:], method="lower"))
-        values, places = chosen, np.searchsorted(chosen, np.concatenate(kept), side="left").clip(max=len(chosen) - 1)
-    return values, np.split(places, np.cumsum([len(part) for part in kept])[:-1])
-
-
-def _categories(
-    columns: Sequence[Column], kept: Sequence[NDArray[Any]], kind: Kind
-) -> tuple[NDArray[Any], list[NDArray[np.intp]]]:
-    """The levels of all tables, and the place of each value among them."""
-    if kind == "boolean":
-        return np.array(["False", "True"], dtype=object), [part.astype(np.intp) for part in kept]
-    levels = sorted({level for column in columns for level in column.levels})
-    rank = {level: k for k, level in enumerate(levels)}
-    orders = [np.array([rank[level] for level in column.levels], dtype=np.intp) for column in columns]
-    codes = (part.astype(np.intp) for part in kept)  # of a column without values, an empty array of floats
-    places = [order[code] if len(order) else code for order, code in zip(orders, codes, strict=True)]
-    return np.array(levels, dtype=object), places
+def _joined(tallies: Sequence[Tally]) -> tuple[NDArray[Any], Counts]:
+    """The values of all tallies, and their counts with the shape (strata, tallies, values)."""
+    known = [tally.values for tally in tallies if len(tally.values)]
+    # asked for counts too, numpy sorts; for values alone it takes a slow hash table
+    values: NDArray[Any] = np.unique(np.concatenate(known), return_counts=True)[0] if known else np.empty(0)
+    counts = np.zeros((len(tallies[0].missing), len(tallies), len(values)), dtype=np.int64)
+    for i, tally in enumerate(tallies):
+        counts[:, i, np.searchsorted(values, tally.values)] = tally.counts
+    return values, counts
 
 
 def _most_frequent_first(values: NDArray[Any], counts: Counts) -> tuple[NDArray[Any], Counts]:
     total = counts.sum(axis=(0, 1))
     order = np.argsort(-total, kind="stable")
-    order = order[total[order] > 0]
     first, rest = order[:MOST_CATEGORIES], order[MOST_CATEGORIES:]
     if not len(rest):
         return values[first], counts[:, :, first]
@@ -169,6 +224,19 @@ def moments_of(values: Array) -> Moments:
     return Moments(scale * float(scaled.mean()), deviation, float(values.min()), float(values.max()))
 
 
+def _joined_moments(moments: tuple[Moments, Moments], sizes: tuple[int, int]) -> Moments:
+    """Moments of the numbers of two parts of a table (Chan, Golub and LeVeque 1979)."""
+    if not all(sizes):
+        return moments[0] if sizes[0] else moments[1]
+    (a, b), (n, m) = moments, sizes
+    mean = a.mean * (n / (n + m)) + b.mean * (m / (n + m))
+    within = [
+        part.standard_deviation * sqrt((size - 1) / (n + m - 1)) for part, size in zip((a, b), sizes, strict=True)
+    ]
+    between = (a.mean - b.mean) * sqrt(n / (n + m) * m / (n + m - 1))
+    return Moments(mean, hypot(*within, between), min(a.smallest, b.smallest), max(a.largest, b.largest))
+
+
 class Histogram(NamedTuple):
     """``heights[i, k]`` is the bar of table i in bin k, where the highest bar is 1; ``ends`` are both sides' values."""
 
@@ -179,15 +247,11 @@ class Histogram(NamedTuple):
 def histogram(column: ColumnCounts) -> Histogram:
     """Histogram of the most frequent categories, or of numbers between the 1 % and 99 % quantiles of all tables."""
     shares, values = column.shares(), column.values
-    if not column.is_ordered:
-        if len(values) > SHOWN_CATEGORIES:
-            rest = shares[:, SHOWN_CATEGORIES:].sum(axis=1)
-            shares, values = (
-                np.column_stack([shares[:, :SHOWN_CATEGORIES], rest]),
-                np.append(values[:SHOWN_CATEGORIES], OTHERS),
-            )
-        return Histogram(shares / (shares.max(initial=0.0) or 1.0), (values[0], values[-1]))
-    if len(values) <= BINS:
+    if not column.is_ordered and len(values) > SHOWN_CATEGORIES:
+        rest = shares[:, SHOWN_CATEGORIES:].sum(axis=1)
+        shares = np.column_stack([shares[:, :SHOWN_CATEGORIES], rest])
+        values = np.append(values[:SHOWN_CATEGORIES], OTHERS)
+    if not column.is_ordered or len(values) <= BINS:
         return Histogram(shares / (shares.max(initial=0.0) or 1.0), (values[0], values[-1]))
     pooled = shares.sum(axis=0).cumsum() / shares.sum()
     low, high = (values[min(int(np.searchsorted(pooled, level)), len(values) - 1)] for level in (0.01, 0.99))

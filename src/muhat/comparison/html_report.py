@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muhat.comparison.column_counts import ColumnCounts, histogram
-from muhat.comparison.formatting import shown
 from muhat.comparison.result import Comparison, PairResult
 from muhat.comparison.text_report import (
     PAIRS_HEAD,
     columns_table,
     correlations,
     pairs_rows,
-    reasons_text,
+    rows_tables,
+    shown,
     summary,
 )
 from muhat.progress import printable
@@ -66,15 +66,14 @@ def _css(name: str) -> str:
 
 
 def _body(result: Comparison) -> str:
-    answer, *rest = summary(result)
-    parts = [f'<p class="answer">{text(answer)}</p>', *(f"<p>{text(sentence)}</p>" for sentence in rest)]
+    parts = sentences(summary(result))
     if not result.identical:
         parts += ["<h3>Columns</h3>", legend(result.names), _columns(result)]
     if result.significant_pairs:
         parts += ["<h3>Pairs of columns whose dependence changed</h3>", html_table(PAIRS_HEAD, pairs_rows(result))]
         parts += [_pair_picture(result, pair) for pair in result.significant_pairs[:MOST_PAIRS]]
-    if result.is_significant and result.joint.pvalue <= result.level:
-        parts += [_unusual(result, which) for which in (0, 1)]
+    for title, head, cells in rows_tables(result):
+        parts += [f"<h3>{text(title)}</h3>", html_table(head, cells)]
     if result.notes:
         parts += ["<h3>Notes</h3>", *(f'<p class="muted">{text(note)}</p>' for note in result.notes)]
     return "\n".join(parts)
@@ -97,14 +96,6 @@ def _columns(result: Comparison) -> str:
     )
 
 
-def _unusual(result: Comparison, which: int) -> str:
-    name, other = result.names[which], result.names[1 - which]
-    rows = [row for row in result.rows if row.table == name]
-    cells = [[f"{row.number:,}", reasons_text(row.reasons, other)] for row in rows]
-    title = text(f"Rows of {name} most unlike {other}")
-    return f"<h3>{title}</h3>" + html_table([rows[0].place, f"values that are rare in {other}"], cells) if rows else ""
-
-
 # --------------------------------------------------------------------------------------------------- parts of pages
 
 
@@ -115,6 +106,12 @@ class Raw(str):
 def text(value: str) -> str:
     """Text for HTML, without control characters."""
     return escape(printable(value))
+
+
+def sentences(told: Sequence[str]) -> list[str]:
+    """Paragraphs, the first of which is the answer."""
+    answer, *rest = told
+    return [f'<p class="answer">{text(answer)}</p>', *(f"<p>{text(sentence)}</p>" for sentence in rest)]
 
 
 def legend(names: Sequence[str]) -> str:

@@ -12,13 +12,15 @@ from typing import Any, Literal, NamedTuple
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from muhat.comparison.column_counts import ColumnCounts
+from muhat.comparison.column_counts import ColumnCounts, histogram
 from muhat.comparison.effects import Interval
-from muhat.comparison.formatting import readable
+from muhat.comparison.text_report import readable, shown, text_report
 from muhat.comparison.unusual_rows import UnusualRow
 from muhat.inference.results import ComponentResult
 from muhat.inference.two_sample import MMDResult
 from muhat.tables.frames import LeftOut, Table
+
+_COLOURS = ("#2563eb", "#d97706")
 
 
 class TableFacts(NamedTuple):
@@ -31,21 +33,7 @@ class TableFacts(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Finding:
-    """An effect, its interval, and p-values.
-
-    Parameters
-    ----------
-    effect : float
-        How large the difference is; ``effect_name`` says what it is.
-    interval : Interval
-        Confidence interval of the effect. All intervals of a comparison hold together with one minus the level.
-    pvalue : float
-        Of any difference, by itself.
-    adjusted_pvalue : float
-        The same, corrected for everything that was looked at.
-    exceeds_pvalue : float
-        Of an effect beyond ``at_least``, corrected; with ``at_least=0`` that is ``adjusted_pvalue``.
-    """
+    """An effect, its interval, and p-values, as :class:`ColumnResult` describes them."""
 
     effect: float
     interval: Interval
@@ -102,12 +90,10 @@ class MissingResult(Finding):
 
     Examples
     --------
-    >>> import pandas as pd, muhat as mh
-    >>> old = pd.DataFrame({"a": [1.0, 2.0, 3.0, 4.0] * 20, "b": ["x", "y", None, "y"] * 20})
-    >>> new = pd.DataFrame({"a": [1.0, 5.0, 3.0, 6.0] * 20, "b": ["x", None, None, "y"] * 20})
-    >>> result = mh.compare(old, new, random_state=0)
-    >>> [column.missing.shares for column in result.columns if column.missing]
-    [(0.25, 0.5)]
+    >>> import muhat as mh
+    >>> old, new = {"plan": ["x", "y", None, "y"] * 20}, {"plan": ["x", None, None, "y"] * 20}
+    >>> mh.compare(old, new, random_state=0)["plan"].missing.shares
+    (0.25, 0.5)
     """
 
     shares: tuple[float, ...] = (0.0, 0.0)
@@ -140,15 +126,10 @@ class ColumnResult(Finding):
 
     Examples
     --------
-    >>> import pandas as pd, muhat as mh
-    >>> old = pd.DataFrame({"a": [1.0, 2.0, 3.0, 4.0] * 20, "b": ["x", "y", None, "y"] * 20})
-    >>> new = pd.DataFrame({"a": [1.0, 5.0, 3.0, 6.0] * 20, "b": ["x", None, None, "y"] * 20})
-    >>> result = mh.compare(old, new, random_state=0)
-    >>> column = result.columns[0]
-    >>> f"{column.name}: {column.effect_name} {column.effect:.2f}"
-    'a: KS distance 0.50'
-    >>> result["a"] is column
-    True
+    >>> import muhat as mh
+    >>> result = mh.compare({"a": [1.0, 2.0, 3.0, 4.0] * 20}, {"a": [1.0, 5.0, 3.0, 6.0] * 20}, random_state=0)
+    >>> result["a"]
+    ColumnResult('a', KS distance 0.5, 0.2853 to 0.7147, adjusted p = 7.508e-09)
     """
 
     counts: ColumnCounts
@@ -226,13 +207,10 @@ class PairResult(Finding):
 
     Examples
     --------
-    >>> import pandas as pd, muhat as mh
-    >>> old = pd.DataFrame({"a": [1.0, 2.0, 3.0, 4.0] * 20, "b": ["x", "y", None, "y"] * 20})
-    >>> new = pd.DataFrame({"a": [1.0, 5.0, 3.0, 6.0] * 20, "b": ["x", None, None, "y"] * 20})
-    >>> result = mh.compare(old, new, random_state=0)
-    >>> pair = result.pairs[0]
-    >>> pair.names, round(pair.effect, 2)
-    (('a', 'b = y'), 0.25)
+    >>> import numpy as np, muhat as mh
+    >>> x, y = np.random.default_rng(0).normal(size=(2, 80))
+    >>> mh.compare({"x": x, "y": x + y}, {"x": x, "y": y}, random_state=0).pairs[0].names
+    ('x', 'y')
     """
 
     columns: tuple[str, str]
@@ -257,6 +235,18 @@ class PairResult(Finding):
     def to_dict(self, level: float) -> dict[str, Any]:
         """Numbers and texts for JSON."""
         return {"names": list(self.names), "rank_correlations": list(self.correlations), **self._numbers(level)}
+
+
+class Columns(tuple[ColumnResult, ...]):
+    """Results of columns, the most different first; a column is found by its place or by its name."""
+
+    def __getitem__(self, key: Any) -> Any:
+        if not isinstance(key, str):
+            return super().__getitem__(key)
+        for column in self:
+            if column.name == key:
+                return column
+        raise KeyError(f"{key!r} is none of the columns that were compared: {[c.name for c in self][:8]}")
 
 
 def _clearness(part: ComponentResult) -> float:
@@ -287,7 +277,7 @@ class Comparison:
     significance : float
         The p-value of any difference, whatever ``at_least`` is.
     columns : tuple of ColumnResult
-        The most different first.
+        The most different first; ``columns["income"]``, or ``result["income"]``, is the one of that name.
     pairs : tuple of PairResult
         The most changed first.
     joint : MMDResult
@@ -329,7 +319,7 @@ class Comparison:
     at_least: float
     pvalue: float
     significance: float
-    columns: tuple[ColumnResult, ...]
+    columns: Columns
     pairs: tuple[PairResult, ...]
     joint: MMDResult
     normalised_squared_mmd: float
@@ -389,14 +379,10 @@ class Comparison:
 
     def __getitem__(self, name: str) -> ColumnResult:
         """The column of that name."""
-        for column in self.columns:
-            if column.name == name:
-                return column
-        raise KeyError(f"{name!r} is none of the columns that were compared: {[c.name for c in self.columns][:8]}")
+        column: ColumnResult = self.columns[name]
+        return column
 
     def __str__(self) -> str:
-        from muhat.comparison.text_report import text_report
-
         return text_report(self)
 
     def __repr__(self) -> str:
@@ -435,7 +421,7 @@ class Comparison:
                 "normalised_squared_mmd": self.normalised_squared_mmd,
                 "in_words": self.joint_explanation if self.joint.pvalue <= self.level else "no difference found",
             },
-            "rows": [{**row._asdict(), "reasons": [r._asdict() for r in row.reasons]} for row in self.rows],
+            "rows": [row.to_dict() for row in self.rows],
             "not_compared": [column._asdict() for column in self.not_compared],
             "notes": list(self.notes),
         }
@@ -493,6 +479,27 @@ class Comparison:
         matplotlib.figure.Figure
             One panel per column.
         """
-        from muhat.comparison.pictures import draw_columns
+        import matplotlib.pyplot as plt
 
-        return draw_columns(self, columns)
+        def plain(text: str) -> str:
+            return text.replace("$", r"\$")  # which would begin mathematics
+
+        chosen = self.columns[:columns]
+        width = min(3, len(chosen))
+        height = -(-len(chosen) // width)
+        size = (3.2 * width, 2.3 * height)
+        figure, axes = plt.subplots(height, width, figsize=size, squeeze=False, layout="constrained")
+        for ax in axes.flat[len(chosen) :]:
+            ax.set_axis_off()
+        for ax, column in zip(axes.flat, chosen, strict=False):
+            drawn = histogram(column.counts)
+            places = np.arange(drawn.heights.shape[1])
+            for which, heights in enumerate(drawn.heights):
+                options = {"color": _COLOURS[which], "label": plain(self.names[which])}
+                ax.bar(places + 0.4 * which, heights, 0.4, align="edge", **options)
+            ax.set_xticks([0.4, len(places) - 0.6], [plain(shown(column.kind, end, 12)) for end in drawn.ends])
+            ax.set_yticks([])
+            ax.set_title(plain(f"{column.name[:28]}: {column.effect_name} {column.effect:.2f}"), fontsize=9)
+            ax.spines[["top", "right", "left"]].set_visible(False)
+        axes[0, 0].legend(frameon=False, fontsize=8)
+        return figure

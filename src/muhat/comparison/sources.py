@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -15,32 +15,13 @@ import numpy as np
 
 from muhat.files.database import open_database
 from muhat.files.opening import STANDARD_INPUT, read_table
-from muhat.files.tables import FileTable, Reading, number
+from muhat.files.tables import Reading, Source, number
 from muhat.files.text_format import hint_for
 from muhat.progress import printable
 from muhat.tables.encoder import as_categories
-from muhat.tables.frames import Column, LeftOut, Table, as_table
+from muhat.tables.frames import Column, LeftOut, Table, as_table, row_labels
 
 _HINTED = 500  # different texts of a column that are looked at for a hint
-
-
-@dataclass(frozen=True, eq=False)
-class Source:
-    """A table from which one column at a time is taken.
-
-    ``place`` says what rows are counted by, lines of a file or rows, and ``first`` is the place of the first row.
-    ``hints`` say how texts that stand for numbers or dates are to be written.
-    """
-
-    name: str
-    n_rows: int
-    names: tuple[str, ...]
-    named: bool
-    column: Callable[[str], Column]
-    left_out: tuple[LeftOut, ...] = ()
-    place: str = "row"
-    first: int = 0
-    hints: dict[str, str] | None = None
 
 
 def is_path(table: Any) -> bool:
@@ -62,9 +43,9 @@ def open_sources(tables: Sequence[Any], names: Sequence[str] | None, reading: Re
         sources = []
         for table, name in zip(tables, chosen, strict=True):
             if database is not None and is_path(table):
-                sources.append(_file_source(read_table(os.fspath(table), database, reading), name))
+                sources.append(replace(read_table(os.fspath(table), database, reading), name=name))
             else:
-                sources.append(_frame_source(as_table(table, name, infinite="missing")))
+                sources.append(_frame_source(table, name))
         yield _matched_by_position(sources)
 
 
@@ -76,30 +57,20 @@ def _table_names(tables: Sequence[Any]) -> list[str]:
     return short if len(set(short)) == len(short) else shown if len(set(shown)) == len(shown) else ["first", "second"]
 
 
-def _frame_source(table: Table) -> Source:
-    def label(name: str) -> str:
-        return name if table.named or not name.isdecimal() else f"column {name}"
+def _frame_source(X: Any, name: str) -> Source:
+    table = as_table(X, name, infinite="missing")
+
+    def label(own: str) -> str:
+        return own if table.named or not own.isdecimal() else f"column {own}"
+
+    def fetch(own: str, rows: slice) -> Column:
+        return columns[own]._replace(values=columns[own].values[rows])
 
     columns = {label(column.name): column._replace(name=label(column.name)) for column in table.columns}
     texts = [column for column in columns.values() if column.kind == "category"]
     hints = {column.name: hint for column in texts if (hint := hint_for(column.levels[:_HINTED]))}
-    return Source(
-        table.name, table.n_rows, tuple(columns), table.named, columns.__getitem__, table.left_out, hints=hints
-    )
-
-
-def _file_source(table: FileTable, name: str) -> Source:
-    return Source(
-        name,
-        table.n_rows,
-        table.names,
-        table.named,
-        table.column,
-        table.left_out,
-        table.place,
-        table.first,
-        table.hints,
-    )
+    names, index = tuple(columns), row_labels(X)
+    return Source(name, table.n_rows, names, table.named, fetch, table.left_out, first=0, hints=hints, index=index)
 
 
 def _matched_by_position(sources: list[Source]) -> list[Source]:
@@ -120,7 +91,11 @@ def _matched_by_position(sources: list[Source]) -> list[Source]:
             "they cannot be matched: give the columns names"
         )
     own = dict(zip(first.names, second.names, strict=True))
-    return [first, replace(second, names=first.names, column=lambda name: second.column(own[name])._replace(name=name))]
+
+    def fetch(name: str, rows: slice) -> Column:
+        return second.column(own[name], rows)._replace(name=name)
+
+    return [first, replace(second, names=first.names, fetch=fetch, flaws={})]
 
 
 # ------------------------------------------------------------------------------------------------- choice of columns

@@ -1,20 +1,110 @@
-"""Text of a comparison: the sentences of the answer, and tables for a terminal."""
+"""Text of a comparison: numbers as readers expect them, the sentences of the answer, and tables for a terminal."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from shutil import get_terminal_size
 from textwrap import wrap
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from muhat.comparison.column_counts import ColumnCounts
-from muhat.comparison.formatting import first_of, percent, plural, pvalue_text, readable, shown
-from muhat.comparison.result import ColumnResult, Comparison, Finding, PairResult
-from muhat.comparison.unusual_rows import Reason, UnusualRow
+import numpy as np
+
 from muhat.progress import printable
+from muhat.tables.frames import Kind
+
+if TYPE_CHECKING:
+    from muhat.comparison.column_counts import ColumnCounts
+    from muhat.comparison.result import ColumnResult, Comparison, Finding, PairResult
+    from muhat.comparison.unusual_rows import Reason, UnusualRow
 
 _ROWS = 12
 _WIDEST = 24
 _NAMED = 5
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def readable(value: float) -> str:
+    """A number with four significant digits, and commas between thousands.
+
+    >>> [readable(value) for value in (11680.4, 3.14159, -0.5, 1e-9, 2e15, 120.0)]
+    ['11,680', '3.142', '−0.5', '1e-09', '2e+15', '120']
+    """
+    if np.isnan(value):
+        return "–"
+    size = abs(value)
+    text = f"{value:,.0f}" if 1000 <= size < 1e12 else f"{value:.4g}"
+    return f"−{text[1:]}" if text.startswith("-") else text
+
+
+def shown(kind: Kind, value: Any, longest: int = 24) -> str:
+    """A value of a column: dates as dates, durations with their unit, text without signs that would move the cursor.
+
+    >>> shown("date", 1.0), shown("date", 0.5), shown("duration", 0.25), shown("category", None)
+    ('1970-01-02', '1970-01-01 12:00:00', '6 hours', 'missing')
+    """
+    if value is None:
+        return "missing"
+    if kind in ("category", "boolean"):
+        text = printable(str(value))
+        return text if len(text) <= longest else f"{text[: longest - 1]}…"
+    if kind == "date":
+        return _date(float(value))
+    if kind == "duration":
+        unit, size = next((u, s) for u, s in _UNITS if abs(value) >= s or s == _UNITS[-1][1])
+        return f"{readable(value / size)} {unit}"
+    return readable(float(value))
+
+
+_UNITS = (("days", 1.0), ("hours", 1 / 24), ("minutes", 1 / 1440), ("seconds", 1 / 86400))
+
+
+def _date(days: float) -> str:
+    try:
+        return (_EPOCH + timedelta(seconds=round(86400 * days))).strftime("%Y-%m-%d %H:%M:%S").removesuffix(" 00:00:00")
+    except OverflowError:
+        return f"{readable(days)} days after 1970"
+
+
+def percent(share: float) -> str:
+    """A share as a percentage.
+
+    >>> percent(0.1234), percent(0.0), percent(0.0004), percent(0.996)
+    ('12 %', '0 %', '0.04 %', '99.6 %')
+    """
+    text = f"{100 * share:.1f}" if share > 0.99 else f"{100 * share:.2g}"
+    return f"{text.removesuffix('.0')} %"
+
+
+def pvalue_text(pvalue: float, sign: bool = False) -> str:
+    """A p-value, with "p = " where ``sign``; below what numbers can hold, a bound.
+
+    >>> pvalue_text(0.0123456), pvalue_text(0.0), pvalue_text(0.5, sign=True), pvalue_text(0.0, sign=True)
+    ('0.0123', '< 1e-300', 'p = 0.5', 'p < 1e-300')
+    """
+    text = f"{pvalue:.3g}" if pvalue > 1e-300 else "< 1e-300"
+    return text if not sign else f"p {text}" if text.startswith("<") else f"p = {text}"
+
+
+def plural(count: int, noun: str) -> str:
+    """A count with its noun.
+
+    >>> plural(1, "row"), plural(2000, "row")
+    ('1 row', '2,000 rows')
+    """
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def first_of(names: Sequence[str]) -> str:
+    """Up to five names in a row, and how many more there are.
+
+    >>> first_of("abcdefg")
+    'a, b, c, d, e and 2 more'
+    """
+    return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else "")
+
+
+# -------------------------------------------------------------------------------------------------- sentences
 
 
 def summary(result: Comparison) -> list[str]:
@@ -139,8 +229,7 @@ def text_report(result: Comparison) -> str:
             parts.append(
                 table("Pairs of columns whose dependence changed", PAIRS_HEAD, pairs_rows(result), left=(0, 1))
             )
-        if result.joint.pvalue <= result.level:
-            parts += [rows_table(result.rows, which, result.names) for which in (0, 1)]
+        parts += [table(title, head, cells, left=(0, 1)) for title, head, cells in rows_tables(result)]
     parts.append(notes_text(result.notes))
     return "\n\n".join(part for part in parts if part)
 
@@ -207,24 +296,43 @@ def in_short(column: ColumnCounts, which: int) -> str:
     return f"{readable(moments.mean)} ± {readable(moments.standard_deviation)}"
 
 
-def rows_table(rows: Sequence[UnusualRow], which: int, names: Sequence[str]) -> str:
-    """The rows of one table that are most unlike the other."""
-    own = [row for row in rows if row.table == names[which]]
-    cells = [(f"{row.number:,}", reasons_text(row.reasons, names[1 - which])) for row in own]
-    title = f"Rows of {names[which]} most unlike {names[1 - which]}"
-    return (
-        table(title, (own[0].place, f"values that are rare in {names[1 - which]}"), cells, left=(0, 1)) if own else ""
-    )
+class RowsTable(NamedTuple):
+    """Rows that are most unlike others: a title, heads of the columns, and the cells of each row."""
+
+    title: str
+    head: tuple[str, str]
+    cells: list[tuple[str, str]]
 
 
-def reasons_text(reasons: Sequence[Reason], where: str) -> str:
-    """Why a row is unlike the rows of the table ``where``."""
-    return "; ".join(reason_text(reason, where) for reason in reasons) or "no single value: their combination"
+def rows_tables(result: Comparison) -> list[RowsTable]:
+    """The rows of each table that are most unlike the other, where the tables differ as a whole."""
+    if not result.is_significant or result.joint.pvalue > result.level:
+        return []
+    found = []
+    for name, other in (result.names, result.names[::-1]):
+        rows = [row for row in result.rows if row.table == name]
+        head = f"values that are rare in {other}"
+        if rows:
+            cells = row_cells(rows, other)
+            found.append(RowsTable(f"Rows of {name} most unlike {other}", (rows[0].place, head), cells))
+    return found
+
+
+def row_cells(rows: Sequence[UnusualRow], where: str) -> list[tuple[str, str]]:
+    """Where each row stands, and why it is unlike the rows of the table ``where``."""
+    return [
+        (
+            str(row.label) if row.place == "index" else f"{row.label:,}",
+            "; ".join(reason_text(reason, where) for reason in row.reasons) or "no single value: their combination",
+        )
+        for row in rows
+    ]
 
 
 def reason_text(reason: Reason, where: str) -> str:
     """A value and how rare it is.
 
+    >>> from muhat.comparison.unusual_rows import Reason
     >>> reason_text(Reason("age", "number", 93.0, 0.01, "high"), "b.csv")
     'age = 93 (1 % of b.csv as high)'
     """

@@ -6,20 +6,21 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from hashlib import blake2b
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from muhat.comparison import column_tests, effects
-from muhat.comparison.column_counts import ColumnCounts, count_column
-from muhat.comparison.formatting import plural
+from muhat.comparison.column_counts import THRESHOLDS, ColumnCounts, Tally, join_tallies, tally_column
 from muhat.comparison.pair_tests import LEAST_ROWS, MOST_FEATURES, PairChange, pair_changes
-from muhat.comparison.result import ColumnResult, Comparison, MissingResult, PairResult, TableFacts
-from muhat.comparison.sources import Source, chosen_names, listed, matching_names, open_sources, prepared, unmatched
+from muhat.comparison.result import ColumnResult, Columns, Comparison, MissingResult, PairResult, TableFacts
+from muhat.comparison.row_hashes import column_hashes, count_different, rows_per_hash
+from muhat.comparison.sources import chosen_names, listed, matching_names, open_sources, prepared, unmatched
+from muhat.comparison.text_report import plural
 from muhat.comparison.unusual_rows import Sample, scaled_points, unusual_rows
-from muhat.files.tables import Reading
+from muhat.files.tables import MOST_TEXTS_HELD, ManyTextsError, Reading, Source, concatenated
 from muhat.inference.two_sample import MMDResult, mmd_test
 from muhat.kernels.base import Kernel
 from muhat.kernels.radial import Gaussian
@@ -42,13 +43,18 @@ MOST_STRATA = 500
 FEW_ROWS = 20
 """A note says where a table has fewer."""
 
+LONG, BATCH = 2**22, 2**20
+"""Tables with more rows together are read in parts of so many, and their numbers are counted between thresholds."""
+
+PROBES = 2**15
+"""Rows of each long table whose values are these thresholds."""
+
 FEWEST_RESAMPLES, MOST_RESAMPLES = 999, 20_000
 """Bounds of the number of permutations where it is not given."""
 
 _QUESTIONS = 3  # columns, pairs and all columns together
 _PAIRS_PER_SECOND = 1.0e6
 _SHARE_OF_TEXTS = 0.1
-_HASH_FACTOR = np.uint64(0x9E3779B97F4A7C15)
 
 
 def compare(
@@ -166,19 +172,17 @@ def compare(
         labels = None if strata is None else _strata(sources, strata, missing)
         chosen = [name for name in chosen if name != strata]
         limit = rows or sample_size(seconds, len(chosen))
-        scan = _Scan(sources, at_least, labels, columns is not None, sampled_rows(sources, limit, rng))
+        picked = [sampled_rows(source, limit, rng) for source in sources]
+        scan = _Scan(sources, at_least, labels, columns is not None, picked)
         scan.not_compared += [] if columns is not None else unmatched(sources, exclude)
         as_category = set(matching_names(sources, categorical, "categorical"))
         for j, name in enumerate(chosen):
             say(f"column {j + 1:,} of {len(chosen):,}: {name}")
-            scan.add([prepared(source.column(name), missing, name in as_category) for source in sources])
+            scan.add(name, partial(prepared, missing=missing, categorical=name in as_category))
         scan.check_not_empty()
         first, second = samples = scan.samples()
         say(f"all columns together: {first.table.n_rows:,} and {second.table.n_rows:,} rows")
-        picked_strata = (
-            None if labels is None else np.concatenate([s[p] for s, p in zip(labels, scan.picked, strict=True)])
-        )
-        joint = _joint_test(first.table, second.table, kernel, n_resamples, rng, picked_strata)
+        joint = _joint_test(first.table, second.table, kernel, n_resamples, rng, scan.picked_strata())
         say("pairs of columns")
         changes = [] if labels is not None else pair_changes(first.table.columns, second.table.columns)
         if at_least == 0.0:  # otherwise the joint test is no part of the answer
@@ -216,11 +220,26 @@ def resamples_for(level: float) -> int:
 
 
 class _Evidence(NamedTuple):
-    """Effect and p-values of a column or of its missing values: of any difference, and of one beyond ``at_least``."""
+    """An effect, its interval for a level, and p-values: of any difference, and of one beyond ``at_least``."""
 
     effect: float
+    interval: Callable[[float], effects.Interval]
     pvalue: float
     exceeds: float
+
+
+class _Read(NamedTuple):
+    """A column of one table: counts of its values, its sampled rows, hashes, and whether it counts the rows."""
+
+    tally: Tally
+    sampled: Column
+    hashes: NDArray[np.uint64]
+    counts_rows: bool
+
+    def in_words(self) -> str:
+        if self.tally.kind == "category":
+            return f"text such as {self.tally.values[0][:30]!r}"
+        return KIND_IN_WORDS[self.tally.kind]
 
 
 @dataclass
@@ -241,48 +260,103 @@ class _Scan:
     left_out: dict[str, list[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self.hashes = [np.zeros(source.n_rows, dtype=np.uint64) for source in self.sources]
+        rows = [source.n_rows for source in self.sources]
+        self.is_long = sum(rows) > LONG
+        self.columns_read = 0
+        self.probes = [sampled_rows(source, PROBES, np.random.default_rng(0)) for source in self.sources]
+        self.group = rows_per_hash(max(rows))
+        self.hashes = [np.zeros(-(-count // self.group), dtype=np.uint64) for count in rows]
+        self.n_strata = 1 if self.strata is None else 1 + max(int(labels.max()) for labels in self.strata)
 
-    def add(self, columns: list[Column]) -> None:
+    def add(self, name: str, prepare: Callable[[Column], Column]) -> None:
         """Test a column of all rows, and keep its counts and its sampled rows."""
-        name = columns[0].name
-        hint = next((source.hints[name] for source in self.sources if source.hints and name in source.hints), "")
-        if not _kinds_agree(columns):
-            held = (
-                f"{_content(column)} in {source.name}" for column, source in zip(columns, self.sources, strict=True)
-            )
-            self.not_compared.append(LeftOut(name, f"it holds {' and '.join(held)}{f'; {hint}' if hint else ''}"))
+        self.columns_read += 1
+        hint = next((source.hints[name] for source in self.sources if name in source.hints), "")
+        try:
+            thresholds = self._thresholds(name, prepare)
+            columns = [self._read(which, name, prepare, thresholds) for which in (0, 1)]
+        except ManyTextsError as error:
+            self._leave_out_texts(name, str(error), hint)
+            return
+        tallies = [column.tally for column in columns]
+        if not _kinds_agree(tallies):
+            held = " and ".join(f"{c.in_words()} in {s.name}" for c, s in zip(columns, self.sources, strict=True))
+            self.not_compared.append(LeftOut(name, f"it holds {held}{f'; {hint}' if hint else ''}"))
             return
         for hashes, column in zip(self.hashes, columns, strict=True):
-            hashes[:] = row_hashes(hashes, column)
-        counts = count_column(_of_one_kind(columns), self.strata)
-        if self._is_left_out(counts, columns, hint):
+            hashes += column.hashes
+        counts = join_tallies(tallies)
+        if self._is_left_out(counts, all(column.counts_rows for column in columns), hint):
             return
         if hint:
             self.notes.append(f"column {name!r} is taken as text; {hint}")
-        self.values.append(_values_evidence(counts, self.at_least))
+        compressed = counts.compressed()
+        self.values.append(_values_evidence(counts, compressed, self.at_least))
         self.missing.append(_missing_evidence(counts, self.at_least) if counts.missing.any() else None)
-        self.counts.append(counts.compressed())
-        self.sampled.append([c._replace(values=c.values[p]) for c, p in zip(columns, self.picked, strict=True)])
+        self.counts.append(compressed)
+        self.sampled.append([column.sampled for column in columns])
 
-    def _is_left_out(self, counts: ColumnCounts, columns: list[Column], hint: str) -> bool:
+    def _thresholds(self, name: str, prepare: Callable[[Column], Column]) -> Array | None:
+        """Numbers up to which the rows are counted, where not each number is counted: in long tables and in strata."""
+        if not self.is_long and self.strata is None:
+            return None
+        known = []
+        for which in (0, 1):
+            for start, column in self._batches(which, name, prepare):
+                if column.kind == "category":
+                    return None
+                probed = _within(self.probes[which], start, column) if self.is_long else slice(None)
+                known.append(column.values[probed])
+        pooled = np.concatenate(known)
+        pooled = pooled[~np.isnan(pooled)]
+        different = np.unique(pooled)
+        if self.strata is not None and len(different) > THRESHOLDS:
+            different = np.unique(np.quantile(pooled, np.linspace(0, 1, THRESHOLDS + 1), method="lower"))
+        return different if len(different) else None
+
+    def _batches(self, which: int, name: str, prepare: Callable[[Column], Column]) -> Iterator[tuple[int, Column]]:
+        """The column of a table, in parts where tables are long, each with the number of its first row."""
+        source = self.sources[which]
+        step = BATCH if self.is_long else source.n_rows
+        for start in range(0, source.n_rows, step):
+            yield start, prepare(source.column(name, slice(start, start + step)))
+
+    def _read(self, which: int, name: str, prepare: Callable[[Column], Column], thresholds: Array | None) -> _Read:
+        tally: Tally | None = None
+        sampled, hashes, offsets = [], [], []
+        for start, column in self._batches(which, name, prepare):
+            labels = None if self.strata is None else self.strata[which][start : start + len(column.values)]
+            found = tally_column(column, labels, self.n_strata, thresholds)
+            tally = found if tally is None else tally + found
+            if tally.kind == "category" and len(tally.values) > MOST_TEXTS_HELD:
+                raise ManyTextsError(f"it holds more than {MOST_TEXTS_HELD:,} different texts")
+            sampled.append(column._replace(values=column.values[_within(self.picked[which], start, column)]))
+            hashes.append(column_hashes(column, self.columns_read, self.group))
+            offsets.append(_offset(column, start))
+        counts_rows = offsets[0] is not None and set(offsets) == {offsets[0]}
+        assert tally is not None, "a table has rows"
+        return _Read(tally, concatenated(name, sampled), np.concatenate(hashes), counts_rows)
+
+    def _is_left_out(self, counts: ColumnCounts, counts_rows: bool, hint: str) -> bool:
         if not sum(counts.present):
             reason = "all their values are missing"
         elif counts.distinct == 1 and len(set(counts.missing_shares)) == 1:
             reason = "they hold a single value"
-        elif not self.asked_for and all(map(_counts_rows, columns)):
+        elif not self.asked_for and counts_rows:
             reason = "they count the rows (name them in columns= to use them)"
         elif counts.kind == "category" and counts.distinct > max(MOST_TEXTS, _SHARE_OF_TEXTS * sum(counts.present)):
-            texts = f"it holds {counts.distinct:,} different texts"
-            if hint:
-                self.not_compared.append(LeftOut(counts.name, f"{texts}; {hint}"))
-            else:
-                self.notes.append(f"column {counts.name!r} is left out, because {texts}")
+            self._leave_out_texts(counts.name, f"it holds {counts.distinct:,} different texts", hint)
             return True
         else:
             return False
         self.left_out.setdefault(reason, []).append(counts.name)
         return True
+
+    def _leave_out_texts(self, name: str, texts: str, hint: str) -> None:
+        if hint:
+            self.not_compared.append(LeftOut(name, f"{texts}; {hint}"))
+        else:
+            self.notes.append(f"column {name!r} is left out, because {texts}")
 
     def check_not_empty(self) -> None:
         """Raise a ValueError where no column is left; otherwise note those that were left out."""
@@ -296,81 +370,75 @@ class _Scan:
     def samples(self) -> list[Sample]:
         """The sampled rows of each table."""
         return [
-            Sample(Table(source.name, len(picked), tuple(columns)), picked + source.first, source.place)
+            Sample(Table(source.name, len(picked), tuple(columns)), picked, source)
             for source, picked, columns in zip(self.sources, self.picked, zip(*self.sampled, strict=True), strict=True)
         ]
+
+    def picked_strata(self) -> NDArray[np.intp] | None:
+        """The strata of the sampled rows of both tables, one below the other."""
+        if self.strata is None:
+            return None
+        return np.concatenate([labels[rows] for labels, rows in zip(self.strata, self.picked, strict=True)])
 
     def shared_rows(self) -> tuple[bool, int]:
         """Whether both tables hold the same rows, and how many rows of the second are also in the first."""
         first, second = (np.sort(hashes) for hashes in self.hashes)
-        if len(first) == len(second) and bool((first == second).all()):
-            return not self.not_compared, len(first)
-        if any(len(np.unique(hashes)) < 0.99 * len(hashes) for hashes in (first, second)):
+        if self.sources[0].n_rows == self.sources[1].n_rows and bool((first == second).all()):
+            return not self.not_compared, self.sources[0].n_rows
+        if any(count_different(hashes) < 0.99 * len(hashes) for hashes in (first, second)):
             return False, 0  # rows repeat within a table, so that equal rows say nothing
-        return False, int(np.isin(second, first).sum())
+        places = np.searchsorted(first, second).clip(max=len(first) - 1)
+        return False, self.group * int((first[places] == second).sum())
 
 
-def _values_evidence(counts: ColumnCounts, at_least: float) -> _Evidence:
+def _within(rows: NDArray[np.intp], start: int, part: Column) -> NDArray[np.intp]:
+    """Which of the ascending row numbers lie in a part of a column that begins at row ``start``, counted from there."""
+    low, high = np.searchsorted(rows, [start, start + len(part.values)])
+    return rows[low:high] - start
+
+
+def _offset(column: Column, start: int) -> float | None:
+    """What a column of numbers adds to the numbers of its rows, None where it does not count them."""
+    if column.kind != "number" or len(column.values) + start < 3:
+        return None
+    offsets = column.values - np.arange(start, start + len(column.values))
+    return float(offsets[0]) if (offsets == offsets[0]).all() else None
+
+
+def _values_evidence(counts: ColumnCounts, compressed: ColumnCounts, at_least: float) -> _Evidence:
     if min(counts.present) == 0:
-        return _Evidence(0.0, 1.0, 1.0)
-    effect = effects.ks_distance(counts.counts) if counts.is_ordered else effects.total_variation(counts.counts)
+        return _Evidence(0.0, lambda alpha: effects.Interval(0.0, 1.0), 1.0, 1.0)
+    ordered = counts.is_ordered
+    effect = effects.ks_distance(counts.counts) if ordered else effects.total_variation(counts.counts)
     if len(counts.counts) > 1:
-        pvalue = effects.stratified_pvalue(counts.counts, counts.is_ordered)
+        pvalue = effects.stratified_pvalue(counts.counts, ordered)
     else:
-        test = column_tests.numbers_pvalue if counts.is_ordered else column_tests.categories_pvalue
-        pvalue = test(counts.counts[0])
-    if at_least == 0.0:
-        return _Evidence(effect, pvalue, pvalue)
-    exceeds = effects.ks_exceeds if counts.is_ordered else effects.variation_exceeds
-    return _Evidence(effect, pvalue, max(pvalue, exceeds(counts.counts, at_least)))
+        pvalue = (column_tests.numbers_pvalue if ordered else column_tests.categories_pvalue)(counts.counts[0])
+    exceeds = effects.ks_exceeds if ordered else effects.variation_exceeds
+    beyond = pvalue if at_least == 0.0 else max(pvalue, exceeds(counts.counts, at_least))
+    # all counts of a long column would take much memory until its interval is asked for
+    interval = partial(effects.ks_interval, effect) if ordered else effects.variation_interval
+    return _Evidence(effect, partial(interval, compressed.counts), pvalue, beyond)
 
 
 def _missing_evidence(counts: ColumnCounts, at_least: float) -> _Evidence:
-    table = missing_counts(counts)
-    pvalue = (
-        effects.stratified_pvalue(table, ordered=False)
-        if len(table) > 1
-        else column_tests.shares_pvalue(np.asarray(table[0].T))
-    )
-    exceeds = pvalue if at_least == 0.0 else max(pvalue, effects.share_exceeds(table, at_least))
-    return _Evidence(effects.total_variation(table), pvalue, exceeds)
-
-
-def missing_counts(counts: ColumnCounts) -> effects.Counts:
-    """Missing and known values, as counts of two values."""
-    return np.stack([counts.missing, counts.counts.sum(axis=2)], axis=2)
-
-
-def _kinds_agree(columns: list[Column]) -> bool:
-    """Truth values go with numbers, and columns without values with all."""
-    return len({"number" if column.kind == "boolean" else column.kind for column in columns} - {"missing"}) <= 1
-
-
-def _of_one_kind(columns: list[Column]) -> list[Column]:
-    """Truth values as numbers where the other table has numbers."""
-    kinds = {column.kind for column in columns} - {"missing"}
-    return [column._replace(kind="number") for column in columns] if len(kinds) > 1 else columns
-
-
-def _content(column: Column) -> str:
-    if column.kind == "category":
-        return f"text such as {column.levels[0][:30]!r}"
-    return KIND_IN_WORDS[column.kind]
-
-
-def _counts_rows(column: Column) -> bool:
-    return column.kind == "number" and len(column.values) > 2 and bool((np.diff(column.values) == 1).all())
-
-
-def row_hashes(hashes: NDArray[np.uint64], column: Column) -> NDArray[np.uint64]:
-    """Hashes of rows with the values of one more column."""
-    if column.kind == "category":
-        digests = [blake2b(level.encode(errors="replace"), digest_size=8).digest() for level in column.levels]
-        bits = np.frombuffer(b"".join([*digests, bytes(8)]), dtype=np.uint64)[column.values]
+    table = np.stack([counts.missing, counts.counts.sum(axis=2)], axis=2)  # missing and known values
+    if len(table) > 1:
+        pvalue = effects.stratified_pvalue(table, ordered=False)
     else:
-        bits = (np.where(np.isnan(column.values), np.nan, column.values) + 0.0).view(np.uint64)  # one NaN, one zero
-    mixed = (hashes ^ bits) * _HASH_FACTOR
-    return np.asarray(mixed ^ (mixed >> np.uint64(29)))
+        pvalue = column_tests.shares_pvalue(np.asarray(table[0].T))
+    exceeds = pvalue if at_least == 0.0 else max(pvalue, effects.share_exceeds(table, at_least))
+    return _Evidence(effects.total_variation(table), partial(effects.share_interval, table), pvalue, exceeds)
+
+
+def _pair_evidence(change: PairChange, at_least: float) -> _Evidence:
+    exceeds = change.pvalue if at_least == 0.0 else change.exceeds(at_least)
+    return _Evidence(change.effect, change.interval, change.pvalue, exceeds)
+
+
+def _kinds_agree(tallies: Sequence[Tally]) -> bool:
+    """Truth values go with numbers, and columns without values with all."""
+    return len({"number" if tally.kind == "boolean" else tally.kind for tally in tallies} - {"missing"}) <= 1
 
 
 def _check_rows(sources: Sequence[Source]) -> None:
@@ -379,14 +447,11 @@ def _check_rows(sources: Sequence[Source]) -> None:
             raise ValueError(f"{source.name} has {plural(source.n_rows, 'row')}, and a comparison needs at least 2")
 
 
-def sampled_rows(sources: Sequence[Source], limit: int, rng: np.random.Generator) -> list[NDArray[np.intp]]:
-    """Numbers of the sampled rows of each table, ascending."""
-    return [
-        np.arange(source.n_rows)
-        if source.n_rows <= limit
-        else np.sort(rng.choice(source.n_rows, limit, replace=False)).astype(np.intp)
-        for source in sources
-    ]
+def sampled_rows(source: Source, limit: int, rng: np.random.Generator) -> NDArray[np.intp]:
+    """Numbers of sampled rows of a table, ascending."""
+    if source.n_rows <= limit:
+        return np.arange(source.n_rows)
+    return np.sort(rng.choice(source.n_rows, limit, replace=False)).astype(np.intp)
 
 
 def _strata(sources: Sequence[Source], name: str, missing: Sequence[Any]) -> list[NDArray[np.intp]]:
@@ -449,11 +514,16 @@ def _result(
     level: float,
 ) -> Comparison:
     identical, shared = scan.shared_rows()
-    pvalue, significant = _adjusted(scan, changes, lambda evidence: evidence.pvalue, lambda c: c.pvalue, joint.pvalue)
+    columns = [*scan.values, *(found for found in scan.missing if found is not None)]
+    families = [columns, [_pair_evidence(change, scan.at_least) for change in changes]]
+    pvalue, significant = _adjusted([[found.pvalue for found in family] for family in families], joint.pvalue)
     exceeds_pvalue, exceeding = pvalue, significant
     if scan.at_least > 0.0:
-        at_least = scan.at_least
-        exceeds_pvalue, exceeding = _adjusted(scan, changes, lambda e: e.exceeds, lambda c: c.exceeds(at_least), None)
+        exceeds_pvalue, exceeding = _adjusted([[found.exceeds for found in family] for family in families], None)
+    of_columns, of_pairs = (
+        _numbers(family, adjusted, exceeds, scan.at_least, level, level / ((1 + bool(changes)) * max(len(family), 1)))
+        for family, adjusted, exceeds in zip(families, significant, exceeding, strict=True)
+    )
     n, m = (source.n_rows for source in scan.sources)
     return Comparison(
         names=(scan.sources[0].name, scan.sources[1].name),
@@ -465,8 +535,8 @@ def _result(
         at_least=scan.at_least,
         pvalue=1.0 if identical else exceeds_pvalue,
         significance=1.0 if identical else pvalue,
-        columns=_column_results(scan, significant.columns, exceeding.columns, level, 1 + bool(changes)),
-        pairs=_pair_results(samples, changes, significant.pairs, exceeding.pairs, level, scan.at_least),
+        columns=_column_results(scan, of_columns),
+        pairs=_pair_results(samples[0].table.names, changes, of_pairs),
         joint=joint,
         normalised_squared_mmd=normalised_squared_mmd(samples, kernel),
         rows=unusual_rows(samples, scan.counts),
@@ -478,87 +548,51 @@ def _result(
     )
 
 
-class _Adjusted(NamedTuple):
-    """Adjusted p-values: of the columns and then of their missing values, and of the pairs."""
-
-    columns: Array
-    pairs: Array
-
-
-def _adjusted(
-    scan: _Scan,
-    changes: list[PairChange],
-    of_column: Callable[[_Evidence], float],
-    of_pair: Callable[[PairChange], float],
-    joint: float | None,
-) -> tuple[float, _Adjusted]:
+def _adjusted(families: list[list[float]], joint: float | None) -> tuple[float, list[Array]]:
     """The p-value of the whole, and p-values of columns and pairs that control the error of all names together."""
-    evidence = [*scan.values, *(found for found in scan.missing if found is not None)]
-    columns = effects.holm([of_column(found) for found in evidence])
-    pairs = effects.holm([of_pair(change) for change in changes])
-    families = 1 + bool(changes)
-    smallest = [float(family.min()) for family in (columns, pairs) if len(family)] + ([] if joint is None else [joint])
+    adjusted = [effects.holm(family) for family in families]
+    smallest = [float(family.min()) for family in adjusted if len(family)]
+    asked = len(smallest)
+    if joint is not None:
+        smallest.append(joint)
     pvalue = min(1.0, len(smallest) * min(smallest))
-    return pvalue, _Adjusted(*(np.clip(families * family, pvalue, 1.0) for family in (columns, pairs)))
+    return pvalue, [np.clip(asked * family, pvalue, 1.0) for family in adjusted]
 
 
-def _lifted(interval: effects.Interval, at_least: float, exceeds_pvalue: float, level: float) -> effects.Interval:
-    """The interval, whose lower end is at least ``at_least`` where the effect is shown to exceed it.
+_Numbers = tuple[float, effects.Interval, float, float, float]
+"""Effect, interval, p-value, adjusted p-value, and that of an effect beyond ``at_least``."""
 
-    Holm's procedure shows a little more than intervals that are corrected by Bonferroni; these are its lower bounds.
+
+def _numbers(
+    family: list[_Evidence], significant: Array, exceeding: Array, at_least: float, level: float, alpha: float
+) -> list[_Numbers]:
+    """Effect, interval and p-values of each part of a family.
+
+    Holm's procedure shows a little more than intervals that are corrected by Bonferroni: where an effect is shown to
+    exceed ``at_least``, that is the lower end of its interval at least.
     """
-    return interval if exceeds_pvalue > level else interval._replace(low=max(interval.low, at_least))
-
-
-def _column_results(
-    scan: _Scan, significant: Array, exceeding: Array, level: float, families: int
-) -> tuple[ColumnResult, ...]:
-    alpha = level / (families * len(significant))
-    places = iter(range(len(scan.values), len(significant)))
     found = []
-    for j, (counts, values, missing) in enumerate(zip(scan.counts, scan.values, scan.missing, strict=True)):
-        lost = None
-        if missing is not None:
-            k = next(places)
-            interval = effects.share_interval(missing_counts(counts), alpha)
-            interval = _lifted(interval, scan.at_least, exceeding[k], level)
-            pvalues = missing.pvalue, float(significant[k]), float(exceeding[k])
-            lost = MissingResult(missing.effect, interval, *pvalues, shares=tuple(counts.missing_shares))
-        interval = effects.Interval(0.0, 1.0)
-        if min(counts.present):
-            interval = (
-                effects.ks_interval(values.effect, counts.counts, alpha)
-                if counts.is_ordered
-                else effects.variation_interval(counts.counts, alpha)
-            )
-        interval = _lifted(interval, scan.at_least, exceeding[j], level)
-        pvalues = values.pvalue, float(significant[j]), float(exceeding[j])
-        found.append(ColumnResult(values.effect, interval, *pvalues, counts=counts, missing=lost))
-    return tuple(sorted(found, key=lambda column: column.order))
+    for evidence, adjusted, exceeds in zip(family, significant.tolist(), exceeding.tolist(), strict=True):
+        interval = evidence.interval(alpha)
+        if exceeds <= level:
+            interval = interval._replace(low=max(interval.low, at_least))
+        found.append((evidence.effect, interval, evidence.pvalue, adjusted, exceeds))
+    return found
 
 
-def _pair_results(
-    samples: list[Sample],
-    changes: list[PairChange],
-    significant: Array,
-    exceeding: Array,
-    level: float,
-    at_least: float,
-) -> tuple[PairResult, ...]:
-    names = samples[0].table.names
-    alpha = level / (2 * max(len(changes), 1))
+def _column_results(scan: _Scan, numbers: list[_Numbers]) -> Columns:
+    of_values, of_missing = numbers[: len(scan.values)], iter(numbers[len(scan.values) :])
+    found = []
+    for counts, lost, own in zip(scan.counts, scan.missing, of_values, strict=True):
+        missing = None if lost is None else MissingResult(*next(of_missing), shares=tuple(counts.missing_shares))
+        found.append(ColumnResult(*own, counts=counts, missing=missing))
+    return Columns(sorted(found, key=lambda column: column.order))
+
+
+def _pair_results(names: list[str], changes: list[PairChange], numbers: list[_Numbers]) -> tuple[PairResult, ...]:
     found = [
-        PairResult(
-            change.effect,
-            _lifted(change.interval(alpha), at_least, exceeding[k], level),
-            change.pvalue,
-            float(significant[k]),
-            float(exceeding[k]),
-            columns=(names[change.columns[0]], names[change.columns[1]]),
-            parts=change.parts,
-            correlations=change.correlations,
-        )
-        for k, change in enumerate(changes)
+        PairResult(*own, (names[change.columns[0]], names[change.columns[1]]), change.parts, change.correlations)
+        for change, own in zip(changes, numbers, strict=True)
         if np.isfinite(change.effect)  # a column of one value has no correlations
     ]
     return tuple(sorted(found, key=lambda pair: (pair.exceeds_pvalue, pair.pvalue, -pair.effect)))
@@ -579,7 +613,7 @@ def _notes(scan: _Scan, samples: list[Sample], changes: list[PairChange], shared
         if sample.table.n_rows < source.n_rows:
             notes.append(
                 f"pairs and all columns together are compared in {sample.table.n_rows:,} of the {source.n_rows:,} rows "
-                f"of {source.name}, drawn at random; more seconds (or rows) take more"
+                f"of {source.name}, drawn at random; a larger seconds= or rows= takes more"
             )
     if scan.strata is not None:
         notes.append("rows are compared within strata, and pairs of columns are not compared")
@@ -601,7 +635,7 @@ def _unreachable(joint: MMDResult, n_resamples: int, questions: int, level: floa
         return []
     few_rows = len(joint.null_distribution) < n_resamples  # all splits of the rows were taken
     why = "with this few rows" if few_rows else f"with {n_resamples:,} permutations"
-    remedy = "" if few_rows else f"; take {int(np.ceil(questions / level)):,} or more (n_resamples, --resamples)"
+    remedy = "" if few_rows else f"; take {int(np.ceil(questions / level)):,} or more (n_resamples=)"
     return [
         f"the test of all columns together cannot find a difference at level {level:g} by itself, because {why} its "
         f"p-value counts as {min(smallest, 1.0):.2g} or more{remedy}"

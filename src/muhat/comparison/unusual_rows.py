@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muhat.comparison.column_counts import ColumnCounts
-from muhat.comparison.formatting import shown
+from muhat.comparison.text_report import shown
+from muhat.files.tables import Source
 from muhat.tables.encoder import fit_encoder
 from muhat.tables.frames import Column, Kind, Table
 from muhat.tables.scales import standard_deviations
@@ -30,11 +31,19 @@ RARE = 0.1
 
 
 class Sample(NamedTuple):
-    """Sampled rows of a table; row i stands at ``places[i]`` of it, and ``place`` says what that counts."""
+    """Sampled rows of a table; row i is the row number ``rows[i]`` of the source, counted from 0."""
 
     table: Table
-    places: NDArray[np.intp]
-    place: str
+    rows: NDArray[np.intp]
+    source: Source
+
+    def place(self, i: int) -> tuple[str, int, Any]:
+        """What a row is found by ("line", "row" or "index"), its number, and the line, row or label itself."""
+        row = int(self.rows[i])
+        number = row + self.source.first
+        if self.source.index is None:
+            return self.source.place, number, number
+        return "index", number, self.source.index[[row]].tolist()[0]
 
 
 class Reason(NamedTuple):
@@ -50,17 +59,24 @@ class Reason(NamedTuple):
 class UnusualRow(NamedTuple):
     """A row of a table: where it stands, its values, and those of them that are rare in the other table.
 
-    ``number`` is a line or row of a file as ``place`` says, counted from 1; of a data frame or an array it is the
-    position of the row, counted from 0, whatever the index. Dates among the ``values`` are texts such as "2024-01-31".
-    ``score`` is the mean distance from the nearest five rows of the other table, in scaled features.
+    ``place`` says what ``label`` is: a "line" or a "row" of a file, counted from 1; a "row" of an array or a data
+    frame, counted from 0; or the "index" of a data frame of pandas, where it has one of its own. ``number`` is the line
+    or row in each case. Dates among the ``values`` are texts such as "2024-01-31". ``score`` is
+    the mean distance from the nearest five rows of the other table, in scaled features.
     """
 
     table: str
     place: str
     number: int
+    label: Any
     score: float
     reasons: tuple[Reason, ...]
     values: dict[str, Any]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Numbers and texts for JSON."""
+        label = self.label if isinstance(self.label, int | str) else str(self.label)
+        return {**self._asdict(), "label": label, "reasons": [reason._asdict() for reason in self.reasons]}
 
 
 def unusual_rows(samples: Sequence[Sample], counts: Sequence[ColumnCounts]) -> tuple[UnusualRow, ...]:
@@ -76,9 +92,7 @@ def unusual_rows(samples: Sequence[Sample], counts: Sequence[ColumnCounts]) -> t
         for i in np.argsort(-scores, kind="stable")[:SHOWN_ROWS]:
             values = {column.name: as_written(column, int(i)) for column in sample.table.columns}
             reasons = _reasons(sample.table.columns, int(i), other, counts)
-            found.append(
-                UnusualRow(sample.table.name, sample.place, int(sample.places[i]), float(scores[i]), reasons, values)
-            )
+            found.append(UnusualRow(sample.table.name, *sample.place(i), float(scores[i]), reasons, values))
     return tuple(found)
 
 

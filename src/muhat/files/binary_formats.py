@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from muhat.files.database import Database, check_width, complaint, quoted, quoted_file, quoted_name
-from muhat.files.tables import DATE, Fetcher, FileTable, StoredColumn, days, unique_names
+from muhat.files.tables import DATE, Fetcher, Source, StoredColumn, days, unique_names
 from muhat.tables.frames import Column, Kind, LeftOut
 
 _MOST_DIGITS = 38  # of decimals
@@ -24,7 +24,7 @@ _KINDS: dict[Kind, tuple[str, ...]] = {
 """Types of the engine, of which those of dates are looked for before those of durations."""
 
 
-def read_npy(path: str, local: Path) -> FileTable:
+def read_npy(path: str, local: Path) -> Source:
     """An array of one or two dimensions, mapped into memory."""
     try:
         array = np.load(local, mmap_mode="r", allow_pickle=False)
@@ -43,15 +43,15 @@ def read_npy(path: str, local: Path) -> FileTable:
     names = tuple(f"column {j}" for j in range(1, matrix.shape[1] + 1))
     place = {name: j for j, name in enumerate(names)}
 
-    def fetch(name: str) -> Column:
-        values = np.array(matrix[:, place[name]], dtype=np.float64)
+    def fetch(name: str, rows: slice) -> Column:
+        values = np.array(matrix[rows, place[name]], dtype=np.float64)
         values[~np.isfinite(values)] = np.nan
         return Column(name, "missing" if np.isnan(values).all() else kind, values)
 
-    return FileTable(path, len(matrix), names, False, fetch)
+    return Source(path, len(matrix), names, False, fetch)
 
 
-def read_typed(path: str, local: Path, database: Database, json_lines: bool) -> FileTable:
+def read_typed(path: str, local: Path, database: Database, json_lines: bool) -> Source:
     """Columns of numbers, truth values, dates and text of a Parquet file or of JSON lines."""
     import duckdb
 
@@ -78,6 +78,10 @@ def read_typed(path: str, local: Path, database: Database, json_lines: bool) -> 
                 continue
             columns.append(StoredColumn(name, kind, f"c{j}"))
             expressions.append(f"{_plain(given[0], kind, type_name)} AS c{j}")
+        if not json_lines:  # tables have a rowid of their own
+            own = "file_row_number" in {row[0] for row in described}
+            source = source if own else f"read_parquet({quoted_file(local)}, file_row_number=true)"
+            expressions.append(f"{'row_number() OVER () - 1' if own else 'file_row_number'} AS rowid")
         selected = ", ".join(expressions) or "1 AS nothing"
         # A Parquet file is read column by column; lines of JSON are parsed once.
         stored = "TABLE" if json_lines else "VIEW"
@@ -90,14 +94,14 @@ def read_typed(path: str, local: Path, database: Database, json_lines: bool) -> 
         raise ValueError(f"{path} has no rows")
     fetcher = Fetcher(database, relation, columns, total, text=False)
 
-    def fetch(name: str) -> Column:
+    def fetch(name: str, rows: slice) -> Column:
         try:
-            return fetcher(name)
+            return fetcher(name, rows)
         except duckdb.Error as error:  # damage of a Parquet file may show only when values are read
             reason = complaint(error).replace(str(local), path)[:200]
             raise ValueError(f"{path}: column {name!r} could not be read ({reason}); write the file again") from error
 
-    return FileTable(path, total, tuple(column.name for column in columns), True, fetch, tuple(left_out))
+    return Source(path, total, tuple(column.name for column in columns), True, fetch, tuple(left_out))
 
 
 def _long_decimals(database: Database, local: Path) -> dict[str, str]:

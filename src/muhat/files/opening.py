@@ -13,7 +13,7 @@ from typing import IO, TextIO, cast
 
 from muhat.files.binary_formats import read_npy, read_typed
 from muhat.files.database import Database
-from muhat.files.tables import FileTable, Reading, joined
+from muhat.files.tables import Reading, Source, joined
 from muhat.files.text_format import read_text
 
 STANDARD_INPUT = "-"
@@ -46,7 +46,7 @@ class NoSuchFile(FileNotFoundError, ValueError):
 _CHUNK = 2**20
 
 
-def read_table(path: str, database: Database, reading: Reading) -> FileTable:
+def read_table(path: str, database: Database, reading: Reading) -> Source:
     """Read a file into the database.
 
     Parameters
@@ -59,7 +59,7 @@ def read_table(path: str, database: Database, reading: Reading) -> FileTable:
 
     Returns
     -------
-    FileTable
+    Source
 
     Raises
     ------
@@ -136,7 +136,7 @@ def _check_start(path: str, start: bytes) -> None:
         raise ValueError(f"{path} is not text; save the table as CSV, or the array by numpy.save")
 
 
-def _read(path: str, local: Path, database: Database, reading: Reading) -> FileTable:
+def _read(path: str, local: Path, database: Database, reading: Reading) -> Source:
     with open(local, "rb") as file:
         start = file.read(_START)
     if start.startswith(_GZIP):

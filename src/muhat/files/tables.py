@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from muhat.files.database import Database
 from muhat.progress import printable
@@ -31,6 +30,11 @@ Both convert more than this by themselves, such as ``1_0`` or digits of other sc
 
 DATE = r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d+)?)?)?(Z|[+-]\d\d(:?\d\d)?)?"
 """A cell that is a date, for :mod:`re` and for the engine alike."""
+
+ALL_ROWS = slice(None)
+
+MOST_TEXTS_HELD = 1_000_000
+"""A column of a file that holds more different texts has none that could be compared."""
 
 _NUMBER = re.compile(NUMBER, re.ASCII)
 _CELLS = 2**21  # of columns that are fetched together
@@ -70,29 +74,35 @@ class StoredColumn(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class FileTable:
-    """A table in a file, whose columns are read one after the other.
+class Source:
+    """A table in a file, in several files or in memory, whose columns are taken one at a time.
 
-    ``place`` says what ``first``, the place of the first row, counts: lines of the file, or rows. ``flaws`` says where
+    ``place`` says what ``first``, the place of the first row, counts: lines of a file, or rows. ``flaws`` says where
     columns of numbers hold something else, and ``hints`` how texts that stand for numbers or dates are to be written.
+    ``index`` has the label of each row of a data frame of pandas.
     """
 
-    path: str
+    name: str
     n_rows: int
     names: tuple[str, ...]
     named: bool
-    fetch: Callable[[str], Column]
+    fetch: Callable[[str, slice], Column]
     left_out: tuple[LeftOut, ...] = ()
     place: Place = "row"
     first: int = 1
     flaws: dict[str, str] = field(default_factory=dict)
     hints: dict[str, str] = field(default_factory=dict)
+    index: Any = None
 
-    def column(self, name: str) -> Column:
-        """A column of all rows, or a ValueError that says which cell is no number."""
+    def column(self, name: str, rows: slice = ALL_ROWS) -> Column:
+        """A column of some rows, or a ValueError that says which cell is no number."""
         if name in self.flaws:
             raise ValueError(self.flaws[name])
-        return self.fetch(name)
+        return self.fetch(name, rows)
+
+
+class ManyTextsError(ValueError):
+    """A column of a file holds more different texts than are held in memory."""
 
 
 class Fetcher:
@@ -100,46 +110,56 @@ class Fetcher:
 
     def __init__(self, database: Database, relation: str, columns: Sequence[StoredColumn], n_rows: int, text: bool):
         self.database, self.relation, self.columns, self.text = database, relation, list(columns), text
+        self.n_rows = n_rows
         self.step = max(1, _CELLS // max(n_rows, 1))
         self.place = {column.name: j for j, column in enumerate(columns)}
         self.fetched: dict[str, Column] = {}
+        self.fetched_rows = (0, 0)
+        self.coded = ""  # the column whose texts are a type of the engine
+        self.levels: tuple[str, ...] = ()
 
-    def __call__(self, name: str) -> Column:
-        """The column of that name."""
-        if name not in self.fetched:
-            start = self.place[name]
-            wanted = self.columns[start : start + self.step]
-            self.fetched = {}  # one block at a time is held
+    def __call__(self, name: str, rows: slice) -> Column:
+        """The column of that name, or some consecutive rows of it."""
+        start, stop, _ = rows.indices(self.n_rows)
+        if name not in self.fetched or self.fetched_rows != (start, stop):
+            part = self.relation
+            if stop - start < self.n_rows:
+                part += f" WHERE rowid >= {start} AND rowid < {stop}"
+            wanted = self.columns[self.place[name] : self.place[name] + self.step]
+            self.fetched, self.fetched_rows = {}, (start, stop)  # one block at a time is held
             plain = [column for column in wanted if column.kind != "category"]
             if plain:
-                query = f"SELECT {', '.join(column.key for column in plain)} FROM {self.relation}"
-                arrays = self.database.arrays(query)
+                arrays = self.database.arrays(f"SELECT {', '.join(column.key for column in plain)} FROM {part}")
                 self.fetched = {column.name: _numbers(column, arrays[column.key]) for column in plain}
-            self.fetched |= {column.name: self._categories(column) for column in wanted if column not in plain}
+            texts = (column for column in wanted if column.kind == "category")
+            self.fetched |= {column.name: self._categories(column, part, stop - start) for column in texts}
         return self.fetched[name]
 
-    def _categories(self, column: StoredColumn) -> Column:
+    def _categories(self, column: StoredColumn, part: str, n_rows: int) -> Column:
         """Codes of texts, made by the engine: no text of a row is ever held here."""
-        key, relation = column.key, self.relation
-        levels = [
-            row[0] for row in self.database.rows(f"SELECT DISTINCT {key} FROM {relation} WHERE {key} IS NOT NULL")
-        ]
+        levels = self._levels(column)
         if not levels:
-            return Column(column.name, "missing", _numbers(column, self._codes(f"NULL::DOUBLE AS {key}", key)).values)
-        levels.sort()
-        self.database.rows(
-            f"CREATE TYPE levels AS ENUM (SELECT DISTINCT {key} FROM {relation} WHERE {key} IS NOT NULL ORDER BY {key})"
-        )
-        codes = self._codes(f"coalesce(enum_code({key}::levels)::BIGINT, -1) AS {key}", key)
-        self.database.rows("DROP TYPE levels")
+            return Column(column.name, "missing", np.full(n_rows, np.nan))
+        expression = f"coalesce(enum_code({column.key}::levels_{self.relation})::BIGINT, -1) AS code"
+        codes = self.database.arrays(f"SELECT {expression} FROM {part}")["code"].astype(np.intp)
         if self.text and {level.lower() for level in levels} <= {"true", "false"}:
             truth = np.array([*(float(level.lower() == "true") for level in levels), np.nan])
             return Column(column.name, "boolean", truth[codes])
-        return Column(column.name, "category", codes.astype(np.intp), tuple(levels))
+        return Column(column.name, "category", codes, levels)
 
-    def _codes(self, expression: str, key: str) -> NDArray[Any]:
-        found: NDArray[Any] = self.database.arrays(f"SELECT {expression} FROM {self.relation}")[key]
-        return found
+    def _levels(self, column: StoredColumn) -> tuple[str, ...]:
+        """The different texts of a column, which are made a type of the engine."""
+        if self.coded != column.key:
+            different = f"SELECT DISTINCT {column.key} AS text FROM {self.relation} WHERE {column.key} IS NOT NULL"
+            if self.n_rows > MOST_TEXTS_HELD:
+                count = self.database.rows(f"SELECT count(*) FROM ({different})")[0][0]
+                if count > MOST_TEXTS_HELD:
+                    raise ManyTextsError(f"it holds {count:,} different texts")
+            self.database.rows(f"DROP TYPE IF EXISTS levels_{self.relation}")
+            self.coded, self.levels = column.key, tuple(sorted(row[0] for row in self.database.rows(different)))
+            if self.levels:
+                self.database.rows(f"CREATE TYPE levels_{self.relation} AS ENUM ({different} ORDER BY text)")
+        return self.levels
 
 
 def _numbers(column: StoredColumn, found: Any) -> Column:
@@ -155,33 +175,41 @@ def days(expression: str, kind: Kind = "date") -> str:
     return f"(epoch({expression}) * 1e6 / {_DAY})"
 
 
-def joined(tables: Sequence[FileTable], path: str) -> FileTable:
+def joined(tables: Sequence[Source], name: str) -> Source:
     """The rows of several files with the same columns, one after the other."""
     first = tables[0]
     for table in tables[1:]:
         if set(table.names) != set(first.names):
             apart = sorted(set(table.names) ^ set(first.names))[0]
             raise ValueError(
-                f"{path}: {table.path} and {first.path} have other columns ({apart!r}); compare like files"
+                f"{name}: {table.name} and {first.name} have other columns ({apart!r}); compare like files"
             )
+    *starts, total = np.cumsum([0, *(table.n_rows for table in tables)]).tolist()
 
-    def fetch(name: str) -> Column:
-        parts = [table.column(name) for table in tables]
-        kinds = {part.kind for part in parts} - {"missing"}
-        if len(kinds) > 1:
-            raise ValueError(f"{path}: column {name!r} holds {' and '.join(sorted(kinds))} values in different files")
-        return concatenated(name, parts)
+    def fetch(column: str, rows: slice) -> Column:
+        start, stop, _ = rows.indices(total)
+        parts = [
+            table.column(column, slice(max(start - begin, 0), min(stop - begin, table.n_rows)))
+            for table, begin in zip(tables, starts, strict=True)
+            if begin < stop and start < begin + table.n_rows
+        ]
+        try:
+            return concatenated(column, parts)
+        except ValueError as error:
+            raise ValueError(f"{name}: {error} in different files") from None
 
     left_out = {column.name: column for table in tables for column in table.left_out}
-    hints = {name: hint for table in tables for name, hint in table.hints.items()}
-    rows = sum(table.n_rows for table in tables)
-    names = tuple(name for name in first.names if name not in left_out)
-    return FileTable(path, rows, names, first.named, fetch, tuple(left_out.values()), hints=hints)
+    hints = {column: hint for table in tables for column, hint in table.hints.items()}
+    names = tuple(column for column in first.names if column not in left_out)
+    return Source(name, total, names, first.named, fetch, tuple(left_out.values()), hints=hints)
 
 
 def concatenated(name: str, parts: Sequence[Column]) -> Column:
     """The values of several columns of one kind, one after the other."""
-    kind: Kind = next((part.kind for part in parts if part.kind != "missing"), "missing")
+    kinds = sorted({part.kind for part in parts} - {"missing"})
+    if len(kinds) > 1:
+        raise ValueError(f"column {name!r} holds {' and '.join(kinds)} values")
+    kind = kinds[0] if kinds else "missing"
     if kind != "category":
         return Column(name, kind, np.concatenate([part.values for part in parts]))
     levels = sorted({level for part in parts for level in part.levels})

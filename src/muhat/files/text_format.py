@@ -20,9 +20,9 @@ from muhat.files.tables import (
     MISSING,
     NUMBER,
     Fetcher,
-    FileTable,
     Place,
     Reading,
+    Source,
     StoredColumn,
     days,
     is_missing,
@@ -46,7 +46,7 @@ _OTHER_DATE = re.compile(r"\d{1,4}[/.-]\d{1,2}[/.-]\d{1,4}\b.*")
 _UNDERSCORE = re.compile(rb"_(?<=[0-9]_)[0-9]")
 
 
-def read_text(path: str, local: Path, database: Database, reading: Reading) -> FileTable:
+def read_text(path: str, local: Path, database: Database, reading: Reading) -> Source:
     """Read a CSV file into the database; every line must have its width, and every number must be one."""
     local, survey = _surveyed(path, local, database)
     form = _look(path, local, survey, reading.delimiter)
@@ -342,7 +342,7 @@ class _Load:
     def relation(self) -> str:
         return f"table_{self.local.stem}"
 
-    def table(self) -> FileTable:
+    def table(self) -> Source:
         """The engine is told the types as guessed; where a cell does not fit, all are read as text and judged."""
         import duckdb
 
@@ -367,7 +367,7 @@ class _Load:
         hints = {name: guess.hint for name, guess in zip(self.names, self.guesses, strict=True) if guess.hint}
         fetch = Fetcher(self.database, self.relation, columns, total, text=True)
         options: dict[str, Any] = {"place": place, "first": first, "flaws": flaws, "hints": hints}
-        return FileTable(self.path, total, tuple(self.names), self.form.has_names, fetch, **options)
+        return Source(self.path, total, tuple(self.names), self.form.has_names, fetch, **options)
 
     def _source(self, types: Sequence[str], nulls: Sequence[str]) -> str:
         columns = ", ".join(f"'c{j}': '{kind}'" for j, kind in enumerate(types))

@@ -234,7 +234,7 @@ def _vector(values: Any) -> nw.Series[Any] | NDArray[Any] | list[Any]:
     if isinstance(values, list | tuple):
         return list(values)
     native = nw.from_native(values, pass_through=True, allow_series=True)
-    return native if isinstance(native, nw.Series) else np.asarray(values)
+    return native if isinstance(native, nw.Series) else np.atleast_1d(values)
 
 
 def _array_table(name: str, X: Any) -> Table:
@@ -480,6 +480,15 @@ def without_column(X: Any, column: str, name: str = "X", parameter: str = "group
     if isinstance(series.dtype, nw.Categorical | nw.Enum) and not series.implementation.is_pandas_like():
         series = series.cast(nw.String)
     return series.to_numpy(), frame.drop(found[0]).to_native()
+
+
+def row_labels(X: Any) -> Any:
+    """The index of a data frame of pandas or the like, None where rows have no labels but their numbers."""
+    frame = nw.from_native(X, pass_through=True, allow_series=True)
+    index = nw.maybe_get_index(frame) if isinstance(frame, nw.DataFrame | nw.Series) else None
+    if index is None or (index.dtype.kind == "i" and bool((index == np.arange(len(index))).all())):
+        return None
+    return index
 
 
 @dataclass(frozen=True)
