@@ -433,10 +433,10 @@ def memory(sizes):
                 command = [sys.executable, "-m", "muhat", "compare", *tables]
                 process = subprocess.Popen(command, stdout=said, stderr=subprocess.DEVNULL)
                 _, status, used = os.wait4(process.pid, 0)
-            answer = Path(folder, "said").read_text().splitlines()[0].replace(folder, "")
+            answer = " ".join(Path(folder, "said").read_text().split()).replace(folder, "").partition(").")[0]
         print(
             f"2 x {rows:,} rows, {size / 1e9:.2f} GB of Parquet: exit code {os.waitstatus_to_exitcode(status)}, "
-            f"peak memory {used.ru_maxrss / 1e6:.2f} GB, {used.ru_utime + used.ru_stime:.0f} s of CPU; {answer}",
+            f"peak memory {used.ru_maxrss / 1e6:.2f} GB, {used.ru_utime + used.ru_stime:.0f} s of CPU; {answer})",
             flush=True,
         )
 
