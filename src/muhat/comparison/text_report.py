@@ -323,19 +323,14 @@ def row_cells(rows: Sequence[UnusualRow], where: str) -> list[tuple[str, str]]:
     return [
         (
             str(row.label) if row.place == "index" else f"{row.label:,}",
-            "; ".join(reason_text(reason, where) for reason in row.reasons) or "no single value: their combination",
+            "; ".join(_reason_text(reason, where) for reason in row.reasons) or "no single value: their combination",
         )
         for row in rows
     ]
 
 
-def reason_text(reason: Reason, where: str) -> str:
-    """A value and how rare it is.
-
-    >>> from muhat.comparison.unusual_rows import Reason
-    >>> reason_text(Reason("age", "number", 93.0, 0.01, "high"), "b.csv")
-    'age = 93 (1 % of b.csv as high)'
-    """
+def _reason_text(reason: Reason, where: str) -> str:
+    """A value and how rare it is, such as "age = 93 (1 % of b.csv as high)"."""
     value = shown(reason.kind, reason.value)
     share = "none" if reason.share == 0 else percent(reason.share)
     words = {"low": "as low", "high": "as high", "same": "the same", "missing": "missing"}
