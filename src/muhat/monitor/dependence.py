@@ -20,8 +20,9 @@ from muhat.types import Array
 LAGS = 10
 """Lags of the portmanteau statistic."""
 
-LEVEL = 0.02
-"""Probability of finding dependence in independent rows."""
+PERMUTATIONS = 999
+"""Dependence is found where one of two statistics exceeds those of all permuted rows: in 1 of 500 references of
+independent rows."""
 
 MOST_LAGS = 3
 """Largest order of an autoregression."""
@@ -32,7 +33,6 @@ FOLDS = 10
 BLOCK_TIMES = 5.0
 """Mean length of blocks, in autocorrelation times."""
 
-_PERMUTATIONS = 99
 _MOST_ROWS = 4000
 _RIDGE = 1e-3  # of an autoregression, in variances of a column
 _CLEAR = 3.0  # standard errors from which on an autocorrelation counts
@@ -74,8 +74,8 @@ def serial_dependence(reference: Reference, rng: np.random.Generator) -> Depende
     r"""Dependence of the rows of a reference in their order; None where it may be chance.
 
     Of normal scores of the columns, of whitened columns and of log(1 + ‖z‖²/d), the largest lag-1 autocorrelation
-    :math:`|a_1|` and the largest :math:`n \sum_{k \le 10} a_k^2` are compared with those of permuted rows. O(nd) for
-    each of 99 permutations.
+    :math:`|a_1|` and the largest :math:`\sum_{k \le 10} a_k^2` are compared with those of permuted rows. O(nd) for
+    each of 999 permutations, of which independent rows need about 14 until both were exceeded.
 
     Parameters
     ----------
@@ -91,11 +91,11 @@ def serial_dependence(reference: Reference, rng: np.random.Generator) -> Depende
     n = len(features)
     lags = min(LAGS, n // 4)
     found = _autocorrelations(features, lags)
-    observed = np.array(_largest(found))
-    others = np.array([_largest(_autocorrelations(features[rng.permutation(n)], lags)) for _ in range(_PERMUTATIONS)])
-    as_large = 1 + (others >= observed * (1.0 - 1e-9)).sum(axis=0)
-    if 2.0 * as_large.min() / (_PERMUTATIONS + 1.0) > LEVEL:
-        return None
+    observed, unequalled = _largest(found) * (1.0 - 1e-9), np.ones(2, bool)
+    for _ in range(PERMUTATIONS):
+        unequalled &= observed > _largest(_autocorrelations(features[rng.permutation(n)], lags))
+        if not unequalled.any():
+            return None
     clear = (np.abs(found) > _CLEAR / np.sqrt(n)).any(axis=0)
     time = max((autocorrelation_time(column) for column in features.T[clear]), default=1.0)
     column = int(np.abs(found[0, :d]).argmax())
@@ -108,9 +108,9 @@ def _autocorrelations(features: Array, lags: int) -> Array:
     return np.array([(features[k:] * features[: n - k]).sum(axis=0) / n for k in range(1, lags + 1)])
 
 
-def _largest(correlations: Array) -> tuple[float, float]:
+def _largest(correlations: Array) -> Array:
     """The largest |a_1| and the largest sum of squares."""
-    return float(np.abs(correlations[0]).max()), float((correlations**2).sum(axis=0).max())
+    return np.array([np.abs(correlations[0]).max(), (correlations**2).sum(axis=0).max()])
 
 
 def _standardised(columns: Array) -> Array:

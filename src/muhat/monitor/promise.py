@@ -61,9 +61,10 @@ def check_promise(run_length: float, rows: int, time: float) -> None:
     most = most_promised(rows, time)
     if run_length > most:
         worth = f" that are worth {rows / time:,.0f} independent ones" if time > 1.0 else ""
+        order = ", or block_length=1 if the order of the rows means nothing" if time > 1.0 else ""
         needed = ROWS_OF_ONE * sqrt(run_length)
         enough = ceil(needed if time <= 1.0 else time * max(needed, run_length))
         raise ValueError(
             f"run_length={run_length:,.0f} cannot be promised from {rows:,} reference rows{worth}; pass {enough:,} "
-            f"rows or more, or run_length={most:,} at most"
+            f"rows or more, or run_length={most:,} at most{order}"
         )
