@@ -9,6 +9,7 @@ import argparse
 import re
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache, partial
 from time import perf_counter, process_time
 
@@ -182,7 +183,7 @@ class Windowed:
         pairs = self.reference.pairs(views, self.sums.seen, 49)
         self.sums, found = self.sums.after(pairs, self.reference.singles(new))
         self.views = type(new)(*(view[len(rows) :] for view in views))
-        return found.T
+        return found[:, 0].T
 
     def scores(self, rows: NDArray) -> NDArray:
         return (self._windows(rows) / self.spread).max(axis=1)
@@ -572,7 +573,7 @@ def speed(options: argparse.Namespace) -> None:
 
 def unalarmed(monitor: mh.DriftMonitor) -> mh.DriftMonitor:
     """The same monitor with thresholds out of reach, for measurements of long streams."""
-    monitor._model = monitor._model.raised(1e9)
+    monitor._model = replace(monitor._model, calibration=monitor._model.calibration.raised(1e9))
     return monitor
 
 

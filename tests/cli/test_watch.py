@@ -46,7 +46,7 @@ def test_an_alarm_and_the_end_without_one(files, capsys):
     out = capsys.readouterr().out
     assert out.count("\n") == 1
     assert "drift at row 2" in out
-    assert "b (" in out.partition("columns that changed most: ")[2]
+    assert "b (" in out.partition("most changed: ")[2]
     assert watch(files["reference"], files["quiet"]) == 0
     assert capsys.readouterr().out == f"{files['quiet']}: no drift in 60 rows\n"
 
@@ -128,7 +128,7 @@ def test_categories_missing_values_and_dates(change, form, tmp_path, monkeypatch
     captured = capsys.readouterr()
     assert "column 'when' is left out, because it increases with the rows" in captured.err
     if change:
-        assert ("kind" if "share" in change else "x") in captured.out.partition("changed most: ")[2].split(",")[0]
+        assert ("kind" if "share" in change else "x") in captured.out.partition("most changed: ")[2].split(",")[0]
 
 
 def test_decimal_commas_a_byte_order_mark_and_further_marks(files, tmp_path, capsys):
@@ -154,7 +154,7 @@ def test_where_a_value_is_missing_does_not_decide_which_columns_are_watched(file
     assert watch(str(path), files["drifting"]) == 1
     captured = capsys.readouterr()
     assert "columns: a, b, c" in captured.err
-    assert "changed most: b (" in captured.out
+    assert "most changed: b (" in captured.out
 
 
 def test_wrong_streams_and_references(files, tmp_path, capsys):

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -124,7 +125,7 @@ def test_the_same_seed_is_the_same_monitor(fitted):
 
 def test_memory_does_not_grow_with_the_stream(monitor):
     sizes = []
-    monitor._model = monitor._model.raised(1e9)
+    monitor._model = replace(monitor._model, calibration=monitor._model.calibration.raised(1e9))
     for _ in range(2):
         monitor.update(np.random.default_rng(0).normal(size=(3000, 3)))
         sizes.append(len(pickle.dumps(monitor)))

@@ -67,6 +67,7 @@ FITS = [
     ("one row", X[:1], {}, "X has 1 rows, .* needs 10 or more"),
     ("few rows", X[:9], {}, "X has 9 rows, .* needs 10 or more; pass more rows"),
     ("equal rows", np.ones((50, 2)), {}, "all rows of X are equal"),
+    ("many columns", np.eye(10, 20_000), {}, r"20,000 columns, .* 4,000 are the most, .* 3.2 GB .* components"),
     ("run length 1", X, {"run_length": 1}, r"run_length=1 must be a number in \[2, inf\)"),
     ("run length None", X, {"run_length": None}, "run_length=None"),
     (
@@ -185,12 +186,11 @@ FORGED = {
     "reference": (lambda header, held: held["reference"].__setitem__((0, 0), np.nan), "reference holds NaN"),
     "windows": (lambda header, held: held["windows"].__setitem__(0, 9), "windows .* are not growing"),
     "rows": (lambda header, held: header.update(rows=-1), "rows=-1"),
-    "names": (lambda header, held: header.update(names=["a"]), "1 names do not fit 3 columns"),
     "kernels": (
         lambda header, held: header.update(kernel=[{"class": "Gaussian", "params": {"bandwidth": 1.0}}]),
         "",
     ),
-    "encoder": (lambda header, held: header["encoder"].update(columns=[]), "do not fit 3 columns"),
+    "encoder": (lambda header, held: header["encoder"].update(columns=[]), "its 0 features do not fit 3 columns"),
     "run length": (lambda header, held: header["settings"].update(run_length="x"), "run_length='x'"),
 }
 

@@ -9,7 +9,7 @@ import muhat as mh
 from muhat.linalg import compiled as compiled_tiles
 from muhat.monitor import windows
 from muhat.monitor.reference import COMPONENTS, Reference, Views, population
-from muhat.monitor.windows import WindowSums, simulated_statistics
+from muhat.monitor.windows import WindowSums
 
 LENGTHS = np.array([1, 2, 5, 9])
 X, Y = sample(40, 3, seed=1), sample(25, 3, seed=2, shift=0.9)
@@ -26,7 +26,7 @@ def statistics(reference, rows, cuts=()):
         views = Views(*(np.concatenate(pair) for pair in zip(held, new, strict=True)))
         sums, found = sums.after(reference.pairs(views, sums.seen, before), reference.singles(new))
         held = Views(*(view[len(block) :] for view in views))
-        out.append(found)
+        out.append(found[:, 0])
     return np.concatenate(out, axis=1).reshape(*constants.shape, -1)
 
 
@@ -62,7 +62,7 @@ def without_numba(monkeypatch):
     """What runs where numba is not installed."""
     for module in (compiled_tiles, windows):
         monkeypatch.setattr(module, "numba_or_none", lambda: None)
-    cached = (compiled_tiles.row_values, windows.compiled_loops, compiled_tiles.gaussian_sums)
+    cached = (compiled_tiles.row_values, windows.compiled_loop, compiled_tiles.gaussian_sums)
     for function in cached:
         function.cache_clear()
     yield
@@ -129,8 +129,8 @@ def test_simulated_streams_are_sums_of_the_table(name, request):
 
     def simulated():
         sums = WindowSums.empty(LENGTHS, constants, m, 3)
-        sums, first = simulated_statistics(sums, rows.values, rows.singles, np.ascontiguousarray(draws[:, :20]))
-        _, second = simulated_statistics(sums, rows.values, rows.singles, np.ascontiguousarray(draws[:, 12:]))
+        sums, first = sums.after(rows.values, rows.singles, np.ascontiguousarray(draws[:, :20]))
+        _, second = sums.after(rows.values, rows.singles, np.ascontiguousarray(draws[:, 12:]))
         return np.concatenate([first, second], axis=2).reshape(*constants.shape, 3, 30)
 
     found = simulated()

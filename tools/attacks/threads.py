@@ -17,6 +17,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -102,7 +103,7 @@ def together(tasks: list[Callable[[], Any]]) -> list[Any]:
 def silent_monitor() -> mh.DriftMonitor:
     """A monitor whose thresholds are out of reach."""
     monitor = mh.DriftMonitor(100, n_simulations=100, random_state=0).fit(ROWS)
-    monitor._model = monitor._model.raised(1e9)
+    monitor._model = replace(monitor._model, calibration=monitor._model.calibration.raised(1e9))
     return monitor
 
 

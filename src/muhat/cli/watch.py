@@ -240,15 +240,14 @@ def _score(monitor: DriftMonitor) -> None:
 def _alarm(monitor: DriftMonitor, line: int, name: str, options: Any) -> None:
     found = monitor.result_
     assert found is not None, "an alarm has a result"
-    columns = ", ".join(f"{column} ({size:.1f})" for column, size in found.columns[:5])
     rows = f"row {found.row:,} differs" if found.window == 1 else f"rows {found.since:,} to {found.row:,} differ"
     text = (
         f"{name}: drift at row {found.row:,} (line {line:,}): {rows} from the reference (score {found.score:.1f}, "
-        f"threshold {found.threshold:.1f}); columns that changed most: {columns}"
+        f"threshold {found.threshold:.1f}); most changed: {found.most_changed(5)}"
     )
     facts: dict[str, Any] = {name: getattr(found, name) for name in ("row", "since", "window", "score", "threshold")}
     changes = [{"name": column, "change": size} for column, size in found.columns]
-    _say(options, "drift", text, sys.stdout, line=line, **facts, columns=changes)
+    _say(options, "drift", text, sys.stdout, line=line, **facts, columns=changes, missing=list(found.missing))
 
 
 def _some(names: Sequence[str], most: int = 20) -> str:

@@ -159,7 +159,8 @@ class Autoregression:
         """Scaled rows minus their predictions, each row by itself: shape (T, d) for rows of shape (p + T, d)."""
         scaled, p = self.scaled(rows), self.order
         lagged = lagged_rows(scaled, p)
-        return np.array([row - before @ self.coefficients for row, before in zip(scaled[p:], lagged, strict=True)])
+        found = [row - before @ self.coefficients for row, before in zip(scaled[p:], lagged, strict=True)]
+        return np.array(found).reshape(-1, rows.shape[1])
 
     def scaled(self, rows: Array) -> Array:
         """Columns in standard deviations, clipped where their squares would overflow."""

@@ -16,18 +16,12 @@ from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.mixed import Rescaled
 from muhat.linalg.resources import LockedMixin, one_blas_thread
 from muhat.measures import Atoms
-from muhat.monitor.changes import Drift
-from muhat.monitor.dependence import (
-    BLOCK_TIMES,
-    Autoregression,
-    Dependence,
-    autoregression,
-    serial_dependence,
-)
-from muhat.monitor.promise import check_promise
-from muhat.monitor.reference import Reference
-from muhat.monitor.saved import SavedMonitor, load_monitor, save_monitor
-from muhat.monitor.stream import MonitorModel, SimulationPlan, StreamState, fitted_model
+from muhat.monitor.calibration import allowance, calibrate, check_promise
+from muhat.monitor.dependence import BLOCK_TIMES, FOLDS, Dependence, autoregression, serial_dependence, stretches
+from muhat.monitor.reference import Reference, population
+from muhat.monitor.saved import load_monitor, save_monitor
+from muhat.monitor.stream import Drift, MonitorModel, StreamState
+from muhat.monitor.windows import SimulatedStreams
 from muhat.parameters import ValueParametersMixin
 from muhat.progress import progress
 from muhat.tables.encoder import TableEncoder, fit_encoder
@@ -49,6 +43,9 @@ WINDOWS = (1, 3, 10, 30, 100)
 
 MOST_ROWS = 2000
 """Rows of a reference that streams are compared with and simulated from; of a longer one so many are taken."""
+
+MOST_FEATURES = 4000
+"""Numbers per row that a monitor takes: whitening by d of them takes d² numbers and d³ operations."""
 
 FEWEST_ROWS = 10
 """Rows that a reference needs."""
@@ -188,37 +185,35 @@ class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
         encoder, rows = self._encoded(X)
         with progress() as say, one_blas_thread():
             say("calibrating: the order of the rows")
-            in_order = block_length is None and not isinstance(X, MeanSketch)
-            reference, model, found = self._in_order(rows, rng) if in_order else (self._reference(rows), None, None)
-            left = found if model is None else serial_dependence(reference, rng)
-            time = left.time if left is not None else block_length or 1.0
-            blocks = BLOCK_TIMES * time if left is not None else time
+            reference, found, model = self._reference(rows), None, None
+            time, blocks = block_length or 1.0, block_length or 1.0
+            if block_length is None and not isinstance(X, MeanSketch):
+                found = left = serial_dependence(reference, rng)
+                modelled = None if found is None else autoregression(rows)
+                if modelled is not None:
+                    model, residuals = modelled
+                    reference = self._reference(residuals)
+                    left = serial_dependence(reference, rng)
+                if left is not None:
+                    time, blocks = left.time, BLOCK_TIMES * left.time
             check_promise(run_length, len(rows), time)
             if len(reference.rows) > MOST_ROWS:
                 reference = self._reference(some_rows(reference.rows, blocks, rng))
             windows = self._window_lengths(len(rows), run_length)
-            plan = SimulationPlan(run_length, windows, streams, rng, say, blocks, time)
-            names = tuple(f.column if encoder.named else f"x{f.column}" for f in encoder.features)
-            fitted = fitted_model(names, reference, plan, model)
-        self._set(encoder, fitted, found, blocks)
+            constants = reference.window_constants(windows)
+            # Where rows depend on each other, the metrics of simulated streams leave out stretches of rows in place of
+            # single ones, and rows are not compared with their neighbours.
+            folds = stretches(len(reference.rows), FOLDS) if blocks > 1.0 else None
+            known = population(reference, folds, int(3 * time) if blocks > 1.0 else 0)
+            simulated = SimulatedStreams(known, windows, constants, blocks, streams, rng)
+            calibration = calibrate(simulated, run_length, say).raised(allowance(run_length, model is not None))
+        self._set(MonitorModel(encoder, reference, model, found, blocks, windows, constants, calibration))
         if found is not None:
             self._warn_of_dependence(found)
         return self
 
     def _reference(self, rows: Array) -> Reference:
         return Reference.of(rows, self._kernels(), self.scale)
-
-    def _in_order(
-        self, rows: Array, rng: np.random.Generator
-    ) -> tuple[Reference, Autoregression | None, Dependence | None]:
-        """The reference, the residuals of its rows where they depend on each other."""
-        reference = self._reference(rows)
-        found = serial_dependence(reference, rng)
-        modelled = None if found is None else autoregression(rows)
-        if modelled is None:
-            return reference, None, found
-        model, residuals = modelled
-        return self._reference(residuals), model, found
 
     def _checked_settings(self) -> tuple[float, float | None, int]:
         """Run length, block length (None for "auto") and simulated streams."""
@@ -229,10 +224,12 @@ class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
         block_length = check_number_or("block_length", self.block_length, "auto", low=1)
         return run_length, block_length, check_count("n_simulations", self.n_simulations, low=100)
 
-    def _set(self, encoder: TableEncoder, model: MonitorModel, found: Dependence | None, block_length: float) -> None:
-        """Everything that a fitted monitor consists of."""
+    def _set(self, model: MonitorModel, stream: StreamState | None = None) -> None:
+        """Everything that a fitted monitor consists of, at the start or at some place of a stream."""
+        encoder = model.encoder
         with self._lock:
-            self.encoder_, self._model, self.dependence_, self.block_length_ = encoder, model, found, block_length
+            self._model, self._stream = model, model.start() if stream is None else stream
+            self.encoder_, self.dependence_, self.block_length_ = encoder, model.dependence, model.block_length
             self.n_features_in_ = len(encoder.columns)
             if encoder.named:
                 self.feature_names_in_ = np.array(encoder.names, dtype=object)
@@ -240,7 +237,6 @@ class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
                 del self.feature_names_in_
             self.kernels_, self.windows_ = model.reference.plain.kernels, model.windows
             self.threshold_ = model.calibration.threshold
-            self._stream = model.start()
 
     def _encoded(self, X: Any) -> tuple[TableEncoder, Array]:
         """The encoder of a reference, and its rows of numbers."""
@@ -261,6 +257,13 @@ class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
                 f"pass more rows without drift"
             )
         encoder = fit_encoder([table])
+        features = len(encoder.features)
+        if features > MOST_FEATURES:
+            raise ValueError(
+                f"X has {len(encoder.columns):,} columns, which are {features:,} numbers per row; {MOST_FEATURES:,} "
+                f"are the most, because whitening {features:,} takes matrices of {8e-9 * features**2:.1f} GB and many "
+                f"minutes. Choose columns, or pass principal components, as of sklearn.decomposition.PCA(100)"
+            )
         rows = encoder.transform(table)
         if (rows == rows[0]).all():
             raise ValueError("all rows of X are equal, so any other row is a drift; pass a reference that varies")
@@ -325,7 +328,7 @@ class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
         check_is_fitted(self, "threshold_")
         rows = stream_rows(X, self.encoder_)
         with self._lock, one_blas_thread():
-            self._stream = self._model.take_blocks(self._stream, rows)
+            self._stream = self._model.take(self._stream, rows)
             return self.drift_detected
 
     @property
@@ -415,9 +418,8 @@ class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
         """
         check_is_fitted(self, "threshold_")
         with self._lock:
-            params, model = self.get_params(deep=False), self._model
-            saved = SavedMonitor(params, self.encoder_, model, self._stream, self.dependence_, self.block_length_)
-        save_monitor(path, saved)
+            saved = self.get_params(deep=False), self._model, self._stream
+        save_monitor(path, *saved)
 
     @classmethod
     def load(cls, path: str | Path, kernels: Iterable[type[Kernel]] = ()) -> Self:
@@ -433,11 +435,10 @@ class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
         return load_monitor(path, kernels, cls._of)
 
     @classmethod
-    def _of(cls, saved: SavedMonitor) -> Self:
-        monitor = cls(**saved.params)
+    def _of(cls, params: dict[str, Any], model: MonitorModel, stream: StreamState) -> Self:
+        monitor = cls(**params)
         monitor._checked_settings()
-        monitor._set(saved.encoder, saved.model, saved.dependence, saved.block_length)
-        monitor._stream = saved.stream
+        monitor._set(model, stream)
         return monitor
 
 

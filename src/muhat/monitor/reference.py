@@ -330,7 +330,7 @@ class Reference:
         return [none, none, first, -first, second, -second, np.log1p(squared_norms[0] / d)]
 
     def pairs(self, views: Views, seen: int, before: int) -> Array:
-        """h of each row with those before it for each component: shape (T, m, before), the oldest first.
+        """h of each row with those before it for each component: shape (T, before, m), the oldest first.
 
         The first ``before`` rows of the views are those before the first row, of which ``seen`` are there.
         """
@@ -345,7 +345,7 @@ class Reference:
                 for t, (count, row) in enumerate(zip(reach, now, strict=True)):
                     products[t, j, :count] = rows[row - count : row] @ rows[row]
             parts.append(products)
-        return np.concatenate(parts, axis=1)
+        return np.ascontiguousarray(np.moveaxis(np.concatenate(parts, axis=1), 1, 2))
 
     def block_size(self, longest: int) -> int:
         """Rows of a stream that are evaluated at a time."""

@@ -9,24 +9,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, fields, replace
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from muhat.features.archive import finite_array, read_archive, write_archive
 from muhat.kernels.base import Kernel
 from muhat.kernels.serialization import decode_kernel, encode_kernel
-from muhat.monitor.calibration import Calibration
+from muhat.monitor.calibration import Calibration, TailScale
 from muhat.monitor.dependence import Autoregression, Dependence
 from muhat.monitor.reference import Reference
 from muhat.monitor.stream import HISTORY, MonitorModel, StreamState
-from muhat.monitor.tail_scale import TailScale
 from muhat.monitor.windows import WindowSums
 from muhat.tables.encoder import TableEncoder
 from muhat.tables.scales import ColumnScales
 from muhat.validation import check_count, check_number
 
-_FORMAT = "muhat.DriftMonitor.2"
+_FORMAT = "muhat.DriftMonitor.3"
 _SCALE = tuple(field.name for field in fields(TailScale))
 _NUMBERS = ("run_length", "scale", "n_simulations", "block_length")
 _FEWEST_ROWS = 4
@@ -34,37 +33,12 @@ _FEWEST_ROWS = 4
 Restored = TypeVar("Restored")
 
 
-class SavedMonitor(NamedTuple):
-    """All that a monitor consists of.
-
-    Parameters
-    ----------
-    params : dict
-        Parameters of the constructor.
-    encoder : TableEncoder
-    model : MonitorModel
-    stream : StreamState
-    dependence : Dependence or None
-    block_length : float
-        Of the simulated streams.
-    """
-
-    params: dict[str, Any]
-    encoder: TableEncoder
-    model: MonitorModel
-    stream: StreamState
-    dependence: Dependence | None
-    block_length: float
+def save_monitor(path: str | Path, params: dict[str, Any], model: MonitorModel, stream: StreamState) -> None:
+    """Write a fitted monitor with the parameters of its constructor to a file."""
+    write_archive(path, _FORMAT, _header(params, model, stream), _arrays(model, stream))
 
 
-def save_monitor(path: str | Path, saved: SavedMonitor) -> None:
-    """Write a fitted monitor to a file."""
-    write_archive(path, _FORMAT, _header(saved), _arrays(saved.model, saved.stream))
-
-
-def load_monitor(
-    path: str | Path, kernels: Iterable[type[Kernel]], make: Callable[[SavedMonitor], Restored]
-) -> Restored:
+def load_monitor(path: str | Path, kernels: Iterable[type[Kernel]], make: Callable[..., Restored]) -> Restored:
     """Read what ``save_monitor`` wrote, after a check of every number that alarms rest on: a file may be forged.
 
     Parameters
@@ -73,14 +47,14 @@ def load_monitor(
     kernels : classes of kernels
         Kernels that are not muhat's.
     make : callable
-        Makes the monitor; where it raises, the file is refused.
+        Makes the monitor of parameters, model and stream; where it raises, the file is refused.
     """
     known, what = tuple(kernels), "a monitor that DriftMonitor.save of this version wrote"
-    return read_archive(path, _FORMAT, what, lambda header, arrays: make(_restored(header, arrays, known)))
+    return read_archive(path, _FORMAT, what, lambda header, arrays: make(*_restored(header, arrays, known)))
 
 
-def _header(saved: SavedMonitor) -> dict[str, Any]:
-    params, result = saved.params, saved.stream.result
+def _header(params: dict[str, Any], model: MonitorModel, stream: StreamState) -> dict[str, Any]:
+    result = stream.result
     settings = {name: np.asarray(params[name]).item() for name in _NUMBERS}
     settings["windows"] = None if params["windows"] is None else [int(length) for length in params["windows"]]
     seed, kernel = params["random_state"], params["kernel"]
@@ -88,17 +62,16 @@ def _header(saved: SavedMonitor) -> dict[str, Any]:
     listed = None if kernel is None else [kernel] if isinstance(kernel, Kernel) else list(kernel)
     alarm = None
     if result is not None:
-        component = saved.model.components.index(result.component)
-        alarm = {"row": result.row, "component": component, "score": result.score, "threshold": result.threshold}
+        alarm = {name: getattr(result, name) for name in ("row", "score", "threshold")}
+        alarm |= {"component": model.components.index(result.component), "missing": list(result.missing)}
     return {
         "settings": settings,
         "kernel": None if listed is None else [_encoded(one) for one in listed],
-        "encoder": saved.encoder.to_dict(),
-        "names": list(saved.model.names),
-        "threshold": saved.model.calibration.threshold,
-        "block_length": saved.block_length,
-        "dependence": None if saved.dependence is None else asdict(saved.dependence),
-        "rows": saved.stream.rows,
+        "encoder": model.encoder.to_dict(),
+        "threshold": model.calibration.threshold,
+        "block_length": model.block_length,
+        "dependence": None if model.dependence is None else asdict(model.dependence),
+        "rows": stream.rows,
         "alarm": alarm,
     }
 
@@ -121,14 +94,16 @@ def _arrays(model: MonitorModel, stream: StreamState) -> dict[str, Any]:
     return arrays if stream.result is None else arrays | {"alarm_rows": stream.alarm_rows}
 
 
-def _restored(header: dict[str, Any], arrays: dict[str, Any], classes: tuple[type[Kernel], ...]) -> SavedMonitor:
+def _restored(
+    header: dict[str, Any], arrays: dict[str, Any], classes: tuple[type[Kernel], ...]
+) -> tuple[dict[str, Any], MonitorModel, StreamState]:
+    """Parameters, model and place in the stream."""
     rows = finite_array(arrays, "reference", None, None)
     if len(rows) < _FEWEST_ROWS:
         raise ValueError(f"its reference has {len(rows)} rows")
-    names = tuple(str(name) for name in header["names"])
     encoder = TableEncoder.from_dict(header["encoder"])
-    if len(names) != rows.shape[1] or len(encoder.features) != rows.shape[1]:
-        raise ValueError(f"its {len(names)} names do not fit {rows.shape[1]} columns")
+    if len(encoder.features) != rows.shape[1]:
+        raise ValueError(f"its {len(encoder.features)} features do not fit {rows.shape[1]} columns")
     given = None if header["kernel"] is None else tuple(decode_kernel(kernel, classes) for kernel in header["kernel"])
     settings = header["settings"]
     reference = Reference.of(rows, given, bool(settings["scale"]))
@@ -136,15 +111,20 @@ def _restored(header: dict[str, Any], arrays: dict[str, Any], classes: tuple[typ
     if not len(windows) or windows[0] < 1 or (np.diff(windows) <= 0).any() or windows[-1] > len(rows):
         raise ValueError(f"its windows {windows.tolist()} are not growing lengths within the reference")
     constants = reference.window_constants(windows)
-    calibration = _calibration(header, arrays, constants.size, int(windows[-1]))
-    model = MonitorModel(names, reference, _autoregression(arrays, rows.shape[1]), windows, constants, calibration)
     if np.isnan(constants).any() or (constants == np.inf).any():
         raise ValueError("its kernels overflow on its reference")
+    model = MonitorModel(
+        encoder,
+        reference,
+        _autoregression(arrays, rows.shape[1]),
+        None if header["dependence"] is None else Dependence(**header["dependence"]),
+        check_number("block_length", header["block_length"], low=1),
+        windows,
+        constants,
+        _calibration(header, arrays, constants.size, int(windows[-1])),
+    )
     kernel = given[0] if given is not None and len(given) == 1 else given
-    found = None if header["dependence"] is None else Dependence(**header["dependence"])
-    blocks = check_number("block_length", header["block_length"], low=1)
-    stream = _stream(header, arrays, model)
-    return SavedMonitor(settings | {"kernel": kernel}, encoder, model, stream, found, blocks)
+    return settings | {"kernel": kernel}, model, _stream(header, arrays, model)
 
 
 def _autoregression(arrays: dict[str, Any], width: int) -> Autoregression | None:
@@ -189,7 +169,7 @@ def _stream(header: dict[str, Any], arrays: dict[str, Any], model: MonitorModel)
     scores = arrays["scores"]  # −inf before the shortest window is full
     if scores.dtype != np.float64 or scores.ndim != 1 or np.isnan(scores).any() or len(scores) > min(rows, HISTORY):
         raise ValueError("its last scores are not numbers of its rows")
-    state = replace(model.start(), sums=sums, recent=recent, rows=rows, scores=scores)
+    state = replace(model.start(), sums=sums, recent=recent, views=model.views(recent), rows=rows, scores=scores)
     if header["alarm"] is not None:
         alarm = header["alarm"]
         shown = finite_array(arrays, "alarm_rows", None, width)
@@ -197,6 +177,7 @@ def _stream(header: dict[str, Any], arrays: dict[str, Any], model: MonitorModel)
         if row != rows or len(shown) not in model.windows or len(shown) > row or component >= components:
             raise ValueError("its result does not fit the rows that it has seen")
         score = check_number("score", alarm["score"], finite=False)
-        result = model.drift(row, component, shown, score, check_number("bound", alarm["threshold"]))
+        missing = [name for name in dict.fromkeys(model.names) if name in alarm["missing"]]
+        result = model.drift(row, component, shown, score, check_number("bound", alarm["threshold"]), missing)
         state = replace(state, result=result, alarm_rows=shown)
-    return model.restored(state)
+    return state

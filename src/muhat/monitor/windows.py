@@ -1,4 +1,4 @@
-r"""Statistics of the last L rows of a stream for several L at once, from sums over pairs of rows and over single rows.
+r"""Statistics of the last L rows of a stream for several L at once, of streams that come and of simulated ones.
 
 A component of the monitor is a function h of pairs of rows, a function s of single rows, or both. Its statistic for the
 window of the last L rows y is
@@ -13,16 +13,19 @@ No sum is ever taken back, so that errors of rounding do not grow with the strea
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from muhat.linalg.compiled import compile_loop, numba_or_none
+from muhat.monitor.reference import Population
 from muhat.types import Array
+
+_CHUNK = 200  # rows of all streams that are simulated at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,88 +57,58 @@ class WindowSums:
     @classmethod
     def empty(cls, lengths: NDArray[np.int64], constants: Array, m: int, streams: int = 1) -> WindowSums:
         """Before the first row."""
-        longest = int(lengths[-1])
-        return cls(
-            lengths, constants, np.zeros((streams, longest, m)), np.zeros((streams, longest, constants.shape[1]))
-        )
+        pairs, singles = (np.zeros((streams, int(lengths[-1]), width)) for width in (m, constants.shape[1]))
+        return cls(lengths, constants, pairs, singles)
 
     @property
     def longest(self) -> int:
         """Length of the longest window."""
         return int(self.lengths[-1])
 
-    def chosen(self, streams: Any) -> WindowSums:
-        """A copy of the sums of some of the streams."""
-        return WindowSums(self.lengths, self.constants, self.pairs[streams], self.singles[streams], self.seen)
-
-    def after(self, values: Array, singles: Array) -> tuple[WindowSums, Array]:
-        """The sums after T more rows of a single stream, and the statistics after each: shape (w · c, T).
+    def after(self, values: Array, singles: Array, draws: Any = None) -> tuple[WindowSums, Array]:
+        """The sums after T more rows of every stream, and the statistics after each: shape (w · c, B, T).
 
         Parameters
         ----------
-        values : array of shape (T, m, longest − 1)
-            h of each row with those before it, the oldest first; places without a row count for nothing.
-        singles : array of shape (T, c)
-            s of each row.
+        values : array of shape (T, longest − 1, m), or (N, N, m) with ``draws``
+            h of each row with those before it, the oldest first, with zeros behind where there are fewer; or h of all
+            pairs of N rows.
+        singles : array of shape (T, c), or (N, c) with ``draws``
+            s of the rows.
+        draws : array of int32, of shape (B, longest − 1 + T), optional
+            Streams that consist of the N rows: which of them, first those before. Without it there is one stream.
         """
-        T, before = len(singles), self.longest - 1
-        moved = self.chosen(slice(None)) if compiled_loops() is None else self._copy()
-        out = np.empty((self.constants.size, 1, T))
-        loops = compiled_loops()
-        if loops is not None:
-            values = np.ascontiguousarray(values)
-            loops.advance(
-                values, singles, self.seen, moved.pairs[0], moved.singles[0], self.lengths, self.constants, out
+        banded, before = draws is None, self.longest - 1
+        if draws is None:
+            draws = np.arange(-before, len(singles), dtype=np.int32)[None]
+        moved = replace(
+            self, pairs=self.pairs.copy(), singles=self.singles.copy(), seen=self.seen + draws.shape[1] - before
+        )
+        out = np.empty((self.constants.size, len(draws), moved.seen - self.seen))
+        loop = compiled_loop()
+        if loop is not None:
+            loop(
+                values, singles, draws, banded, self.seen, moved.pairs, moved.singles, self.lengths, self.constants, out
             )
-        else:
-            for t in range(T):
-                reach = min(self.seen + t, before)
-                newest_first = values[None, t, :, :reach][..., ::-1]
-                out[..., t] = _step(moved, self.seen + t, newest_first, singles[None, t])
-        return WindowSums(self.lengths, self.constants, moved.pairs, moved.singles, self.seen + T), out[:, 0]
-
-    def _copy(self) -> WindowSums:
-        return WindowSums(self.lengths, self.constants, self.pairs.copy(), self.singles.copy(), self.seen)
-
-
-def simulated_statistics(sums: WindowSums, values: Array, singles: Array, draws: Any) -> tuple[WindowSums, Array]:
-    """The sums after T more rows of every stream, rows that are drawn from N; the statistics, of shape (w · c, B, T).
-
-    Parameters
-    ----------
-    sums : WindowSums
-        Its arrays are moved on in place.
-    values : array of float32, of shape (N, N, m)
-        h of all pairs.
-    singles : array of shape (N, c)
-        s of all rows.
-    draws : array of int32, of shape (B, longest − 1 + T)
-        Which of the N rows; first those before.
-    """
-    T, before = draws.shape[1] - sums.longest + 1, sums.longest - 1
-    out = np.empty((sums.constants.size, len(draws), T))
-    loops = compiled_loops()
-    if loops is not None:
-        loops.simulate(values, singles, draws, sums.seen, sums.pairs, sums.singles, sums.lengths, sums.constants, out)
-    else:
-        for t in range(T):
-            now, reach = before + t, min(sums.seen + t, before)
-            row, earlier = draws[:, now], draws[:, now - reach : now][:, ::-1]
-            newest_first = np.moveaxis(values[row[:, None], earlier], -1, 1)
-            out[..., t] = _step(sums, sums.seen + t, newest_first, singles[row])
-    return WindowSums(sums.lengths, sums.constants, sums.pairs, sums.singles, sums.seen + T), out
+            return moved, out
+        for t in range(out.shape[2]):
+            now, reach = before + t, min(self.seen + t, before)
+            row, lags = draws[:, now], np.arange(1, reach + 1)
+            earlier = (reach - lags)[None] if banded else draws[:, now - lags]
+            out[..., t] = _step(moved, self.seen + t, values[row[:, None], earlier], singles[row])
+        return moved, out
 
 
 def _step(sums: WindowSums, t: int, values: Array, singles: Array) -> Array:
     """Add row number t of every stream in place, in numpy; the statistics, of shape (w · c, B).
 
-    ``values`` has the shape (B, m, rows before) with the newest first, and ``singles`` (B, c).
+    ``values`` has the shape (B, rows before, m) with the newest first, and ``singles`` (B, c).
     """
     longest, lengths = sums.longest, sums.lengths
     sums.pairs[:, t % longest] = 0.0
     sums.singles[:, t % longest] = 0.0
-    places = (t - 1 - np.arange(values.shape[-1])) % longest
-    sums.pairs[:, places] += np.moveaxis(np.cumsum(values, axis=-1, dtype=np.float64), 1, 2)
+    places = (t - 1 - np.arange(values.shape[1])) % longest
+    sums.pairs[:, places] += np.cumsum(values, axis=1, dtype=np.float64)
     sums.singles[...] += singles[:, None]
     begins = (t + 1 - lengths) % longest
     statistics = sums.constants + sums.singles[:, begins] / lengths[:, None]
@@ -145,45 +118,22 @@ def _step(sums: WindowSums, t: int, values: Array, singles: Array) -> Array:
     return statistics.reshape(len(statistics), -1).T
 
 
-# The same in compiled loops, for where numba is installed: plain Python, compiled at first use. The sums of one row are
-# added in the order of the numpy version, so that the two differ by no more than fused multiply-adds.
-
-
 def _advance(
-    values: Any, singles: Any, seen: int, pairs: Any, sums: Any, lengths: Any, constants: Any, out: Any
+    values: Any,
+    singles: Any,
+    draws: Any,
+    banded: bool,
+    seen: int,
+    pairs: Any,
+    sums: Any,
+    lengths: Any,
+    constants: Any,
+    out: Any,
 ) -> None:
-    """Rows of one stream. Shapes: values (T, m, longest − 1), pairs (longest, m), sums (longest, c), out (wc, 1, T)."""
-    longest, m = pairs.shape
-    total = np.zeros(m)
-    for t in range(len(singles)):
-        place, reach = (seen + t) % longest, min(seen + t, longest - 1)
-        total[:] = 0.0
-        pairs[place] = 0.0
-        sums[place] = 0.0
-        for before in range(1, reach + 1):
-            place = place - 1 if place > 0 else longest - 1
-            for j in range(m):
-                total[j] += values[t, j, reach - before]
-                pairs[place, j] += total[j]
-        for place in range(longest):
-            for j in range(sums.shape[1]):
-                sums[place, j] += singles[t, j]
-        for w in range(len(lengths)):
-            size = lengths[w]
-            begin = (seen + t + 1 - size) % longest
-            for j in range(sums.shape[1]):
-                k = w * sums.shape[1] + j
-                out[k, 0, t] = constants[w, j] + sums[begin, j] / size
-                if j < m and size > 1:
-                    out[k, 0, t] += pairs[begin, j] / (0.5 * size * (size - 1))
-                if size > seen + t + 1:
-                    out[k, 0, t] = -np.inf
+    """The same in a loop that numba compiles. It adds in the order of the numpy version, but for multiply-adds.
 
-
-def _simulate(
-    values: Any, singles: Any, draws: Any, seen: int, pairs: Any, sums: Any, lengths: Any, constants: Any, out: Any
-) -> None:
-    """Rows of many streams, drawn from N rows. Shapes: values (N, N, m), pairs (B, longest, m), out (wc, B, T)."""
+    Shapes are those of ``WindowSums.after``: pairs (B, longest, m), sums (B, longest, c), out (w · c, B, T).
+    """
     longest, m, c = pairs.shape[1], pairs.shape[2], sums.shape[2]
     total = np.zeros(m)
     for b in range(len(draws)):
@@ -193,9 +143,9 @@ def _simulate(
             total[:] = 0.0
             pairs[b, place] = 0.0
             sums[b, place] = 0.0
-            for before in range(1, reach + 1):
+            for lag in range(1, reach + 1):
                 place = place - 1 if place > 0 else longest - 1
-                other = draws[b, now - before]
+                other = reach - lag if banded else draws[b, now - lag]
                 for j in range(m):
                     total[j] += values[row, other, j]
                     pairs[b, place, j] += total[j]
@@ -214,22 +164,87 @@ def _simulate(
                         out[k, b, t] = -np.inf
 
 
-class Loops(NamedTuple):
-    """The compiled functions."""
-
-    advance: Callable[..., None]
-    simulate: Callable[..., None]
-
-
 @cache
-def compiled_loops() -> Loops | None:
-    """The compiled functions, or None without numba; the answer is remembered."""
+def compiled_loop() -> Callable[..., None] | None:
+    """The compiled ``_advance``, or None without numba; the answer is remembered."""
     numba = numba_or_none()
     if numba is None:
         return None
     number, place = numba.float64, numba.int64
-    one, two, three = place[::1], number[:, ::1], number[:, :, ::1]
-    advance = compile_loop(_advance, (three, two, place, two, two, one, two, three))
-    pairs, draws = numba.float32[:, :, ::1], numba.int32[:, ::1]
-    simulate = compile_loop(_simulate, (pairs, two, draws, place, three, three, one, two, three))
-    return Loops(advance, simulate)
+    two, three, draws = number[:, ::1], number[:, :, ::1], numba.int32[:, ::1]
+    rest = (two, draws, numba.boolean, place, three, three, place[::1], two, three)
+    signatures = [numba.void(values, *rest) for values in (three, numba.float32[:, :, ::1])]
+    compiled: Callable[..., None] = compile_loop(_advance, signatures)
+    return compiled
+
+
+class SimulatedStreams:
+    """Streams of rows that are drawn from those of a reference.
+
+    Parameters
+    ----------
+    rows : Population
+        The values of all pairs of rows and of all rows.
+    lengths : array of shape (w,)
+        Lengths of the windows.
+    constants : array of shape (w, c)
+        Constants of the statistics.
+    block_length : float
+        Mean number of consecutive rows that are drawn together.
+    streams : int
+        How many.
+    rng : Generator
+        Draws them.
+    """
+
+    def __init__(
+        self,
+        rows: Population,
+        lengths: NDArray[np.int64],
+        constants: Array,
+        block_length: float,
+        streams: int,
+        rng: np.random.Generator,
+    ) -> None:
+        self.rows, self.lengths, self.constants = rows, lengths, constants
+        self.block_length, self.streams, self.rng = block_length, streams, rng
+        n = len(rows.singles)
+        self._table = self._draw(np.arange(n, dtype=np.int32)[None], n)
+
+    def _draw(self, table: Any, rows: int) -> Any:
+        """Rows from each row of a table, neighbours together (stationary bootstrap).
+
+        Rows are drawn twice, the distribution of a stream and then the stream: each has half of the breaks.
+        """
+        shape, size = (self.streams, rows), table.shape[1]
+        places = self.rng.integers(0, size, shape)
+        if self.block_length > 1:
+            jumps = self.rng.random(shape) < 0.5 / self.block_length
+            jumps[:, 0] = True
+            steps = np.arange(rows)
+            last = np.maximum.accumulate(np.where(jumps, steps, 0), axis=1)
+            places = (np.take_along_axis(places, last, axis=1) + steps - last) % size
+        return np.take_along_axis(np.broadcast_to(table, (self.streams, size)), places, axis=1)
+
+    def statistics(self, rows: int, done: NDArray[np.bool_] | None = None) -> Iterator[Array]:
+        """Statistics of the first rows, in pieces of shape (w · c, streams of interest, rows of a piece).
+
+        Parameters
+        ----------
+        rows : int
+            How many rows.
+        done : array of bool, of shape (streams,), optional
+            Which streams are of no interest any more; the caller sets them from piece to piece.
+        """
+        sums = WindowSums.empty(self.lengths, self.constants, self.rows.values.shape[2], self.streams)
+        before = np.zeros((self.streams, sums.longest - 1), np.int32)
+        chosen = np.arange(self.streams)
+        while sums.seen < rows:
+            size = min(_CHUNK, rows - sums.seen)
+            draws = np.concatenate([before, self._draw(self._table, size)], axis=1)
+            if done is not None and done[chosen].any():  # a stream that is done stays so
+                left = ~done[chosen]
+                chosen, sums = chosen[left], replace(sums, pairs=sums.pairs[left], singles=sums.singles[left])
+            sums, found = sums.after(self.rows.values, self.rows.singles, np.ascontiguousarray(draws[chosen]))
+            before = draws[:, size:]
+            yield found
