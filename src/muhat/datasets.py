@@ -49,12 +49,17 @@ def paper_mixture(n_features: int, random_state: RandomState = None) -> Gaussian
     >>> mh.paper_mixture(30, random_state=0)
     GaussianMixture(n_components=4, d=30, total_weight=1)
     """
-    d = check_count("n_features", n_features)
-    rng = check_rng(random_state)
-    means = rng.uniform(-10, 10, size=(4, d))
-    roots = rng.normal(0, np.sqrt(2.0), size=(4, d, 7))
-    covariances = roots @ roots.transpose(0, 2, 1) + 0.2 * np.eye(d)
-    return GaussianMixture(np.array([0.05, 0.3, 0.4, 0.25]), means, covariances)
+    return mixture_of_design(check_count("n_features", n_features), check_rng(random_state))
+
+
+def mixture_of_design(
+    d: int, rng: np.random.Generator, reach: float = 10.0, components: int = 4, freedom: int = 7
+) -> GaussianMixture:
+    """A mixture of the paper's kind with means in ±reach, and Wishart covariances of these degrees of freedom."""
+    means = rng.uniform(-reach, reach, size=(components, d))
+    roots = rng.normal(0.0, np.sqrt(2.0), size=(components, d, freedom))
+    weights = np.array([0.05, 0.3, 0.4, 0.25]) if components == 4 else np.full(components, 1.0 / components)
+    return GaussianMixture(weights, means, roots @ roots.transpose(0, 2, 1) + 0.2 * np.eye(d))
 
 
 DATA_VARIABLE = "MUHAT_DATA"

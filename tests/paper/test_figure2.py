@@ -8,6 +8,7 @@ import pytest
 from paper_samples import BETTER, CELL, EQUAL, KERNELS, SHRUNK, WORSE, drawn, feature_loss, gram, measured, verdict
 from scipy.optimize import minimize_scalar
 
+from muhat.datasets import mixture_of_design
 from muhat.paper import figure2
 from muhat.paper.comparison import select
 from muhat.paper.optimisers import READINGS
@@ -62,7 +63,7 @@ def test_readings_of_the_optimiser_and_fixed_shares(rows):
 
 def test_designs_are_mixtures_of_their_own():
     rng = np.random.default_rng(0)
-    P = figure2.designed_mixture(5, rng, reach=2.0, components=10, freedom=40)
+    P = mixture_of_design(5, rng, reach=2.0, components=10, freedom=40)
     assert P.means.shape == (10, 5)
     assert abs(P.means).max() <= 2.0
     assert np.trace(P.covariances.mean(axis=0)) / 5 == pytest.approx(80.2, rel=0.1)

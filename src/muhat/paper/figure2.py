@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from muhat.datasets import mixture_of_design
 from muhat.kernels.base import Kernel
 from muhat.linalg.spectrum import whole_spectrum
 from muhat.measures import GaussianMixture
@@ -46,7 +47,6 @@ QUICK = {D: (10, 20, 50, 100), 10: (N,), 100: (N,), EXTRA: (N,)}
 SHARES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
 """Fixed λ of F-KMSE as shares of the largest eigenvalue: what the best choice could reach."""
 
-PAPER_DESIGN: Row = {"reach": 10.0, "components": 4, "freedom": 7}
 DESIGNS: dict[str, Row] = {
     "as in the paper": {},
     "means in ±2": {"reach": 2.0},
@@ -93,18 +93,10 @@ def _run(setting: Setting, data: str | None) -> list[Row]:
 
 def _run_design(setting: Setting) -> list[Row]:
     rng = generator(NAME, setting, 1000 + list(DESIGNS).index(setting["design"]))
-    P = designed_mixture(D, rng, **{**PAPER_DESIGN, **DESIGNS[setting["design"]]})
+    P = mixture_of_design(D, rng, **DESIGNS[setting["design"]])
     X = P.sample(N, random_state=rng)
     head = {"design": setting["design"], "d": D, "n": N, "repetition": setting["repetition"]}
     return [{**head, "kernel": name, **all_losses(kernel, P, X)} for name, kernel in KERNELS.items()]
-
-
-def designed_mixture(d: int, rng: np.random.Generator, reach: float, components: int, freedom: int) -> GaussianMixture:
-    """A mixture of the paper's kind with means in ±reach, and Wishart covariances of other degrees of freedom."""
-    means = rng.uniform(-reach, reach, size=(components, d))
-    roots = rng.normal(0.0, np.sqrt(2.0), size=(components, d, freedom))
-    weights = np.array([0.05, 0.3, 0.4, 0.25]) if components == 4 else np.full(components, 1.0 / components)
-    return GaussianMixture(weights, means, roots @ roots.transpose(0, 2, 1) + 0.2 * np.eye(d))
 
 
 def all_losses(kernel: Kernel, P: GaussianMixture, X: Array) -> Row:
