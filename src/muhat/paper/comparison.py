@@ -129,6 +129,12 @@ def compared(rows: list[Row], estimators: Iterable[str]) -> Row:
     return summary
 
 
+def setting_summary(rows: list[Row], names: Iterable[str], averaged: Iterable[str], estimators: Iterable[str]) -> Row:
+    """The setting by its names, the number of distributions, means of columns, and losses relative to KME's."""
+    head = {**{name: rows[0][name] for name in names}, "distributions": len(rows)}
+    return {**head, **{name: float(column(rows, name).mean()) for name in averaged}, **compared(rows, estimators)}
+
+
 def summarised(estimate: Estimate, name: str = "ratio") -> Row:
     """An estimate as a summary keeps it: value and standard error, None where JSON has no number for them."""
     return {name: _finite(estimate.value), "error": _finite(estimate.error)}

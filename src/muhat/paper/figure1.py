@@ -8,7 +8,7 @@ import numpy as np
 
 from muhat.linalg.spectrum import whole_spectrum
 from muhat.paper.claim import SYNTHETIC_SECTION, Judgement, claim, judged, ratio_parts
-from muhat.paper.comparison import COLOURS, column, compared, grouped, select, share_below
+from muhat.paper.comparison import COLOURS, column, grouped, select, setting_summary, share_below
 from muhat.paper.experiment import Experiment, Row, Section, Setting, generator
 from muhat.paper.optimisers import flexible_weights
 from muhat.paper.panels import (
@@ -64,11 +64,8 @@ def _run(setting: Setting, data: str | None) -> list[Row]:
 
 
 def _summary(rows: list[Row]) -> list[Row]:
-    summary = []
-    for (kernel, factor), chosen in grouped(rows, "kernel", "factor").items():
-        head = {"kernel": kernel, "factor": factor, "distributions": len(chosen)}
-        summary.append({**head, "KME": float(column(chosen, "KME").mean()), **compared(chosen, READINGS)})
-    return summary
+    settings = grouped(rows, "kernel", "factor").values()
+    return [setting_summary(part, ("kernel", "factor"), ["KME"], READINGS) for part in settings]
 
 
 def _boxes_picture(rows: list[Row]) -> Picture:

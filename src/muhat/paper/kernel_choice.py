@@ -19,11 +19,11 @@ from muhat.paper.comparison import (
     PAPERS,
     SHRUNK,
     column,
-    compared,
     grouped,
     ratio_difference,
     relative,
     select,
+    setting_summary,
 )
 from muhat.paper.experiment import Experiment, Headline, Plan, Row, Section, Setting, generator
 from muhat.paper.panels import RATIOS, draw_panels, draw_ratios, mark_positions, ratio_table
@@ -79,12 +79,8 @@ def evenness(K: Array) -> float:
 def _summary(rows: list[Row]) -> list[Row]:
     kernels = grouped(rows, "family", "width")
     widths = sorted({width for _, width in kernels})
-    return [_summary_row(kernels[family, width]) for family in FAMILIES for width in widths]
-
-
-def _summary_row(rows: list[Row]) -> Row:
-    head: Row = {"family": rows[0]["family"], "width": rows[0]["width"], "distributions": len(rows)}
-    return {**head, "evenness": float(column(rows, "evenness").mean()), **compared(rows, COMPARED)}
+    chosen = [kernels[family, width] for family in FAMILIES for width in widths]
+    return [setting_summary(part, ("family", "width"), ["evenness"], COMPARED) for part in chosen]
 
 
 def _picture(summary: list[Row]) -> Picture:

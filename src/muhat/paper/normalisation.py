@@ -8,7 +8,7 @@ from muhat.kernels.base import Kernel
 from muhat.means.constrained import affine_weights, simplex_weights
 from muhat.measures import GaussianMixture
 from muhat.paper.claim import ESTIMATOR_SECTION, Judgement, claim, judged, ratio_parts
-from muhat.paper.comparison import LABELS, PAPERS, SHRUNK, column, compared, grouped, relative
+from muhat.paper.comparison import LABELS, PAPERS, SHRUNK, column, grouped, relative, setting_summary
 from muhat.paper.experiment import Experiment, Row, Section, Setting, generator
 from muhat.paper.panels import RATIOS, ratio_table
 from muhat.paper.protocol import KERNELS, exact_loss, population_and_sample, selected_weights
@@ -67,15 +67,10 @@ def _losses(kernel: Kernel, P: GaussianMixture, X: Array) -> Row:
     return row
 
 
-def _summary_row(rows: list[Row]) -> Row:
-    head: Row = {"kernel": rows[0]["kernel"], "n": rows[0]["n"], "distributions": len(rows)}
-    zeros = {name: float(column(rows, name).mean()) for name in ("zeros", "zeros_half")}
-    return {**head, **zeros, **compared(rows, COLUMNS)}
-
-
 def _section(rows: list[Row]) -> Section:
     settings = grouped(rows, "kernel", "n")
-    summary = [_summary_row(settings[kernel, n]) for kernel in KERNELS for n in SIZES]
+    chosen = [settings[kernel, n] for kernel in KERNELS for n in SIZES]
+    summary = [setting_summary(part, ("kernel", "n"), ("zeros", "zeros_half"), COLUMNS) for part in chosen]
     divided, constrained = dict(list(COLUMNS.items())[:6]), dict(list(COLUMNS.items())[6:])
     tables = [ratio_table(RATIOS, summary, {"kernel": "kernel", "n": "n"}, part) for part in (constrained, divided)]
     return Section(summary, (), [*tables, _sparsity_table(summary)])
