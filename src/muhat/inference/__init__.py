@@ -2,7 +2,7 @@
 
 from muhat.inference.error_bars import Bands, ConfidenceBall, confidence_ball, mean_bands, mean_error
 from muhat.inference.independence import HSICResult, hsic_test
-from muhat.inference.mmd_intervals import MMDDifferenceInterval, MMDInterval, mmd_difference_interval, mmd_interval
+from muhat.inference.mmd_intervals import MMDInterval, mmd_difference_interval, mmd_interval
 from muhat.inference.results import ComponentResult
 from muhat.inference.two_sample import MMDResult, mmd_test
 
@@ -11,7 +11,6 @@ __all__ = [
     "ComponentResult",
     "ConfidenceBall",
     "HSICResult",
-    "MMDDifferenceInterval",
     "MMDInterval",
     "MMDResult",
     "confidence_ball",

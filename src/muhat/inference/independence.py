@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from muhat.elements import Element
-from muhat.inference.combine import Component, combine_statistics
+from muhat.inference.combine import Component
 from muhat.inference.dependence_statistics import (
     FEATURES,
     MAX_EXACT_PAIRS,
@@ -18,7 +18,7 @@ from muhat.inference.dependence_statistics import (
 )
 from muhat.inference.mmd import is_plain
 from muhat.inference.permutations import EPS, Pairings, check_strata, draw_pairings, permutation_pvalue
-from muhat.inference.results import Explanation, PermutationResult, observed_and_null, ranked_components
+from muhat.inference.results import Explanation, PermutationResult, combined_fields
 from muhat.inference.samples import Samples, encode_samples
 from muhat.inference.two_sample import COPIES, pooled_gram
 from muhat.kernels.base import Kernel, check_kernel
@@ -240,15 +240,13 @@ def _method(n: int, p: int, q: int, pairings: int) -> str:
 def _combined_result(
     components: list[Component], sides: tuple[Samples, Samples], method: str, smallest: float
 ) -> HSICResult:
-    combined = combine_statistics(components, discount=False)
-    found = ranked_components(components, combined, lambda part: explain_dependence(part, sides))
+    fields = combined_fields(components, lambda part: explain_dependence(part, sides), discount=False)
     kernels = max((part for part in components if part.group == "scales"), key=lambda part: -part.pvalue).value
     outer = [rescaled(kernel, side.scales) for kernel, side in zip(kernels, sides, strict=True)]
     of_columns = {part.name: part.value for part in components if part.name in _PAIRS_OF_COLUMNS}
-    strongest = next((part.name for part in found if part.name in of_columns), None)
+    strongest = next((part.name for part in fields[-1] if part.name in of_columns), None)
     columns = None if strongest is None else tuple(each.label for each in _features(of_columns[strongest], sides))
-    results = observed_and_null(combined)
-    return HSICResult(*results, found, method, outer[0], outer[1], columns, smallest_pvalue=smallest)
+    return HSICResult(*fields, method, outer[0], outer[1], columns, smallest_pvalue=smallest)
 
 
 def explain_dependence(part: Component, sides: tuple[Samples, Samples]) -> Explanation:

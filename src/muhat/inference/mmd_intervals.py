@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from scipy.stats import t as student
@@ -30,12 +30,12 @@ from muhat.validation import check_count, check_rng
 
 @dataclass(frozen=True, eq=False, repr=False)
 class MMDInterval:
-    """Result of :func:`mmd_interval`.
+    """Result of :func:`mmd_interval` and :func:`mmd_difference_interval`.
 
     Attributes
     ----------
     estimate : float
-        The unbiased estimate of the squared MMD, maybe negative.
+        The unbiased estimate of the squared MMD, maybe negative; or of the difference of two squared MMDs.
     low, high : float
         The ends of the interval.
     standard_error : float
@@ -46,11 +46,14 @@ class MMDInterval:
         "jackknife" or "bootstrap".
     kernel : Kernel
         The kernel with its bandwidth.
+    pvalue : float or None
+        Of a difference: small where the first MMD is surely the larger one. None for one MMD, whose test is
+        :func:`muhat.mmd_test`.
 
     See Also
     --------
-    muhat.mmd_interval : The function that makes it.
-    MMDDifferenceInterval : Of the difference of two MMDs.
+    muhat.mmd_interval : An interval for one squared MMD.
+    muhat.mmd_difference_interval : An interval for the difference of two.
 
     Examples
     --------
@@ -68,49 +71,12 @@ class MMDInterval:
     level: float
     method: str
     kernel: Kernel
+    pvalue: float | None = None
 
     def __repr__(self) -> str:
         found = f"estimate={self.estimate:.4g}, low={self.low:.4g}, high={self.high:.4g}"
-        return f"{type(self).__name__}({found}, level={self.level:g}, method={self.method!r})"
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class MMDDifferenceInterval(MMDInterval):
-    """Result of :func:`mmd_difference_interval`.
-
-    Attributes
-    ----------
-    estimate : float
-        The estimated difference of the two squared MMDs.
-    low, high : float
-        The ends of the interval.
-    standard_error : float
-        That of the estimate.
-    level : float
-        The probability with which the truth is inside.
-    method : str
-        "jackknife" or "bootstrap".
-    kernel : Kernel
-        The kernel with its bandwidth.
-    pvalue : float
-        Small where the first MMD is surely the larger one.
-
-    See Also
-    --------
-    muhat.mmd_difference_interval : The function that makes it.
-    MMDInterval : Of one MMD.
-
-    Examples
-    --------
-    >>> import numpy as np, muhat as mh
-    >>> rng = np.random.default_rng(0)
-    >>> X, Y, Z = (rng.normal(shift, size=(50, 1)) for shift in (0.0, 1.0, 0.2))
-    >>> found = mh.mmd_difference_interval(X, Y, Z)
-    >>> f"{found.low:.2f} to {found.high:.2f}"
-    '-0.00 to 0.25'
-    """
-
-    pvalue: float
+        tested = "" if self.pvalue is None else f", pvalue={self.pvalue:.4g}"
+        return f"MMDInterval({found}, level={self.level:g}, method={self.method!r}{tested})"
 
 
 def mmd_interval(
@@ -177,7 +143,7 @@ def mmd_difference_interval(
     method: Literal["jackknife", "bootstrap"] = "jackknife",
     n_resamples: int = 999,
     random_state: RandomState = None,
-) -> MMDDifferenceInterval:
+) -> MMDInterval:
     r"""An interval for :math:`\mathrm{MMD}^2(X, Y) - \mathrm{MMD}^2(X, Z)`: which of Y and Z is nearer to X?
 
     It is positive where Z is nearer. ``pvalue`` tests that Y is at least as near as Z (the relative test).
@@ -199,7 +165,7 @@ def mmd_difference_interval(
 
     Returns
     -------
-    MMDDifferenceInterval
+    MMDInterval
         Estimate, interval and p-value.
 
     See Also
@@ -218,12 +184,12 @@ def mmd_difference_interval(
     >>> rng = np.random.default_rng(0)
     >>> X, Y, Z = (rng.normal(size=(80, 2)) + shift for shift in (0.0, 1.0, 0.2))
     >>> mh.mmd_difference_interval(X, Y, Z)
-    MMDDifferenceInterval(estimate=0.144..., low=0.065..., high=0.22..., level=0.95, method='jackknife')
+    MMDInterval(estimate=0.144..., low=0.065..., high=0.22..., level=0.95, method='jackknife', pvalue=0.000...)
     """
     between = np.array([[0.0, -2.0, 2.0], [-2.0, 0.0, 0.0], [2.0, 0.0, 0.0]])
     samples = {"X": X, "Y": Y, "Z": Z}
     found = _interval(samples, kernel, (0.0, 1.0, -1.0), between, level, method, n_resamples, random_state)
-    return MMDDifferenceInterval(*found)
+    return MMDInterval(*found)
 
 
 @one_blas_thread()
@@ -241,110 +207,98 @@ def _interval(
     encoded = encode_samples(samples, min_rows=3)
     check_kernel("kernel", kernel)
     level, n_resamples, rng = check_level(level), check_count("n_resamples", n_resamples), check_rng(random_state)
-    pooled, parts = encoded.pooled, encoded.parts
-    kernel = kernel.resolve(pooled)
-    sizes = [len(part) for part in parts]
-    cuts = np.cumsum([0, *sizes])
-    groups = [slice(start, stop) for start, stop in pairwise(cuts)]
-    K = gram.dense(kernel, pooled)
-    estimate, error, left_out = _jackknife(K, groups, within, between)
-    freedom = min(sizes) - 1
+    kernel = kernel.resolve(encoded.pooled)
+    groups = [slice(start, stop) for start, stop in pairwise(np.cumsum([0, *encoded.sizes]))]
+    contrast = _Contrast(gram.dense(kernel, encoded.pooled), groups, within, between)
+    estimate, error, left_out = contrast.jackknife()
+    freedom = min(encoded.sizes) - 1
+    quantile = float(student.ppf(0.5 + 0.5 * level, freedom))
     if method == "jackknife":
-        half = student.ppf(0.5 + 0.5 * level, freedom) * error
-        low, high = estimate - half, estimate + half
+        low, high = estimate - quantile * error, estimate + quantile * error
     elif method == "bootstrap":
-        draws = _resampled(K, groups, within, between, n_resamples, rng)
+        draws = contrast.resampled(n_resamples, rng)
         error = float(draws.std(ddof=1)) if n_resamples > 1 else 0.0
         low, high = tails(draws, level)
     else:
         raise ValueError(f'method={method!r} must be "jackknife" or "bootstrap"')
-    below, above = _of_unseen_rows(K, groups, within, between, left_out, kernel, level)
+    below, above = contrast.reach_of_unseen_rows(left_out, kernel, level)
     if below or above:
         bound = 2.0 * upper_bound(kernel)
         low = max(estimate - np.hypot(estimate - low, below), min(low, -bound if min(within) < 0 else 0.0))
         high = min(estimate + np.hypot(high - estimate, above), max(high, bound))
-    unseen = (below if estimate > 0 else above) / student.ppf(0.5 + 0.5 * level, freedom)
-    spread = float(np.hypot(error, unseen))
+    spread = float(np.hypot(error, (below if estimate > 0 else above) / quantile))
     pvalue = float(student.sf(estimate / spread, freedom)) if spread > 0 else float(estimate <= 0)
     return estimate, float(low), float(high), error, level, method, kernel, pvalue
 
 
-def _of_unseen_rows(
-    K: Array,
-    groups: list[slice],
-    within: tuple[float, ...],
-    between: Array,
-    left_out: list[Array],
-    kernel: Kernel,
-    level: float,
-) -> tuple[float, float]:
-    """How far an interval reaches below and above for rows that a sample lacks, where few of its rows carry the error.
+class _Contrast(NamedTuple):
+    """The estimate Σ_g within_g·U_g + Σ_{g<h} between_gh·C_gh from the Gram matrix K of all rows, in groups."""
 
-    The first derivative of the estimate by the share of a row x in sample g, 2·within_g·μ_g(x) + Σ_h between_gh·μ_h(x),
-    is known at all rows, and 0 far away from them. Its spread vanishes for equal samples, where the second
-    derivative counts: a share ε far away changes MMD² by up to 2·ε²·sup k.
-    """
-    bound, rounding = upper_bound(kernel), 1e-12 * float(np.abs(K).max())
-    few = [bool(few_rows_carry(values - values.mean(), rounding, bound)) for values in left_out]
-    if any(few) and not np.isfinite(bound):
-        warn_of_few_rows("the interval", kernel)
-        return 0.0, 0.0
-    means = np.stack([K[:, group].mean(axis=1) for group in groups], axis=1)
-    squares = np.zeros(2)
-    for g, group in enumerate(groups):
-        if few[g]:
-            reach = quantile_of_unseen(group.stop - group.start, level)
-            slopes = np.append(2.0 * within[g] * means[:, g] + means @ between[g], 0.0)
-            own = slopes[group].mean()
-            first = reach * np.array([own - slopes.min(), slopes.max() - own])
-            second = 2.0 * bound * reach**2 * np.maximum([-within[g], within[g]], 0.0)
-            squares += first**2 + second**2
-    below, above = np.sqrt(squares)
-    return float(below), float(above)
+    K: Array
+    groups: list[slice]
+    within: tuple[float, ...]
+    between: Array
 
+    def jackknife(self) -> tuple[float, float, list[Array]]:
+        """The estimate, its standard error from leaving out each row of each sample, and the estimates without each."""
+        K, within, between = self.K, self.within, self.between
+        means = unbiased_mean_similarities(K, self.groups)
+        estimate = float(np.diag(means) @ within + 0.5 * (between * means).sum())
+        sums = np.stack([K[:, group].sum(axis=1) for group in self.groups], axis=1)
+        variance, without = 0.0, []
+        for g, group in enumerate(self.groups):
+            n = group.stop - group.start
+            own = sums[group, g] - np.diag(K)[group]  # a row with all other rows of its sample
+            left_out = within[g] * (own.sum() - 2.0 * own) / ((n - 1) * (n - 2))
+            for h, other in enumerate(self.groups):
+                if h != g:
+                    cross = sums[group, h] / (other.stop - other.start)
+                    left_out += between[g, h] * (cross.sum() - cross) / (n - 1)
+            variance += (n - 1) / n * ((left_out - left_out.mean()) ** 2).sum()
+            without.append(left_out)
+        return estimate, float(np.sqrt(variance)), without
 
-def _jackknife(
-    K: Array, groups: list[slice], within: tuple[float, ...], between: Array
-) -> tuple[float, float, list[Array]]:
-    """The estimate, its standard error from leaving out each row of each sample, and the estimates without each."""
-    means = unbiased_mean_similarities(K, groups)
-    estimate = float(np.diag(means) @ within + 0.5 * (between * means).sum())
-    sums = np.stack([K[:, group].sum(axis=1) for group in groups], axis=1)
-    variance, without = 0.0, []
-    for g, group in enumerate(groups):
-        n = group.stop - group.start
-        own = sums[group, g] - np.diag(K)[group]  # a row with all other rows of its sample
-        left_out = within[g] * (own.sum() - 2.0 * own) / ((n - 1) * (n - 2))
-        for h, other in enumerate(groups):
-            if h != g:
-                cross = sums[group, h] / (other.stop - other.start)
-                left_out += between[g, h] * (cross.sum() - cross) / (n - 1)
-        variance += (n - 1) / n * ((left_out - left_out.mean()) ** 2).sum()
-        without.append(left_out)
-    return estimate, float(np.sqrt(variance)), without
+    def resampled(self, n_resamples: int, rng: np.random.Generator) -> Array:
+        """The estimate on resamples; a pair of copies of one row is left out, as a row and itself are."""
+        K, groups = self.K, self.groups
+        sizes = [group.stop - group.start for group in groups]
+        streams = [bootstrap_counts(rng, n, np.full(n, 1.0 / n), n_resamples, width=len(K)) for n in sizes]
+        draws = []
+        for counts_of_groups in zip(*streams, strict=True):
+            shares = [counts / n for counts, n in zip(counts_of_groups, sizes, strict=True)]
+            total = np.zeros(shares[0].shape[1])
+            for g, group in enumerate(groups):
+                diagonal = np.diag(K)[group]
+                products, squares = K[:, group] @ shares[g], shares[g] ** 2
+                pairs = np.einsum("ib,ib->b", shares[g], products[group]) - diagonal @ squares
+                apart = 1.0 - squares.sum(axis=0)
+                total += self.within[g] * np.divide(pairs, apart, out=diagonal @ shares[g], where=apart > 1e-12)
+                for h in range(g):
+                    total += self.between[g, h] * np.einsum("ib,ib->b", shares[h], products[groups[h]])
+            draws.append(total)
+        return np.concatenate(draws)
 
+    def reach_of_unseen_rows(self, left_out: list[Array], kernel: Kernel, level: float) -> tuple[float, float]:
+        """How far an interval reaches below and above for rows that a sample lacks, where few rows carry the error.
 
-def _resampled(
-    K: Array,
-    groups: list[slice],
-    within: tuple[float, ...],
-    between: Array,
-    n_resamples: int,
-    rng: np.random.Generator,
-) -> Array:
-    """The estimate on resamples; a pair of copies of one row is left out, as a row and itself are."""
-    sizes = [group.stop - group.start for group in groups]
-    streams = [bootstrap_counts(rng, n, np.full(n, 1.0 / n), n_resamples, width=len(K)) for n in sizes]
-    draws = []
-    for blocks in zip(*streams, strict=True):
-        shares = [counts / n for counts, n in zip(blocks, sizes, strict=True)]
-        total = np.zeros(shares[0].shape[1])
-        for g, group in enumerate(groups):
-            products, squares = K[:, group] @ shares[g], shares[g] ** 2
-            pairs = np.einsum("ib,ib->b", shares[g], products[group]) - np.diag(K)[group] @ squares
-            apart = 1.0 - squares.sum(axis=0)
-            total += within[g] * np.divide(pairs, apart, out=np.diag(K)[group] @ shares[g], where=apart > 1e-12)
-            for h in range(g):
-                total += between[g, h] * np.einsum("ib,ib->b", shares[h], products[groups[h]])
-        draws.append(total)
-    return np.concatenate(draws)
+        The first derivative of the estimate by the share of a row x in sample g, 2·within_g·μ_g(x) +
+        Σ_h between_gh·μ_h(x), is known at all rows, and 0 far away from them. Its spread vanishes for equal samples,
+        where the second derivative counts: a share ε far away changes MMD² by up to 2·ε²·sup k.
+        """
+        bound, rounding = upper_bound(kernel), 1e-12 * float(np.abs(self.K).max())
+        few = [bool(few_rows_carry(values - values.mean(), rounding, bound)) for values in left_out]
+        if any(few) and not np.isfinite(bound):
+            warn_of_few_rows("the interval", kernel)
+            return 0.0, 0.0
+        means = np.stack([self.K[:, group].mean(axis=1) for group in self.groups], axis=1)
+        squares = np.zeros(2)
+        for g, group in enumerate(self.groups):
+            if few[g]:
+                reach = quantile_of_unseen(group.stop - group.start, level)
+                slopes = np.append(2.0 * self.within[g] * means[:, g] + means @ self.between[g], 0.0)
+                own = slopes[group].mean()
+                first = reach * np.array([own - slopes.min(), slopes.max() - own])
+                second = 2.0 * bound * reach**2 * np.maximum([-self.within[g], self.within[g]], 0.0)
+                squares += first**2 + second**2
+        below, above = np.sqrt(squares)
+        return float(below), float(above)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from muhat.inference.combine import Combined, Component
+from muhat.inference.combine import Component, combine_statistics
 from muhat.inference.samples import Samples
 from muhat.kernels.base import Kernel
 from muhat.kernels.mixed import rescaled
@@ -222,20 +222,20 @@ class PermutationResult(ABC):
         """What a single statistic saw."""
 
 
-def observed_and_null(combined: Combined) -> tuple[float, float, Array]:
-    """Statistic, p-value and null distribution of a combined test."""
-    return float(combined.statistics[0]), combined.pvalue, np.asarray(combined.statistics[1:])
-
-
-def ranked_components(
-    components: Sequence[Component], combined: Combined, explain: Callable[[Component], Explanation]
-) -> tuple[ComponentResult, ...]:
-    """The results of all components, the strongest first."""
+def combined_fields(
+    components: Sequence[Component],
+    explain: Callable[[Component], Explanation],
+    tolerance: float = 1e-8,
+    discount: bool = True,
+) -> tuple[float, float, Array, tuple[ComponentResult, ...]]:
+    """Statistic, p-value, null distribution and components, the strongest first: how the result of a test begins."""
+    combined = combine_statistics(components, tolerance, discount)
     found = [
         ComponentResult(part.name, part.group, part.pvalue, float(share), float(evidence), *explain(part))
         for part, share, evidence in zip(components, combined.shares, combined.evidence, strict=True)
     ]
-    return tuple(sorted(found, key=lambda part: -part.share))
+    ranked = tuple(sorted(found, key=lambda part: -part.share))
+    return float(combined.statistics[0]), combined.pvalue, np.asarray(combined.statistics[1:]), ranked
 
 
 # ---------------------------------------------------------------- what the components of a two-sample test saw

@@ -13,10 +13,10 @@ import numpy as np
 from muhat.elements import Element
 from muhat.features.nystroem import Nystroem
 from muhat.features.sketch import MeanSketch
-from muhat.inference.combine import Component, combine_statistics
+from muhat.inference.combine import Component
 from muhat.inference.difference_statistics import MAX_EXACT_ROWS, default_components
 from muhat.inference.kernel_sums import Family, GivenKernel, kernel_sums
-from muhat.inference.mmd import PRODUCTS, is_plain, mean_similarities, split_means, sums_from_features
+from muhat.inference.mmd import PRODUCTS, mean_similarities, split_means, sums_from_features
 from muhat.inference.permutations import (
     EPS,
     SMALL,
@@ -33,9 +33,8 @@ from muhat.inference.permutations import (
 from muhat.inference.results import (
     Explanation,
     PermutationResult,
+    combined_fields,
     explain_difference,
-    observed_and_null,
-    ranked_components,
 )
 from muhat.inference.samples import BYTES_PER_COLUMN, Samples, encode_samples
 from muhat.kernels.base import Kernel, check_kernel
@@ -251,8 +250,9 @@ def mmd_test(
             {"kernel": kernel, "mean": mean, "unbiased": unbiased or None, "strata": strata},
             scale,
         )
-    check_mean("mean", mean)
-    one_statistic = unbiased or not is_plain(mean, unbiased) or mean is not None
+    one_statistic = unbiased or mean is not None
+    if mean is not None:
+        check_mean("mean", mean)
     if isinstance(kernel, str) and kernel == "precomputed":
         K, observed = _precomputed_gram(X, Y, scale)
         work = _Work(observed, check_strata(strata, observed, len(K)), n_resamples, rng, memory_limit, verbose)
@@ -347,11 +347,14 @@ class _Work(NamedTuple):
     @contextmanager
     def ticking(self) -> Any:
         """A function that shows the share that is done, in one line of a terminal, after some seconds."""
+        if not self.verbose:
+            yield lambda share: None
+            return
         started = perf_counter()
         with progress() as show:
 
             def tick(share: float) -> None:
-                if self.verbose and perf_counter() - started > QUIET_SECONDS:
+                if perf_counter() - started > QUIET_SECONDS:
                     show(f"mmd_test: {share:.0%}")
 
             yield tick
@@ -401,13 +404,11 @@ def _combined_result(
     samples: Samples, components: list[Component], splits: Splits, method: str, smallest: float
 ) -> MMDResult:
     tie = 1e-8 if len(splits.centred) <= SMALL else FLOAT32_TIE
-    combined = combine_statistics(components, tie)
-    found = ranked_components(components, combined, lambda part: explain_difference(part, samples))
-    kernel = next((part.kernel for part in found if part.kernel is not None), None)
+    fields = combined_fields(components, lambda part: explain_difference(part, samples), tie)
+    kernel = next((part.kernel for part in fields[-1] if part.kernel is not None), None)
     n, m = samples.sizes
     witness = _witness(samples, kernel, np.repeat([1.0 / n, -1.0 / m], [n, m]))
-    results = observed_and_null(combined)
-    return MMDResult(*results, found, method, kernel, witness, (n, m), smallest_pvalue=smallest)
+    return MMDResult(*fields, method, kernel, witness, (n, m), smallest_pvalue=smallest)
 
 
 def _single_test(
@@ -465,14 +466,13 @@ def _sketched_test(
     name = f"{n_resamples:,} splits of {len(bins.of_first):,} bins"
     check_memory(needed, memory_limit, name, "use fewer resamples or bins, or a larger memory_limit")
     components = sketch_components(bins, n_resamples, rng)
-    combined, kernel = combine_statistics(components), X.features.kernel_
+    kernel = X.features.kernel_
     differ = f"X and Y differ under {kernel!r}, and sketches do not tell in which columns"
     texts = {"features": differ, "dispersion": f"{components[1].value} is more spread out"}
-    found = ranked_components(components, combined, lambda part: Explanation(texts[part.name], kernel))
+    fields = combined_fields(components, lambda part: Explanation(texts[part.name], kernel))
     witness = X.mean_element() - Y.mean_element() if isinstance(X.features, Nystroem) else None
     smallest = smallest_pvalue(bins.of_first, n_resamples)
-    results = observed_and_null(combined)
-    return MMDResult(*results, found, bins.method, kernel, witness, (X.n_, Y.n_), smallest_pvalue=smallest)
+    return MMDResult(*fields, bins.method, kernel, witness, (X.n_, Y.n_), smallest_pvalue=smallest)
 
 
 class SketchBins(NamedTuple):
