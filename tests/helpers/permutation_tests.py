@@ -4,6 +4,8 @@ import numpy as np
 from numpy.testing import assert_allclose
 from scipy import stats
 
+from muhat.inference.permutations import centred_splits, other_splits
+
 
 def all_of_scipy(statistic, *indices, kind="independent"):
     settings = {"vectorized": False, "alternative": "greater", "n_resamples": np.inf, "permutation_type": kind}
@@ -18,13 +20,8 @@ def assert_same_test(result, oracle):
     assert_allclose(result.pvalue, oracle.pvalue, rtol=1e-12)
 
 
-def gaussian(rng, n):
-    return rng.normal(size=(n, 2))
-
-
-def tied(rng, n):
-    return rng.integers(0, 3, size=(n, 2))
-
-
-def heavy(rng, n):
-    return rng.standard_cauchy(size=(n, 2))
+def splits_of(n, m, count=7, seed=0, strata=None):
+    """The observed split and others, as columns of zeros and ones; and the same, centred."""
+    observed = np.repeat([1.0, 0.0], [n, m])
+    drawn = list(other_splits(observed, count, np.random.default_rng(seed), strata))
+    return np.column_stack([observed, *drawn]), centred_splits(observed, count, np.random.default_rng(seed), strata)

@@ -3,22 +3,17 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from permutation_tests import splits_of
 from tables import sample
 
 import muhat as mh
 from muhat.inference import difference_statistics, kernel_sums
 from muhat.inference.difference_statistics import default_components, normal_scores, standardised
 from muhat.inference.mmd import mean_similarities, sums_from_features
-from muhat.inference.permutations import Splits, centred_splits, other_splits
+from muhat.inference.permutations import Splits
 from muhat.linalg.whitening import Whitening
 
 RNG = np.random.default_rng(0)
-
-
-def splits_of(n, m, count=7, seed=0, strata=None):
-    observed = np.repeat([1.0, 0.0], [n, m])
-    drawn = list(other_splits(observed, count, np.random.default_rng(seed), strata))
-    return np.column_stack([observed, *drawn]), centred_splits(observed, count, np.random.default_rng(seed), strata)
 
 
 def whitened(rows):

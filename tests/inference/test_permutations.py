@@ -6,20 +6,15 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from permutation_tests import splits_of
 from scipy import stats
 from tables import sample
 
 import muhat as mh
 from muhat.inference import permutations
 from muhat.inference.independence import hsic_test
-from muhat.inference.permutations import bin_means, centred_splits, draw_bins, number_of_splits, other_splits
+from muhat.inference.permutations import bin_means, draw_bins, number_of_splits, other_splits
 from muhat.inference.two_sample import mmd_test
-
-
-def splits_of(n, m, count=7, seed=0, strata=None):
-    observed = np.repeat([1.0, 0.0], [n, m])
-    drawn = list(other_splits(observed, count, np.random.default_rng(seed), strata))
-    return np.column_stack([observed, *drawn]), centred_splits(observed, count, np.random.default_rng(seed), strata)
 
 
 def test_strata_permute_within_blocks():
