@@ -240,22 +240,6 @@ def test_fewer_landmarks_on_request():
     assert len(pooled[0].measures[0]) == 10
 
 
-def test_a_bag_has_no_part_in_the_prior_that_shrinks_it(monkeypatch):
-    """So that its shrunken mean is an affine function of its mean, however far that is from others in given folds."""
-    monkeypatch.setattr(efron_morris, "random_folds", lambda keys, count: np.arange(len(keys)) % count)
-    rng = np.random.default_rng(0)
-    means, sizes = rng.normal(size=(12, 3)), rng.integers(2, 30, size=12)
-    within = np.diag([1.0, 2.0, 3.0])
-    pool = efron_morris.fit_pool(BagMoments(means, within, 50), sizes, 0.05)
-    paths = []
-    for step in (0.0, 1.0, 2.0):
-        moved = means.copy()
-        moved[4] += 10 * step
-        paths.append(efron_morris.left_out_means(pool, BagMoments(moved, within, 50), sizes, 0.05)[4])
-    assert_allclose(paths[0] + paths[2], 2 * paths[1], atol=1e-10)
-    assert np.abs(paths[2] - paths[0]).max() > 1
-
-
 @pytest.mark.parametrize("n", [2, 4, 5, 23, 100])
 def test_folds_follow_the_bags_in_every_order_and_basis(n):
     rng = np.random.default_rng(0)

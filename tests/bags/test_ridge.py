@@ -175,3 +175,13 @@ def test_the_order_of_bags_does_not_matter(kinds, order):
     (loss, wrong), (mixed_loss, mixed_wrong) = losses(places), losses(mixed)
     assert loss <= 1.1 * mixed_loss
     assert wrong <= mixed_wrong + 0.02
+
+
+@pytest.mark.parametrize("seed", [1000, 1002, 1013])
+def test_thirty_small_bags_are_not_interpolated(seed):
+    """Bags of 1 to 8 rows about i/10 with the target i: no prediction for them is far outside 0 to 29."""
+    rng = np.random.default_rng(seed)
+    bags = [rng.normal(size=(rng.integers(1, 9), 2)) + i / 10 for i in range(30)]
+    predicted = mh.DistributionRidge().fit(bags, np.arange(30.0)).predict(bags)
+    assert predicted.min() > -10
+    assert predicted.max() < 39

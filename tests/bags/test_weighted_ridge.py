@@ -31,13 +31,12 @@ def test_it_is_a_weighted_ridge_and_leaves_bags_out(noise, p):
         z = Z[i] - precision[kept] @ Z[kept] / precision[kept].sum()
         inverse = np.linalg.inv((X.T * precision[kept]) @ X + fitted.lam * np.eye(p))
         variances.append(1 / precision[i] + 1 / precision[kept].sum() + z @ inverse @ z)
-    rtol = 1e-7 if p < len(y) else 1e-5  # λ is 1e-9 there, and the refits are badly conditioned
-    assert_allclose(fitted.residuals, residuals, rtol=rtol)
+    assert_allclose(fitted.residuals, residuals, rtol=1e-7)
     shares = weights / weights.sum()
     scale = shares @ (np.square(residuals) / variances)
-    assert_allclose(fitted.scale, scale, rtol=rtol)
+    assert_allclose(fitted.scale, scale, rtol=1e-7)
     score = 0.5 * shares @ (np.log(2 * np.pi * scale * np.array(variances)) + np.square(residuals) / variances / scale)
-    assert_allclose(fitted.score, score, rtol=rtol)
+    assert_allclose(fitted.score, score, rtol=1e-7)
 
 
 @pytest.mark.parametrize("p", [4, 20])

@@ -189,15 +189,6 @@ def choose_blend(
     return BLENDS[int(np.argmin(risks))]
 
 
-def left_out_means(pool: Pool, moments: BagMoments, sizes: NDArray[np.number], ridge: float) -> Array:
-    """Means about the centre of a prior, each shrunk by a prior that other bags gave: as new bags are."""
-    X = moments.means / pool.unit - pool.centre
-    shrunk = np.empty_like(X)
-    for out, others in fold_pools(moments, sizes, ridge):
-        shrunk[out] = others.shrunk(X[out], sizes[out], 0.0)
-    return shrunk
-
-
 class PooledMap(NamedTuple):
     """From means of bags and their sizes to pooled means, or to those in units of the noise."""
 

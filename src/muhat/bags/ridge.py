@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from muhat.bags.bag_whitening import RIDGE
 from muhat.bags.data import Bags, TakesBagsMixin, asking_for_numbers, check_bag_weights, check_bags, check_labels
 from muhat.bags.distribution_kernel import Level2, check_level2
-from muhat.bags.efron_morris import Pool, fit_pool, left_out_means
+from muhat.bags.efron_morris import Pool, fit_pool
 from muhat.bags.moments import (
     check_features,
     check_noise,
@@ -178,19 +178,15 @@ class _RidgeOnBags(ValueParametersMixin, TakesBagsMixin, BaseEstimator):
             check_level2(self.level2)
 
     def _candidates(self, data: Bags, rng: np.random.Generator) -> Iterator[tuple[RidgeVectors, Array]]:
-        """Every choice of the two kernels, with the centred means of the bags in its features.
-
-        Bags are shrunk by a prior of others, as new ones will be: shrunk by a prior that they are part of, they would
-        look better known than they are.
-        """
+        """Every choice of the two kernels, with the centred means of the bags in its features."""
         rows = light_sample(data, rng)
         for kernel in with_widths(self.kernel, rows, WIDTHS):
             features = light_features(self.features, kernel, rows)
             moments = check_noise(light_moments(features, data))
             pool = fit_pool(moments, data.sizes, self.ridge)
             Z = moments.means / pool.unit - pool.centre
-            if self.pool:
-                Z = left_out_means(pool, moments, data.sizes, self.ridge)
+            if self.pool:  # by the map that new bags get: ridge weights of one map would be wrong for another
+                Z = pool.shrunk(Z, data.sizes, 0.0)
             axes = thin_svd(Z - Z.mean(axis=0))[2][:COMPONENTS].T
             for level2 in self._level2_candidates(Z):
                 second = None
@@ -240,8 +236,7 @@ class DistributionRidge(RegressorMixin, _RidgeOnBags):
 
     Small bags are shrunk more, count less in the fit, and get wider intervals. The variance is modelled as the function
     :math:`\sigma^2(1 + c/(1 + n/n_0))` of the size. The bandwidth, the level-2 kernel, λ, c and :math:`n_0` are chosen
-    by the likelihood of each bag when it is left out, which has a closed form. In the fit each bag is shrunk by a prior
-    that other bags gave, as new bags are.
+    by the likelihood of each bag when it is left out, which has a closed form.
 
     Where the target depends on a threshold or an extreme within a bag, summary statistics tell more than a smooth mean.
     So, with 40 bags or more, the ridge is stacked with a ridge and with extremely randomised trees on summaries of the

@@ -12,7 +12,12 @@ from muhat.linalg.spectrum import thin_svd
 from muhat.types import Array
 
 LAMBDAS = 10.0 ** np.arange(-9.0, 3.1, 0.25)
-"""Values of λ that are tried, in units of the mean squared length of the (weighted, centred) vectors."""
+"""Values of λ that are tried, in units of the summed squared lengths of the (weighted, centred) vectors."""
+
+
+LARGEST_SIGNAL = 100.0
+"""Mean squared length over the smallest λ: with fewer than some fifty bags the likelihood cannot tell larger ratios
+from interpolation, and with more of them the ratios that it chooses are smaller."""
 
 
 EXCESSES = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0)
@@ -83,7 +88,7 @@ class WeightedRidge:
         U, singular, axes = thin_svd(root[:, None] * (Z - centre))
         squares = singular**2
         unit = squares.sum() if squares.sum() > 0 else 1.0
-        lams = LAMBDAS * unit
+        lams = LAMBDAS[1.0 / (LARGEST_SIGNAL * len(Z)) <= LAMBDAS] * unit
         kept = squares[:, None] / (squares[:, None] + lams)
         projected = U.T @ target
         left = 1.0 - (precision / total)[:, None] - np.square(U) @ kept
