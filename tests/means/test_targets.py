@@ -49,11 +49,12 @@ def test_targets_are_embedded_samples(kernel, n, d, outlier):
     X = sample(n, d, seed=n * d) * np.linspace(0.3, 2, d)
     X[0] += outlier
     found = sampled_target(kernel, X)
+    values, squared_norms = found.without_parts()
     assert_array_equal(np.sort(found.parts), np.arange(n))
     for i, part in enumerate(found.parts):
         atoms = slow_target(kernel, X, np.arange(n) != i)
-        assert_allclose(found.values[part], atoms(X), rtol=1e-6)  # a distance of 0 is found to half the digits
-        assert_allclose(found.squared_norms[part], atoms.norm() ** 2, rtol=1e-6)
+        assert_allclose(values[part], atoms(X), rtol=1e-6)  # a distance of 0 is found to half the digits
+        assert_allclose(squared_norms[part], atoms.norm() ** 2, rtol=1e-6)
         assert_allclose(found.own[i], atoms(X[i : i + 1]), rtol=1e-6)
     whole = targets.sampled_element(kernel, X)
     assert_allclose(found.at_rows, whole(X), rtol=1e-6)
@@ -80,8 +81,9 @@ def test_the_sample_is_closer_than_one_by_chance(d):
     exact, sampled = targets.gaussian_element(kernel, X), targets.sampled_element(kernel, X)
     by_chance = (1 - exact.norm() ** 2) / gaussian.SAMPLE_POINTS  # the mean squared distance of independent draws
     assert sampled.distance(exact) ** 2 < by_chance / 2
-    whole = sampled_target(kernel, X[:20]), gaussian_target(kernel, X[:20])
-    assert np.mean((whole[0].values[whole[0].parts] - whole[1].values) ** 2) < by_chance / 2
+    by_sample = sampled_target(kernel, X[:20])
+    differences = by_sample.without_parts()[0][by_sample.parts] - gaussian_target(kernel, X[:20]).without_parts()[0]
+    assert np.mean(differences**2) < by_chance / 2
 
 
 # ---------------------------------------------------------------- where it is used
@@ -169,9 +171,10 @@ def test_distances_beside_the_rows_need_no_columns(kernel, monkeypatch):
     found.append(sampled_target(kernel, X))
     monkeypatch.setattr(gaussian, "is_isotropic", lambda kernel: False)
     found.append(sampled_target(kernel, X))
-    for name in ("at_rows", "squared_norm", "own", "values", "squared_norms"):
-        assert_allclose(getattr(found[0], name), getattr(found[1], name), rtol=1e-12)
-        assert_allclose(getattr(found[0], name), getattr(found[2], name), rtol=1e-12)
+    numbers = [(each.at_rows, each.squared_norm, each.own, *each.without_parts()) for each in found]
+    for first, second, third in zip(*numbers, strict=True):
+        assert_allclose(first, second, rtol=1e-12)
+        assert_allclose(first, third, rtol=1e-12)
     whole = targets.sampled_element(kernel, X)
     assert_allclose(found[0].at_rows, whole.values(X), rtol=1e-12)
     assert_allclose(found[0].squared_norm, whole.norm() ** 2, rtol=1e-12)
@@ -183,8 +186,9 @@ def test_rows_are_taken_a_part_at_a_time(kernel, monkeypatch):
     at_once = sampled_target(kernel, X)
     monkeypatch.setattr(gaussian, "_ROWS_AT_ONCE", 7)
     by_parts = sampled_target(kernel, X)
-    for name in ("at_rows", "own", "values"):
+    for name in ("at_rows", "own"):
         assert_allclose(getattr(by_parts, name), getattr(at_once, name), rtol=1e-12)
+    assert_allclose(by_parts.without_parts()[0], at_once.without_parts()[0], rtol=1e-12)
 
 
 def test_fewer_points_stand_for_the_target_of_many_columns(monkeypatch):
@@ -193,7 +197,7 @@ def test_fewer_points_stand_for_the_target_of_many_columns(monkeypatch):
     every = sampled_target(kernel, X)
     monkeypatch.setattr(gaussian, "MAX_SAMPLED_NUMBERS", 0)
     few = sampled_target(kernel, X)
-    assert len(few.sample.inside) == gaussian.FEWEST_POINTS
+    assert len(gaussian.LooSample(kernel, X).inside) == gaussian.FEWEST_POINTS
     for name in ("at_rows", "squared_norm", "own"):
         assert_allclose(getattr(few, name), getattr(every, name), rtol=0.1)
         assert_allclose(np.mean(getattr(few, name)), np.mean(getattr(every, name)), rtol=0.02)
@@ -218,11 +222,12 @@ def test_targets_without_each_row(kernel, shape, outlier):
     found, whole = gaussian_target(kernel, X), mh.Element(kernel, fitted_gaussian(X))
     assert_allclose(found.at_rows, whole(X), rtol=1e-9, atol=1e-11)
     assert_allclose(found.squared_norm, whole.norm() ** 2, rtol=1e-9)
+    values, squared_norms = found.without_parts()
     for i in range(len(X)):
         left_out = mh.Element(kernel, fitted_gaussian(np.delete(X, i, axis=0)))
         assert_allclose(found.own[i], left_out(X)[i], rtol=1e-9, atol=1e-11)
-        assert_allclose(found.values[found.parts[i]], left_out(X), rtol=1e-9, atol=1e-11)
-        assert_allclose(found.squared_norms[found.parts[i]], left_out.norm() ** 2, rtol=1e-9)
+        assert_allclose(values[found.parts[i]], left_out(X), rtol=1e-9, atol=1e-11)
+        assert_allclose(squared_norms[found.parts[i]], left_out.norm() ** 2, rtol=1e-9)
 
 
 FOLDED = {
@@ -237,16 +242,17 @@ def test_folds_leave_whole_parts_out(name, monkeypatch):
     X, (make, kernel, target_of) = sample(43, 2, seed=25), FOLDED[name]
     left_out = make(kernel, X)
     assert_array_equal(np.sort(np.bincount(left_out.parts)), [2] * 17 + [3] * 3)
-    assert_allclose(left_out.own, left_out.values[left_out.parts, np.arange(43)], rtol=1e-12)
+    values, squared_norms = left_out.without_parts()
+    assert_allclose(left_out.own, values[left_out.parts, np.arange(43)], rtol=1e-12)
     for part in (0, 7):
         target = target_of(kernel, X, left_out.parts != part)
-        assert_allclose(left_out.values[part], target(X), rtol=1e-10)
-        assert_allclose(left_out.squared_norms[part], target.norm() ** 2, rtol=1e-10)
+        assert_allclose(values[part], target(X), rtol=1e-10)
+        assert_allclose(squared_norms[part], target.norm() ** 2, rtol=1e-10)
 
 
 def test_a_given_target_is_the_same_without_any_row():
     X, kernel = sample(7, 2, seed=2), mh.Gaussian(1.0)
     target = mh.embed(kernel, sample(3, 2, seed=3))
     found = given_target(target, kernel, X)
-    for values in (found.at_rows, found.own, found.values[found.parts[-1]]):
+    for values in (found.at_rows, found.own, found.without_parts()[0][found.parts[-1]]):
         assert_allclose(values, target(X), rtol=1e-12)

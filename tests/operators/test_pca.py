@@ -17,7 +17,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from tables import KERNELS, sample
 
 import muhat as mh
-from muhat.operators import preimages, principal_components
+from muhat.operators import principal_components
 
 SCENARIOS = {
     "standard": {},
@@ -151,7 +151,7 @@ def test_fixed_point_pre_images_are_stationary_and_return_rows(rows):
 
 @pytest.mark.parametrize("cells", [1, 100, 2**20])
 def test_fixed_point_pre_images_are_those_of_single_rows(cells, rows, monkeypatch):
-    monkeypatch.setattr(preimages, "_CELLS", cells)
+    monkeypatch.setattr("muhat.operators.pca._CELLS", cells)
     pca = mh.KernelPCA(3, mh.Gaussian(2.0), mh.ShrunkKernelMean(), pre_image="fixed-point").fit(rows)
     scores = np.vstack([pca.transform(rows[:5]), 10.0 * pca.transform(rows[5:10])])
     k = partial(oracles.gaussian, bandwidth=2.0)

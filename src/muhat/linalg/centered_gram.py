@@ -18,16 +18,7 @@ def center_gram(K: Array, weights: Array | None = None) -> Array:
 def subtract_means(K: Array, at_rows: Array, at_columns: Array, inner: float) -> Array:
     """Centre k(x, y), in place, to ⟨φ(x) − μ, φ(y) − ν⟩ = k(x, y) − ν(x) − μ(y) + ⟨μ, ν⟩.
 
-    Parameters
-    ----------
-    K : array of shape (n, m)
-        Kernel values; overwritten.
-    at_rows : array of shape (n,)
-        ν(x) at the points of the rows.
-    at_columns : array of shape (m,)
-        μ(y) at the points of the columns.
-    inner : float
-        ⟨μ, ν⟩.
+    ``at_rows`` is ν(x), ``at_columns`` is μ(y) and ``inner`` is ⟨μ, ν⟩.
     """
     cuts = range(_STRIP, len(K), _STRIP)
     for part, own in zip(np.split(K, cuts), np.split(at_rows, cuts), strict=True):

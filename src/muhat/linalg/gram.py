@@ -52,12 +52,7 @@ class TileKernel(Protocol):
 
 @singledispatch
 def gaussian_bandwidth(kernel: TileKernel) -> float | None:
-    """The number s if k(x, y) = exp(−‖x − y‖² / 2s²), for which many things are known in closed form; or None.
-
-    Parameters
-    ----------
-    kernel : Kernel
-    """
+    """The number s if k(x, y) = exp(−‖x − y‖² / 2s²), for which many things are known in closed form; or None."""
     return None
 
 

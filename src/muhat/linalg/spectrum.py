@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from scipy.linalg import svd
@@ -12,7 +11,6 @@ from scipy.linalg.lapack import dsyevd
 
 from muhat.linalg import gram
 from muhat.linalg.distances import power_of_two_near
-from muhat.linalg.resources import check_memory
 from muhat.types import Array
 
 
@@ -21,37 +19,11 @@ class Spectrum:
 
     ``unit`` is a power of two, so that no digit changes and no data is too large or too small to be squared.
 
-    Parameters
-    ----------
-    eigenvalues : array of shape (r,)
-        g, ascending.
-    eigenvectors : array of shape (n, r)
-        U; where r < n, those to the eigenvalue 0 are left out.
-    diagonal : array of shape (n,)
-        k(x, x) / unit, for each row.
-    unit : float
-        What K was divided by.
-    counts : array of shape (n,), optional
-        How often each row counts; default once each.
-    left_out : float, default 0.0
-        What a low-rank approximation leaves out of the mean of k(x, x): a constant of every score.
-    n, ones, mean_diag : float, array of shape (r,) and float, optional
-        The attributes of these names, where they are known of more rows than those of the eigenvectors.
-
-    Attributes
-    ----------
-    n : float
-        Number of rows, repetitions counted.
-    ones : array of shape (r,)
-        â, the vector of ones (of roots of counts) in the basis of eigenvectors.
-    top : float
-        The largest eigenvalue.
-    mean_diag, mean_gram : float
-        ϱ, the mean of k(x, x), and ρ, the mean of k(x, x') over all pairs.
-    weighted : bool
-        Whether counts were given.
-    complete : bool
-        Whether the eigenvectors are a basis, so that none with the eigenvalue 0 are left out.
+    The r eigenvalues g ascend. Where r < n, eigenvectors with the eigenvalue 0 are left out, and ``complete`` is false.
+    ``diagonal`` holds k(x, x) / unit of each row, and ``left_out`` what a low-rank approximation leaves out of its mean
+    ϱ = ``mean_diag``, a constant of every score; ρ = ``mean_gram`` is that over all pairs. ``ones`` is â, the vector
+    of ones (of roots of counts) in the basis of eigenvectors. The number of rows n, repetitions counted, â and ϱ can be
+    given where they are known of more rows than those of the eigenvectors.
     """
 
     def __init__(
@@ -102,15 +74,6 @@ class Spectrum:
             return np.zeros(len(self.diagonal))
         factors = filter(self.eigenvalues * self.unit, lam)
         return np.sqrt(self.counts) * (self.eigenvectors @ (factors * self.ones)) / self.n
-
-
-def dense_spectrum(
-    kernel: Any, rows: Array, counts: Array | None = None, *, arrays: int, memory_limit: float | None, remedy: str
-) -> Spectrum:
-    """The whole spectrum of k(X, X), where ``arrays`` matrices of its size fit into the memory."""
-    if memory_limit is not None or len(rows) >= gram.LARGE:
-        check_memory(arrays * 8 * len(rows) ** 2, memory_limit, f"{len(rows):,} rows", remedy)
-    return whole_spectrum(gram.dense(kernel, rows, arrays=arrays), counts)
 
 
 def whole_spectrum(K: Array, counts: Array | None = None) -> Spectrum:

@@ -214,18 +214,9 @@ class AdaptiveFit(MeanFit):
 def adaptive_mean(
     decomposition: Decomposition, kind: TargetKind, target: LooTarget | None = None, sample: FitSample | None = None
 ) -> AdaptiveFit:
-    """The adaptive mean a·F(λ) + b·f* of a decomposed Gram matrix.
+    """The adaptive mean a·F(λ) + b·f* of a decomposed Gram matrix; without a target b = 0.
 
-    Parameters
-    ----------
-    decomposition : Decomposition
-        Of the Gram matrix.
-    kind : TargetKind
-        What f* is.
-    target : LooTarget, optional
-        f*, with its leave-one-out fits; without it b = 0.
-    sample : FitSample, optional
-        The rows, for the error of a low-rank decomposition.
+    The error of a low-rank decomposition is known where the sample is given.
     """
     spectrum = decomposition.spectrum
     if target is None:
@@ -383,10 +374,11 @@ class AdaptiveLooScore:
         # M_ij = f*₋ᵢ(x_j) has one row per part: sums over i weigh a part by its size. For the plain average without row
         # i, ⟨F₋ᵢ, f*₋ᵢ⟩ = (Σ_j M_ij − M_ii)/(n − 1), whose mean over i is ``_plain_mixed``.
         U, n, unit = self.spectrum.eigenvectors, len(self.spectrum.diagonal), self.spectrum.unit
-        values, sizes = target.values / unit, np.bincount(target.parts, minlength=len(target.values))
+        values, squared_norms = target.without_parts()
+        values, sizes = values / unit, np.bincount(target.parts, minlength=len(values))
         projected = values @ U
         self._own = values[target.parts, np.arange(n)]
-        self._square = float(sizes @ target.squared_norms / unit / n)
+        self._square = float(sizes @ squared_norms / unit / n)
         self._plain_mixed = float(sizes @ values.sum(axis=1) - self._own.sum()) / (n * (n - 1))
         self._sums, self._products = sizes @ projected * self.spectrum.ones, projected[target.parts] * U
         plain = plain_loo_moments(self.spectrum.n, self.spectrum.mean_diag, self.spectrum.mean_gram)

@@ -12,7 +12,7 @@ from muhat.kernels.base import Kernel
 from muhat.linalg import gram
 from muhat.linalg.gram import exact_feature_count, exact_features
 from muhat.linalg.resources import check_memory, memory_budget
-from muhat.linalg.spectrum import Spectrum, dense_spectrum, low_rank_spectrum
+from muhat.linalg.spectrum import Spectrum, low_rank_spectrum, whole_spectrum
 from muhat.types import Array
 from muhat.validation import check_number, check_overflow
 
@@ -63,18 +63,9 @@ def decompositions(
 ) -> Iterator[Decomposition]:
     """Decompositions of the Gram matrix of the rows, which come closer and closer, to be tried in turn.
 
-    What cannot be done is refused at once, before the first of them is computed.
-
-    Parameters
-    ----------
-    kernel, rows, counts
-        What is decomposed; a pivoted Cholesky factor takes no counts.
-    solver : "auto", "dense" or "low-rank"
-        "auto" is low-rank where that is exact, else dense where it suits, else low-rank and at last dense.
-    tol, memory_limit
-        Parameters of the estimator.
-    low_rank : bool, default True
-        Whether the estimator can make use of a low rank at all.
+    What cannot be done is refused at once, before the first of them is computed. The solver "auto" is low-rank where
+    that is exact, else dense where it suits, else low-rank and at last dense. A pivoted Cholesky factor takes no
+    counts, and only Tikhonov's filter can make use of a ``low_rank``.
     """
     if solver not in ("auto", "dense", "low-rank"):
         raise ValueError(f'solver={solver!r} must be "auto", "dense" or "low-rank"')
@@ -109,11 +100,12 @@ def decompose(
 
     ``more_arrays`` of n × n numbers must fit into the memory besides what a dense decomposition takes.
     """
+    n = len(rows)
     if solver == "dense":
         arrays = ARRAYS_OF_WHOLE_SPECTRUM + more_arrays
-        spectrum = dense_spectrum(kernel, rows, counts, arrays=arrays, memory_limit=memory_limit, remedy=_REMEDY)
-        return Decomposition(spectrum, "dense")
-    n = len(rows)
+        if memory_limit is not None or n >= gram.LARGE:
+            check_memory(arrays * 8 * n**2, memory_limit, f"{n:,} rows", _REMEDY)
+        return Decomposition(whole_spectrum(gram.dense(kernel, rows, arrays=arrays), counts), "dense")
     if has_few_features(kernel, rows):
         with np.errstate(over="ignore"):
             check_overflow(kernel, kernel.diagonal(rows))

@@ -132,10 +132,7 @@ class KernelMean(SketchedMeanMixin, BaseKernelMean):
 def simple_shrinkage(n: float, mean_diag: float, mean_gram: float) -> float:
     """The α in [0, 1] with the lowest leave-one-out score of (1−α)·average (Theorem 3, clipped).
 
-    Parameters
-    ----------
-    n, mean_diag, mean_gram : float
-        Number of rows, mean of the diagonal ϱ and mean of all entries ρ of the Gram matrix.
+    From the number of rows, the mean of the diagonal ϱ and the mean of all entries ρ of the Gram matrix.
     """
     # Theorem 3 has α = (ϱ − m) / (ϱ + (n−2) m) with m = (nρ − ϱ)/(n−1), the mean of k(x, x') over pairs of different
     # rows. Numerator and denominator are divided by ϱ, so that no product overflows.
@@ -170,18 +167,9 @@ def simple_mean(
     shrinkage: float | None = None,
     target: Element | None = None,
 ) -> MeanFit:
-    """Simple shrinkage (S-KMSE): weights (1 − α)/n.
+    """Simple shrinkage (S-KMSE): weights (1 − α)/n, by default at the leave-one-out optimum (:func:`simple_shrinkage`).
 
-    Parameters
-    ----------
-    K : array of shape (n, n), or GramAverages
-        The Gram matrix, or its averages; for a target, those of the residuals φ(x) − f*.
-    counts : array of shape (n,), optional
-        How often each row counts; default once each.
-    shrinkage : float, optional
-        The amount α; by default the leave-one-out optimum in closed form (:func:`simple_shrinkage`).
-    target : Element, optional
-        f*.
+    For a target f*, the averages are those of the residuals φ(x) − f*.
     """
     averages = K if isinstance(K, GramAverages) else gram_averages(K, counts)
     alpha = simple_shrinkage(*averages) if shrinkage is None else shrinkage

@@ -177,18 +177,9 @@ def spectral_mean(
     scale: Scale = 1.0,
     sample: FitSample | None = None,
 ) -> MeanFit:
-    r"""Spectral shrinkage, for Tikhonov's filter F-KMSE: weights :math:`\beta = c\,h(K) 1_n`.
+    """Spectral shrinkage, for Tikhonov's filter F-KMSE: weights β = c·h(K)·1/n, with h the filter and c the scale.
 
-    Parameters
-    ----------
-    decomposition : Decomposition
-        Of the Gram matrix.
-    filter : Filter
-        h, which keeps a share of each eigen-direction.
-    lam, scale : float, or "loo", or "theorem4" for λ
-        λ in Gram units and the constant c; by leave-one-out where they are not given.
-    sample : FitSample, optional
-        The rows, for the error of a low-rank decomposition.
+    λ is in Gram units. The error of a low-rank decomposition is known where the sample is given.
     """
     spectrum = decomposition.spectrum
     lam, scale, score, path = choose_shrinkage(spectrum, filter.leave_one_out, lam, scale)

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
-from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -29,6 +28,7 @@ from muhat.oas_gaussian import (
     FittedGaussian,
     LooEmbeddings,
     LooSample,
+    SampledFit,
     gaussian_sample,
 )
 from muhat.types import Array
@@ -77,31 +77,17 @@ class LooTarget:
     squared_norm: float
     own: Array
     parts: Any
-
-    def without_parts(self) -> tuple[Array, Array]:
-        """Values [g, j] at row j of the target fitted without part g, and squared norms of these targets."""
-        return self.at_rows[None, :], np.array([self.squared_norm])
-
-    @cached_property
-    def _left_out(self) -> tuple[Array, Array]:
-        return self.without_parts()
-
-    @property
-    def values(self) -> Array:
-        """Values at every row of the targets fitted without each part."""
-        return self._left_out[0]
-
-    @property
-    def squared_norms(self) -> Array:
-        """Squared norms of the targets fitted without each part."""
-        return self._left_out[1]
+    without_parts: Callable[[], tuple[Array, Array]]
+    """Values [g, j] at row j of the target fitted without part g, and squared norms of these targets, when called."""
 
 
 def given_target(target: Element, kernel: Kernel, points: Array) -> LooTarget:
     """A target that does not depend on the rows."""
     check_element("target", target, kernel, points.shape[1], or_else='"gaussian", None or ')
-    at_rows = target.values(points)
-    return LooTarget(at_rows, target.norm() ** 2, at_rows, np.zeros(len(points), dtype=int))
+    at_rows, square = target.values(points), target.norm() ** 2
+    return LooTarget(
+        at_rows, square, at_rows, np.zeros(len(points), dtype=int), lambda: (at_rows[None, :], np.array([square]))
+    )
 
 
 def gaussian_kind(kernel: Kernel, points: Array) -> TargetKind:
@@ -139,66 +125,45 @@ def sampled_element(kernel: Kernel, points: Array) -> Element:
     return Element(kernel, Atoms.trusted(sample, np.full(len(sample), 1.0 / len(sample))))
 
 
-@dataclass(frozen=True, eq=False)
-class OneByOneTarget(LooTarget):
-    """The Gaussian fitted without each row, under a Gaussian kernel, by rank-one changes of its covariance."""
-
-    kernel: Kernel
-    points: Array
-    embeddings: LooEmbeddings
-
-    def without_parts(self) -> tuple[Array, Array]:
-        values, squared_norms, inexact = self.embeddings.values()
-        for i in np.flatnonzero(inexact).tolist():
-            f = gaussian_element(self.kernel, np.delete(self.points, i, axis=0))
-            values[i], squared_norms[i] = f.values(self.points), f.norm() ** 2
-        return values, squared_norms
-
-
-@dataclass(frozen=True, eq=False)
-class PartsTarget(LooTarget):
-    """A target that ``embed`` fits again without each part of the rows."""
-
-    embed: Callable[[Array], Any]
-    rows: Array
-
-    def without_parts(self) -> tuple[Array, Array]:
-        without = [self.embed(self.rows[self.parts != part]) for part in range(int(self.parts.max()) + 1)]
-        return np.array([f.values(self.rows) for f in without]), np.array([f.norm() ** 2 for f in without])
-
-
 def gaussian_target(kernel: Kernel, points: Array) -> LooTarget:
-    """The Gaussian fitted to the rows as a target, for a kernel with closed-form expectations under Gaussians."""
+    """The Gaussian fitted to the rows as a target, for a kernel with closed-form expectations under Gaussians.
+
+    Under a Gaussian kernel it is fitted without each of up to 3,000 rows, by rank-one changes of its covariance; rows
+    for which these are inexact are left out by a fit of their own.
+    """
     bandwidth = gaussian_bandwidth(kernel)
     if bandwidth is None or len(points) > MAX_ROWS_LEFT_OUT_ONE_BY_ONE:
-        return _target_by_parts(partial(gaussian_element, kernel), points, random_folds(points, PARTS_LEFT_OUT))
+        return _target_by_parts(kernel, points)
     embeddings = LooEmbeddings(points, bandwidth)
+
+    def element_without(i: int) -> Element:
+        return gaussian_element(kernel, np.delete(points, i, axis=0))
+
+    def without_rows() -> tuple[Array, Array]:
+        values, squared_norms, inexact = embeddings.values()
+        for i in np.flatnonzero(inexact).tolist():
+            f = element_without(i)
+            values[i], squared_norms[i] = f.values(points), f.norm() ** 2
+        return values, squared_norms
+
     at_rows, squared_norm, own, inexact = embeddings.needed()
     for i in np.flatnonzero(inexact).tolist():
-        own[i] = gaussian_element(kernel, np.delete(points, i, axis=0)).values(points[i : i + 1])[0]
-    return OneByOneTarget(at_rows, squared_norm, own, np.arange(len(points)), kernel, points, embeddings)
+        own[i] = element_without(i).values(points[i : i + 1])[0]
+    return LooTarget(at_rows, squared_norm, own, np.arange(len(points)), without_rows)
 
 
-def _target_by_parts(embed: Callable[[Array], Any], rows: Array, parts: Any) -> LooTarget:
-    whole, own = embed(rows), np.empty(len(rows))
-    for part in range(int(parts.max()) + 1):
-        own[parts == part] = embed(rows[parts != part]).values(rows[parts == part])
-    return PartsTarget(whole.values(rows), whole.norm() ** 2, own, parts, embed, rows)
+def _target_by_parts(kernel: Kernel, rows: Array) -> LooTarget:
+    """The same with the Gaussian fitted again without each part of the rows."""
+    parts = random_folds(rows, PARTS_LEFT_OUT)
+    whole, own, every = gaussian_element(kernel, rows), np.empty(len(rows)), range(int(parts.max()) + 1)
+    for part in every:
+        own[parts == part] = gaussian_element(kernel, rows[parts != part]).values(rows[parts == part])
 
+    def without_parts() -> tuple[Array, Array]:
+        fits = [gaussian_element(kernel, rows[parts != part]) for part in every]
+        return np.array([fit.values(rows) for fit in fits]), np.array([fit.norm() ** 2 for fit in fits])
 
-@dataclass(frozen=True, eq=False)
-class SampledTarget(LooTarget):
-    """A sample of the Gaussian, fitted again without each part of the rows."""
-
-    sample: LooSample
-
-    def without_parts(self) -> tuple[Array, Array]:
-        found = [self.sample.fitted(self.parts != part) for part in range(int(self.parts.max()) + 1)]
-        every = np.arange(len(self.parts))
-        return (
-            np.array([self.sample.values([fit], [every]) for fit in found]),
-            np.array([self.sample.squared_norm(fit) for fit in found]),
-        )
+    return LooTarget(whole.values(rows), whole.norm() ** 2, own, parts, without_parts)
 
 
 def sampled_target(kernel: Kernel, points: Array) -> LooTarget:
@@ -211,7 +176,14 @@ def sampled_target(kernel: Kernel, points: Array) -> LooTarget:
     whole = sample.fitted(every)
     members = [np.flatnonzero(parts == part) for part in range(int(parts.max()) + 1)]
     own = np.empty(len(points))
-    own[np.concatenate(members)] = sample.values(
-        [sample.fitted(parts != part) for part in range(len(members))], members
-    )
-    return SampledTarget(sample.values([whole], [every]), sample.squared_norm(whole), own, parts, sample)
+
+    def without_each() -> list[SampledFit]:
+        return [sample.fitted(parts != part) for part in range(len(members))]
+
+    def without_parts() -> tuple[Array, Array]:
+        fits = without_each()
+        values = [sample.values([fit], [every]) for fit in fits]
+        return np.array(values), np.array([sample.squared_norm(fit) for fit in fits])
+
+    own[np.concatenate(members)] = sample.values(without_each(), members)
+    return LooTarget(sample.values([whole], [every]), sample.squared_norm(whole), own, parts, without_parts)

@@ -170,14 +170,8 @@ def gram_covariance(
 ) -> CovarianceFit:
     r"""Estimate a covariance operator: a mean estimator on the Gram matrix :math:`\tilde K_X \circ \tilde K_Y`.
 
-    Parameters
-    ----------
-    x, y : Side
-        The two sides; one object for the covariance operator of X with itself.
-    mean, centering : mean estimator or None
-        Estimators of the weights β and of the means to centre about; None is the plain average.
-    sample_weights : mapping
-        ``sample_weight`` of "mean" and "centering", None where there is none.
+    One object is both sides of the covariance operator of X with itself. ``centering`` estimates the means to centre
+    about, and ``mean`` the weights β; None is the plain average. ``sample_weights`` has one entry for each.
     """
     mean_x, K = _centred_gram(x, centering, sample_weights["centering"])
     mean_y, other = (mean_x, K) if y is x else _centred_gram(y, centering, sample_weights["centering"])
@@ -204,14 +198,7 @@ def feature_covariance(
 ) -> CovarianceFit:
     """Estimate a covariance operator in features of the pairs (x, y), under the product of the centred kernels.
 
-    Parameters
-    ----------
-    x, y : Side
-        The two sides; one object for the covariance operator of X with itself.
-    mean, centering : mean estimator or None
-        Estimators that work on sums of features, or None for the plain average.
-    features : Nystroem
-        Not fitted: its landmarks are chosen among the pairs.
+    Both means work on sums of features, whose landmarks are chosen among the pairs.
     """
     plan, centring = _sketch_plan("mean", mean), _sketch_plan("centering", centering)
     _check_unfitted(features)

@@ -61,27 +61,11 @@ class _EigenPairs(NamedTuple):
 def principal_components(
     K: Array, mean_weights: Array, covariance_weights: Array, n_components: int | None
 ) -> PrincipalComponents:
-    r"""Eigenfunctions of :math:`\sum_i n\beta_i\, \tilde\phi(x_i) \otimes \tilde\phi(x_i)` from a Gram matrix.
+    """Eigenfunctions of Σ nβ_i (φ(x_i) − μ) ⊗ (φ(x_i) − μ) from a Gram matrix that is not centred, and not modified.
 
-    Parameters
-    ----------
-    K : array of shape (n, n)
-        Gram matrix, not centred. It is not modified.
-    mean_weights : array of shape (n,)
-        Weights of the mean μ in :math:`\tilde\phi(x) = \phi(x) - \mu`.
-    covariance_weights : array of shape (n,)
-        The weights β, of any sign; 1/n each is plain kernel PCA.
-    n_components : int or None
-        Number of components; None for all with a positive eigenvalue.
-
-    Returns
-    -------
-    PrincipalComponents
-        Components without a positive eigenvalue have eigenvalue and coefficients 0.
-
-    See Also
-    --------
-    feature_components : The same from moments of features, for many rows.
+    The weights β of the covariance may have any sign; 1/n each is plain kernel PCA. Without ``n_components`` all
+    components with a positive eigenvalue are found; where there are fewer, the others have eigenvalue and
+    coefficients 0.
     """
     B = len(K) * covariance_weights
     pairs = _standard_form(_eigen_pairs(K, mean_weights, B, n_components), n_components)
@@ -98,25 +82,10 @@ def principal_components(
 def feature_components(
     moment: Array, average: Array, mean: Array, n: int, diagonal_sum: float, n_components: int | None
 ) -> PrincipalComponents:
-    r"""Principal components of rows of features, :math:`C = \sum_i (z_i - m)(z_i - m)^\top`, coefficients in features.
+    """The same from moments of n rows z of features: ZᵀZ, their average, and the mean m to centre about.
 
-    Parameters
-    ----------
-    moment : array of shape (r, r)
-        :math:`Z^\top Z`.
-    average, mean : arrays of shape (r,)
-        The average of z, and the mean m to centre about.
-    n : int
-        Number of rows.
-    diagonal_sum : float
-        Sum of k(x, x) over the rows, which features do not know.
-    n_components : int or None
-        Number of components; None for all with a positive eigenvalue.
-
-    Returns
-    -------
-    PrincipalComponents
-        ``coefficients`` and ``mean_weights`` are vectors of features.
+    Coefficients and weights of the mean are vectors of features then. ``diagonal_sum``, the sum of k(x, x) over the
+    rows, is not known to the features.
     """
     C = moment - n * (np.outer(average, mean) + np.outer(mean, average) - np.outer(mean, mean))
     r = len(C)
