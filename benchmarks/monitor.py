@@ -167,7 +167,7 @@ class Windowed:
         from muhat.monitor.reference import Reference
         from muhat.monitor.windows import WindowSums
 
-        self.reference = Reference.of(X, [mh.Gaussian().resolve(X)], scale=False)
+        self.reference = Reference.of(X, [mh.Gaussian()])
         lengths = np.array([50]) if kind == "scan-b" else np.arange(2, 51)
         self.empty = WindowSums.empty(lengths, self.reference.window_constants(lengths), 1)
         self.spread = np.ones(len(lengths))

@@ -29,7 +29,6 @@ from muhat.tables.frames import Table, as_table
 from muhat.types import Array, RandomState
 from muhat.validation import (
     check_count,
-    check_flag,
     check_number,
     check_number_or,
     check_rng,
@@ -69,10 +68,9 @@ class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
     run_length : int, default 10_000
         Average number of rows until a false alarm, over references and streams of one distribution. It needs 10 √R
         independent reference rows, 1,000 for the default; ``fit`` refuses more, and says what it can promise.
-    scale : bool, default True
-        Divide each column by its standard deviation in the reference before kernels compare rows.
     kernel : Kernel or sequence of Kernel, optional
-        Compare rows by MMD² with these kernels alone. By default all statistics are used.
+        Compare rows by MMD² with these kernels alone, on columns divided by their standard deviations in the
+        reference. By default all statistics are used.
     windows : sequence of int, optional
         Lengths of the windows, by default 1, 3, 10, 30 and 100. Those longer than a quarter of the reference, or than
         half the run length, are left out.
@@ -147,7 +145,6 @@ class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
         self,
         run_length: int = 10_000,
         *,
-        scale: bool = True,
         kernel: Kernel | Sequence[Kernel] | None = None,
         windows: Sequence[int] | None = None,
         block_length: float | str = "auto",
@@ -155,7 +152,6 @@ class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
         random_state: RandomState = None,
     ) -> None:
         self.run_length = run_length
-        self.scale = scale
         self.kernel = kernel
         self.windows = windows
         self.block_length = block_length
@@ -213,11 +209,10 @@ class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
         return self
 
     def _reference(self, rows: Array) -> Reference:
-        return Reference.of(rows, self._kernels(), self.scale)
+        return Reference.of(rows, self._kernels())
 
     def _checked_settings(self) -> tuple[float, float | None, int]:
         """Run length, block length (None for "auto") and simulated streams."""
-        check_flag("scale", self.scale)
         if self.windows is not None:
             _check_windows(self.windows)
         run_length = check_number("run_length", self.run_length, low=2)
@@ -350,9 +345,8 @@ class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
         if state.result is None:
             return None
         place = self._model.components.index(state.result.component)
-        kernel: Kernel = self.kernels_[place if place < len(self.kernels_) else 0]
-        if self.scale:
-            kernel = Rescaled(kernel, tuple(map(float, reference.scales.scale)))
+        kernel = self.kernels_[place if place < len(self.kernels_) else 0]
+        kernel = Rescaled(kernel, tuple(map(float, reference.scales.scale)))
         parts = [(reference.rows, 1.0 / len(reference.rows)), (state.alarm_rows, -1.0 / len(state.alarm_rows))]
         return Element(kernel, *(Atoms.trusted(points, np.full(len(points), weight)) for points, weight in parts))
 

@@ -222,8 +222,8 @@ class Reference:
     ----------
     rows : array of shape (n, d)
         In the order of time, where it has a meaning.
-    scales, plain_scales : ColumnScales
-        Centre and scale of the columns, and those of the rows that kernels see.
+    scales : ColumnScales
+        Centre and scale of the columns.
     whitens : bool
         Whether there are the whitened, ranked and dispersion components; without them there are only the kernels.
     plain, whitened : KernelValues
@@ -238,7 +238,6 @@ class Reference:
 
     rows: Array
     scales: ColumnScales
-    plain_scales: ColumnScales
     whitens: bool
     plain: KernelValues
     whitened: KernelValues
@@ -248,30 +247,28 @@ class Reference:
     views: Views
 
     @classmethod
-    def of(cls, rows: Array, kernels: Sequence[Kernel] | None = None, scale: bool = True) -> Reference:
+    def of(cls, rows: Array, kernels: Sequence[Kernel] | None = None) -> Reference:
         """Fit to rows.
 
         Parameters
         ----------
         rows : array of shape (n, d)
+            In the order of time, where it has a meaning.
         kernels : sequence of Kernel, optional
             Kernels that are used in place of all components.
-        scale : bool
-            Whether kernels see columns divided by their standard deviations.
         """
         scales = ColumnScales.of(rows)
-        plain_scales = scales if scale else ColumnScales.none(rows.shape[1])
         metric = Metric.of(_clipped(rows, scales))
         ranks, scores = Ranks.of(rows)
         rank_metric = Metric.of(scores)
-        views = Views(_clipped(rows, plain_scales), metric.rows @ metric.factor, scores @ rank_metric.factor)
+        views = Views(metric.rows, metric.rows @ metric.factor, scores @ rank_metric.factor)
         if kernels is None:
             median = _median_distance(views.scaled)
             plain = KernelValues([Gaussian(factor * median) for factor in BANDWIDTHS])
         else:
             plain = KernelValues([kernel.resolve(views.scaled) for kernel in kernels])
         whitened = KernelValues([Gaussian(_median_distance(views.whitened))])
-        return cls(rows, scales, plain_scales, kernels is None, plain, whitened, metric, rank_metric, ranks, views)
+        return cls(rows, scales, kernels is None, plain, whitened, metric, rank_metric, ranks, views)
 
     @property
     def paired(self) -> int:
@@ -280,15 +277,10 @@ class Reference:
 
     def view(self, rows: Array) -> Views:
         """Rows as the components see them, each by itself."""
-        scaled = _clipped(rows, self.plain_scales)
+        scaled = _clipped(rows, self.scales)
         if not self.whitens:
             return Views(scaled, scaled[:, :0], scaled[:, :0])
-        whitened = self.metric.whiten(self.standardised(rows))
-        return Views(scaled, whitened, self.rank_metric.whiten(self.ranks(rows)))
-
-    def standardised(self, rows: Array) -> Array:
-        """Columns from their means in standard deviations."""
-        return _clipped(rows, self.scales)
+        return Views(scaled, self.metric.whiten(scaled), self.rank_metric.whiten(self.ranks(rows)))
 
     def window_constants(self, lengths: Any) -> Array:
         """Constants of the statistics of windows of these lengths: shape (w, c).

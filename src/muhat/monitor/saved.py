@@ -27,7 +27,7 @@ from muhat.validation import check_count, check_number
 
 _FORMAT = "muhat.DriftMonitor.3"
 _SCALE = tuple(field.name for field in fields(TailScale))
-_NUMBERS = ("run_length", "scale", "n_simulations", "block_length")
+_NUMBERS = ("run_length", "n_simulations", "block_length")
 _FEWEST_ROWS = 4
 
 Restored = TypeVar("Restored")
@@ -106,7 +106,7 @@ def _restored(
         raise ValueError(f"its {len(encoder.features)} features do not fit {rows.shape[1]} columns")
     given = None if header["kernel"] is None else tuple(decode_kernel(kernel, classes) for kernel in header["kernel"])
     settings = header["settings"]
-    reference = Reference.of(rows, given, bool(settings["scale"]))
+    reference = Reference.of(rows, given)
     windows = finite_array(arrays, "windows", None, dtype="i8")
     if not len(windows) or windows[0] < 1 or (np.diff(windows) <= 0).any() or windows[-1] > len(rows):
         raise ValueError(f"its windows {windows.tolist()} are not growing lengths within the reference")

@@ -348,7 +348,7 @@ def changed_relations(reference: Reference, rows: Array, names: Sequence[str]) -
         return ()
     metric, columns = reference.metric, np.array(names, dtype=object)
     P = metric.factor @ metric.factor.T
-    old, new = (y @ P for y in (metric.rows, reference.standardised(rows)))
+    old, new = (y @ P for y in (metric.rows, reference.view(rows).scaled))
     # Without row i in the fit its residuals are larger by the factor 1 / (1 − yᵢᵀPyᵢ/n), up to terms of order 1/n.
     old = old / np.maximum(1.0 - (old * metric.rows).sum(axis=1, keepdims=True) / len(old), 0.1)
     numbers = changed_features(old, new, [len(rows)])[0].tolist()
