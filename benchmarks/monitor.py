@@ -579,16 +579,20 @@ def unalarmed(monitor: mh.DriftMonitor) -> mh.DriftMonitor:
 
 def calibration(options: argparse.Namespace) -> None:
     """CPU seconds of fit, and microseconds per row in blocks, with 1,000 reference rows of 20 columns."""
-    rng = np.random.default_rng(0)
-    X, rows = rng.normal(size=(1000, 20)), rng.normal(size=(500 if options.quick else 20_000, 20))
-    mh.DriftMonitor(100, n_simulations=100).fit(X)  # compiles
-    for run_length in [100] if options.quick else options.run_length:
-        start = process_time()
-        monitor = unalarmed(mh.DriftMonitor(run_length, random_state=0).fit(X))
-        fitted = process_time()
-        monitor.update(rows)
-        micro = 1e6 * (process_time() - fitted) / len(rows)
-        print(f"run length {run_length:,}: fit {fitted - start:.1f} s, {micro:.0f} µs per row in blocks", flush=True)
+    kinds = {
+        "independent rows": np.random.default_rng(0).normal(size=(1000, 20)),
+        "correlation 0.8 with the row before": autoregressive(np.random.default_rng(0), 0.8, 20)(1000),
+    }
+    mh.DriftMonitor(100, n_simulations=100).fit(kinds["independent rows"])  # compiles
+    rows = np.random.default_rng(1).normal(size=(500 if options.quick else 20_000, 20))
+    for name, X in kinds.items():
+        for run_length in [50] if options.quick else options.run_length:
+            start = process_time()
+            monitor = unalarmed(quiet_fit(X, run_length))
+            fitted = process_time()
+            monitor.update(rows)
+            micro = 1e6 * (process_time() - fitted) / len(rows)
+            print(f"{name}, run length {run_length:,}: fit {fitted - start:.1f} s, {micro:.0f} µs per row", flush=True)
 
 
 def measured(
@@ -658,7 +662,8 @@ def promises(options: argparse.Namespace) -> None:
                     reference, draw = split(np.random.default_rng([108, k, n]), n)  # the allowance was chosen on 8
                     return mh.DriftMonitor(run_length, random_state=k).fit(reference), draw
 
-                text = measured(fit, 2 if options.quick else options.references or 20, run_length)
+                references = options.references or {3000: 12, 10_000: 8}.get(run_length, 20)
+                text = measured(fit, 2 if options.quick else references, run_length)
                 print(f"{n:>5,} rows, {run_length:>5,} promised, {name:<14} {text}", flush=True)
 
 
@@ -685,7 +690,7 @@ def dependence(options: argparse.Namespace) -> None:
             draw = autoregressive(np.random.default_rng([104, k]), memory)  # the allowance was chosen on 4
             return mh.DriftMonitor(run_length, random_state=k).fit(draw(n)), draw
 
-        text = measured(fit, 2 if options.quick else options.references or 10, run_length)
+        text = measured(fit, 2 if options.quick else options.references or 16, run_length)
         print(f"autoregression {memory}, promised {run_length:,}, {n:,} rows: {text}", flush=True)
 
 
