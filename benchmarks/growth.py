@@ -15,13 +15,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import resource
 import subprocess
 import sys
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from textwrap import shorten
 from time import process_time
 from typing import Any, NamedTuple
 
@@ -262,7 +262,8 @@ def table(found: dict[str, list[Cost]], refused: dict[str, str]) -> str:
         growth = f"{exponent(costs):.1f}" if len(costs) > 1 else ""
         words = refused.get(name, "")
         if words.startswith(("MemoryError", "ValueError")):
-            words = f'refused: "{shorten(words.partition(": ")[2], 72, placeholder=" …")}"'
+            words = re.sub(r"( and [\d.]+ \w+ may be used)?;.*", " …", words.partition(": ")[2])
+            words = f'refused: "{words}"'
         call = f"*{name}*" if name in PEERS else f"`{name}`"
         lines.append(" | ".join([f"| {call}", *(at.get(10**k, "") for k in range(3, 7)), growth, words, ""]).rstrip())
     return "\n".join(lines) + "\n"

@@ -1,8 +1,8 @@
 """Sums of sketches beyond one machine: time, memory, other partitions, a killed worker, by engine.
 
-    python benchmarks/scale.py                # 1 and 10 million rows: a loop, one and two workers of Dask
-    python benchmarks/scale.py --rows 100_000_000 --engines dask2
-    python benchmarks/scale.py --rows 1_000_000 --engines ray spark --checks
+    python benchmarks/scale.py      # 10 million rows by a loop and by Dask, 100 million by two workers, and checks
+    python benchmarks/scale.py --rows 1_000_000 --engines ray spark
+    python benchmarks/scale.py --rows 1_000_000 --engines loop --checks
 
 Every part of the rows is generated where it is sketched, as a worker would read it from a file, so that only states
 travel, 0.8 MB per part with bins. The two samples differ by a shift of 0.002 standard deviations in one of ten columns.
@@ -145,6 +145,13 @@ ENGINES = {
 NEEDS = {"dask1": "distributed", "dask2": "distributed", "ray": "ray", "spark": "pyspark"}
 
 
+WHOLE_RUN = (("loop", 10**7), ("dask1", 10**7), ("dask2", 10**7), ("dask2", 10**8))
+"""What docs/scaling.md shows, in about three minutes of two cores."""
+
+CHECKED = 10**6
+"""Rows of each sample for the checks: other partitions, and a worker that is killed."""
+
+
 # ---------------------------------------------------------------- what is measured
 
 
@@ -214,23 +221,22 @@ def killed_worker(rows: int, part: int, features: mh.Nystroem, expected: list[mh
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rows", type=int, nargs="+", default=[1_000_000, 10_000_000], help="of each sample")
+    parser.add_argument("--rows", type=int, nargs="+", help="of each sample")
     parser.add_argument("--part", type=int, default=200_000, help="rows of a part")
     parser.add_argument("--engines", nargs="+", choices=ENGINES, default=["loop", "dask1", "dask2"])
-    parser.add_argument("--checks", action="store_true", help="other partitions and a killed worker, at the first size")
+    parser.add_argument("--checks", action="store_true", help="other partitions and a killed worker, too")
     options = parser.parse_args()
     features = fitted_features()
-    for name in options.engines:
+    chosen = WHOLE_RUN if options.rows is None else [(name, n) for name in options.engines for n in options.rows]
+    for name, rows in chosen:
         if name in NEEDS and find_spec(NEEDS[name]) is None:
             print(f"{name}: not installed, not run")
-            continue
-        for rows in options.rows:
+        else:
             measure(name, rows, options.part, features)
-    if options.checks:
-        rows = options.rows[0]
-        found = measure("loop", rows, options.part, features)
-        other_partitions(rows, features, found)
-        killed_worker(rows, options.part, features, found)
+    if options.checks or options.rows is None:
+        found = measure("loop", CHECKED, options.part, features)
+        other_partitions(CHECKED, features, found)
+        killed_worker(CHECKED, options.part, features, found)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,8 @@
 ``benchmarks/figures.toml`` lists for each command the pages that quote it and the numbers that they quote; the output
 of the command on this version is kept in ``benchmarks/printed``. A page may round a number, and write a share as a
 percentage. Numbers in doctests are not listed: the tests run them. Commands that measure time are marked ``idle``,
-and are to be run on an idle machine. Commands marked ``to_run`` take long, and their output is not kept yet.
+and are to be run on an idle machine. A whole table that a command prints as the page has it is listed in ``tables``
+by its first line, in place of its numbers. Commands marked ``to_run`` take long, and their output is not kept yet.
 
 python tools/figures.py                    # list all figures, and what does not agree
 python tools/figures.py --run NAME ...     # run commands and keep what they print
@@ -81,12 +82,22 @@ def disagreements(name: str, figure: dict[str, Any]) -> list[str]:
     head, of_version, *lines = kept.read_text(encoding="utf-8").splitlines()
     if head != f"$ {figure['command']}" or not of_version.startswith(f"# muhat {VERSION},"):
         complaints.append(f"{name}: what is kept was printed by another command or version")
+    complaints += [
+        f"{name}: the command prints another table {first!r}"
+        for first in figure.get("tables", [])
+        if not any(first in text and table(text, first) in "\n".join(lines) for text in texts.values())
+    ]
     printed = [value(number) for number in NUMBER.findall("\n".join(lines))]
     return complaints + [
         f"{name}: the command does not print {number}"
         for number in figure["numbers"]
         if not is_printed(number, printed)
     ]
+
+
+def table(text: str, first: str) -> str:
+    """The table of a page that begins with a line."""
+    return text[text.index(first) :].partition("\n\n")[0]
 
 
 def names(text: str, figure: dict[str, Any]) -> bool:
