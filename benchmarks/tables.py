@@ -9,7 +9,7 @@
     python benchmarks/tables.py rivals     evidently, deepchecks and pointblank on the same tables
 
 The rivals hardly go into one environment. ``--python PATH`` names a Python that has one or more of them, and may be
-given several times; without it they are looked for beside muhat.
+given several times, as may paths in the variable MUHAT_RIVALS; without either they are looked for beside muhat.
 
 The tables are made from scikit-learn's data. Ten pairs differ and ten do not. Each line has the p-value of ``compare``,
 of a Kolmogorov-Smirnov test per column with Holm's correction, of chi-squared tests of the categories with Holm's
@@ -492,7 +492,8 @@ if __name__ == "__main__":
     if options.what == "pairs":
         pairs()
     elif options.what == "rivals":
-        rivals(options.repetitions, options.python or [sys.executable])
+        pythons = os.environ.get("MUHAT_RIVALS", sys.executable).split(os.pathsep)
+        rivals(options.repetitions, options.python or pythons)
     elif options.what == "edge":
         edge(options.repetitions, options.rows or (200, 2000, 20_000, 200_000))
     elif options.what == "memory":

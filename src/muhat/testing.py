@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from muhat.comparison.sources import listed
-from muhat.comparison.text_report import summary
+from muhat.comparison.text_report import listed, summary
 from muhat.comparison.two_tables import compare
 
 __all__ = ["assert_same_distribution"]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from muhat.comparison.column_counts import count_column, histogram, moments_of
+from muhat.comparison.column_counts import count_column, histogram, join_tallies, moments_of, tally_column
 from muhat.tables.frames import as_table
 
 
@@ -28,7 +28,8 @@ def test_numbers_categories_and_truth_values_are_counted():
 
 def test_strata_are_counted_apart():
     strata = [np.array([0, 1, 1]), np.array([2, 0])]
-    found = count_column([column([5.0, 5.0, None]), column([7.0, 5.0])], strata)
+    columns = column([5.0, 5.0, None]), column([7.0, 5.0])
+    found = join_tallies([tally_column(part, labels, 3) for part, labels in zip(columns, strata, strict=True)])
     assert found.counts.tolist() == [[[1, 0], [1, 0]], [[1, 0], [0, 0]], [[0, 0], [0, 1]]]
     assert found.missing.tolist() == [[0, 0], [1, 0], [0, 0]]
     assert found.present == [2, 2]

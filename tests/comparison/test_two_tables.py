@@ -69,7 +69,7 @@ def test_every_sentence_names_tables_and_columns_of_the_user(result):
 
 
 def test_at_least_names_what_exceeds_it(tables):
-    small, large = (mh.compare(*tables, at_least, random_state=0, n_resamples=19) for at_least in (0.1, 0.6))
+    small, large = (mh.compare(*tables, at_least, random_state=0, n_resamples=99) for at_least in (0.1, 0.6))
     assert small.differs
     assert names(small.named(small.columns, exceeding=True)) == ["age"]
     assert "for it the effect exceeds 10 %: age" in " ".join(str(small).split())

@@ -9,8 +9,7 @@ from xml.etree import ElementTree
 from muhat.cli.options import as_options, check_target, write_text
 from muhat.comparison.html_report import page
 from muhat.comparison.result import ColumnResult, Comparison
-from muhat.comparison.sources import listed
-from muhat.comparison.text_report import summary, with_effect
+from muhat.comparison.text_report import listed, summary, with_effect
 from muhat.comparison.two_tables import compare
 from muhat.kernels.base import Kernel
 from muhat.kernels.radial import Gaussian, Laplace

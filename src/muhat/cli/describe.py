@@ -12,10 +12,10 @@ from muhat.comparison.column_counts import ColumnCounts, count_column
 from muhat.comparison.html_report import Raw, html_page, html_table, sentences, sparkline, text
 from muhat.comparison.pair_tests import strongest_pairs
 from muhat.comparison.row_hashes import column_hashes, count_different
-from muhat.comparison.sources import chosen_names, matching_names, open_sources, prepared
+from muhat.comparison.sources import chosen_names, open_sources, preparation
 from muhat.comparison.text_report import (
-    first_of,
     in_short,
+    listed,
     notes_text,
     paragraph,
     percent,
@@ -79,14 +79,14 @@ def profile(options: Any) -> Profile:
     rng = np.random.default_rng(options.seed)
     with open_sources((options.file,), None, reading) as (source,), progress() as say:
         names = chosen_names([source], options.columns, options.exclude)
-        as_category = set(matching_names([source], options.categorical, "categorical"))
+        prepare = preparation([source], options.categorical, options.missing)
         picked = sampled_rows(source, options.rows or ROWS, rng)
         notes = [f"column {column.name!r} is left out: {column.reason}" for column in source.left_out]
         counts, sampled, hashes = [], [], np.zeros(source.n_rows, dtype=np.uint64)
         for j, name in enumerate(names):
             say(f"column {j + 1:,} of {len(names):,}: {name}")
             try:
-                column = prepared(source.column(name), options.missing, name in as_category)
+                column = prepare(source.column(name))
             except ManyTextsError as error:
                 notes.append(f"column {name!r} is left out: {error}")
                 continue
@@ -150,20 +150,19 @@ def _cells(column: ColumnCounts) -> list[str]:
 def _summary(found: Profile) -> list[str]:
     verb = "repeats" if found.repeated_rows == 1 else "repeat"
     repeats = f"; {plural(found.repeated_rows, 'row')} {verb} another" if found.repeated_rows else ""
-    sentences = [f"{found.name}: {plural(found.rows, 'row')} of {plural(len(found.columns), 'column')}{repeats}."]
+    told = [f"{found.name}: {plural(found.rows, 'row')} of {plural(len(found.columns), 'column')}{repeats}."]
     lost = [column for column in found.columns if column.missing.any()]
     if lost:
         worst = max(lost, key=lambda column: column.missing_shares[0])
-        sentences.append(
+        told.append(
             f"{plural(len(lost), 'column')} {'has' if len(lost) == 1 else 'have'} missing values, most of them "
             f"{worst.name} ({percent(worst.missing_shares[0])})."
         )
     single = [column.name for column in found.columns if column.distinct == 1]
     if single:
-        sentences.append(
-            f"{plural(len(single), 'column')} hold{'s' if len(single) == 1 else ''} a single value: {first_of(single)}."
-        )
-    return sentences
+        hold = "holds" if len(single) == 1 else "hold"
+        told.append(f"{plural(len(single), 'column')} {hold} a single value: {listed(single, 5, str)}.")
+    return told
 
 
 def _pair_cells(found: Profile) -> list[list[str]]:

@@ -15,7 +15,8 @@ from scipy import stats
 
 from muhat.cli.options import as_options, check_target, write_text
 from muhat.cli.watch_page import watch_page
-from muhat.comparison.sources import chosen_names, matching_names, open_sources, prepared
+from muhat.comparison.sources import chosen_names, open_sources, preparation, prepared
+from muhat.comparison.text_report import listed
 from muhat.files.opening import STANDARD_INPUT, standard_input
 from muhat.files.streams import StreamReader
 from muhat.files.tables import Reading, Source
@@ -67,7 +68,7 @@ def watch(options: Any) -> int:
         pipe = _pipe(options.stream, stack)
         batches = _from_file(options, reading, watched.kinds, stack) if pipe is None else None
         rows = options.reference if watched.reference is None else f"{watched.reference.n_rows:,} reference rows"
-        out = f"; left out: {_some(watched.left_out)}" if watched.left_out else ""
+        out = f"; left out: {listed(watched.left_out, 20, str)}" if watched.left_out else ""
         facts = {
             "run_length": watched.monitor.run_length,
             "columns": list(watched.kinds),
@@ -76,7 +77,7 @@ def watch(options: Any) -> int:
         _say(
             options,
             "ready",
-            f"{name}: watched with {rows}; columns: {_some(list(watched.kinds))}{out}",
+            f"{name}: watched with {rows}; columns: {listed(list(watched.kinds), 20, str)}{out}",
             sys.stderr,
             **facts,
         )
@@ -128,10 +129,10 @@ def _calibrated(options: Any, reading: Reading) -> _Watched:
 def _reference(source: Source, options: Any) -> tuple[Table, list[str]]:
     """The columns that can be watched, and the names of those that were left out."""
     names = chosen_names([source], options.columns, options.exclude)
-    as_category = set(matching_names([source], options.categorical, "categorical"))
+    prepare = preparation([source], options.categorical, options.missing)
     columns, left_out = [], [name for name in source.names if name not in names]
     for name in names:
-        column = prepared(source.column(name), options.missing, name in as_category)
+        column = prepare(source.column(name))
         reason = None if options.columns is not None else _why_not(column)
         if reason is None:
             columns.append(column)
@@ -186,7 +187,9 @@ def _from_file(options: Any, reading: Reading, kinds: dict[str, Kind], stack: Ex
         own = {name: name for name in kinds}
     lost = next((name for name in own.values() if name not in source.names), None)
     if lost is not None:
-        raise ValueError(f"{source.name} has no column {lost!r}, which the reference has; it has {_some(source.names)}")
+        raise ValueError(
+            f"{source.name} has no column {lost!r}, which the reference has; it has {listed(source.names, 20, str)}"
+        )
     columns = [
         _of_kind(prepared(source.column(own[name]), options.missing, kind == "category"), name, kind, source)
         for name, kind in kinds.items()
@@ -248,10 +251,6 @@ def _alarm(monitor: DriftMonitor, line: int, name: str, options: Any) -> None:
     facts: dict[str, Any] = {name: getattr(found, name) for name in ("row", "since", "window", "score", "threshold")}
     changes = [{"name": column, "change": size} for column, size in found.columns]
     _say(options, "drift", text, sys.stdout, line=line, **facts, columns=changes, missing=list(found.missing))
-
-
-def _some(names: Sequence[str], most: int = 20) -> str:
-    return ", ".join(names[:most]) + (f" and {len(names) - most:,} more" if len(names) > most else "")
 
 
 def _note(text: str) -> None:

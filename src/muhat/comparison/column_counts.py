@@ -107,26 +107,17 @@ class ColumnCounts:
         return np.asarray(counts / np.maximum(counts.sum(axis=1, keepdims=True), 1))
 
 
-def count_column(columns: Sequence[Column], strata: Sequence[NDArray[np.intp]] | None = None) -> ColumnCounts:
+def count_column(columns: Sequence[Column]) -> ColumnCounts:
     """Count the values of a column of one or more tables.
 
-    Parameters
-    ----------
-    columns : one Column per table
-        Of one kind; columns without values go with any kind, and truth values with numbers.
-    strata : one array of stratum numbers per table, optional
+    All are of one kind; columns without values go with any kind, and truth values with numbers.
 
-    Examples
-    --------
     >>> columns = [Column("x", "number", np.array(values)) for values in ([1.0, 3.0, 1.0], [np.nan, 2.0])]
     >>> count_column(columns).counts[0]
     array([[2, 0, 1],
            [0, 1, 0]])
     """
-    if strata is None:
-        return join_tallies([tally_column(column) for column in columns])
-    n_strata = 1 + max(int(labels.max(initial=0)) for labels in strata)
-    return join_tallies([tally_column(column, s, n_strata) for column, s in zip(columns, strata, strict=True)])
+    return join_tallies([tally_column(column) for column in columns])
 
 
 def tally_column(

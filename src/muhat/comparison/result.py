@@ -282,6 +282,8 @@ class Comparison:
         The most changed first.
     joint : MMDResult
         The test of all columns together.
+    joint_pvalue : float
+        Its p-value as it counts in the answer: times the number of questions, which is three, or two without pairs.
     normalised_squared_mmd : float
         The squared MMD (Gaussian kernel) divided by the mean squared distance of rows of different tables: 0 where the
         distributions are equal, 1 where no rows are alike. Its scale is not that of the effects of columns.
@@ -322,6 +324,7 @@ class Comparison:
     columns: Columns
     pairs: tuple[PairResult, ...]
     joint: MMDResult
+    joint_pvalue: float
     normalised_squared_mmd: float
     rows: tuple[UnusualRow, ...]
     samples: tuple[Table, ...]
@@ -416,10 +419,11 @@ class Comparison:
             "pairs": [pair.to_dict(self.level) for pair in self.pairs[: max(100, len(self.significant_pairs))]],
             "joint": {
                 "pvalue": self.joint.pvalue,
+                "adjusted_pvalue": self.joint_pvalue,
                 "resamples": len(self.joint.null_distribution),
                 "statistic": self.joint.statistic,
                 "normalised_squared_mmd": self.normalised_squared_mmd,
-                "in_words": self.joint_explanation if self.joint.pvalue <= self.level else "no difference found",
+                "in_words": self.joint_explanation if self.joint_pvalue <= self.level else "no difference found",
             },
             "rows": [row.to_dict() for row in self.rows],
             "not_compared": [column._asdict() for column in self.not_compared],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from difflib import get_close_matches
@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from muhat.comparison.text_report import listed
 from muhat.files.database import open_database
 from muhat.files.opening import STANDARD_INPUT, read_table
 from muhat.files.tables import Reading, Source, number
@@ -187,17 +188,15 @@ def _loosely(name: str) -> str:
     return "".join(name.replace("_", " ").replace("-", " ").split()).casefold()
 
 
-def listed(names: Sequence[str], most: int = 8) -> str:
-    """Names in quotation marks, the first of many.
-
-    >>> listed(["a", "b"]), listed("abcd", most=2)
-    ("'a', 'b'", "'a', 'b' and 2 more")
-    """
-    quoted = [repr(name) for name in names[:most]]
-    return ", ".join(quoted) + (f" and {len(names) - most} more" if len(names) > most else "")
-
-
 # ---------------------------------------------------------------------------------------------------- single columns
+
+
+def preparation(
+    sources: Sequence[Source], categorical: Sequence[Any] | None, missing: Sequence[Any]
+) -> Callable[[Column], Column]:
+    """A function that prepares the columns of these tables; ``categorical`` has names or patterns."""
+    names = set(matching_names(sources, categorical, "categorical"))
+    return lambda column: prepared(column, missing, column.name in names)
 
 
 def prepared(column: Column, missing: Sequence[Any], categorical: bool) -> Column:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from shutil import get_terminal_size
 from textwrap import wrap
@@ -95,13 +95,13 @@ def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def first_of(names: Sequence[str]) -> str:
-    """Up to five names in a row, and how many more there are.
+def listed(names: Sequence[str], most: int = 8, form: Callable[[str], str] = repr) -> str:
+    """Names in a row, by default in quotation marks, and how many more there are.
 
-    >>> first_of("abcdefg")
-    'a, b, c, d, e and 2 more'
+    >>> listed(["a", "b"]), listed("abcd", most=2), listed("abc", 1, str)
+    ("'a', 'b'", "'a', 'b' and 2 more", 'a and 2 more')
     """
-    return ", ".join(names[:_NAMED]) + (f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else "")
+    return ", ".join(map(form, names[:most])) + (f" and {len(names) - most:,} more" if len(names) > most else "")
 
 
 # -------------------------------------------------------------------------------------------------- sentences
@@ -140,15 +140,15 @@ def _findings(result: Comparison) -> list[str]:
     ]
     pairs = result.named(result.pairs, exceeding=result.at_least > 0)
     if pairs:
-        named = first_of([f"{pair.names[0]} and {pair.names[1]} ({correlations(pair)})" for pair in pairs])
+        named = listed([f"{pair.names[0]} and {pair.names[1]} ({correlations(pair)})" for pair in pairs], _NAMED, str)
         beyond = f" by more than {percent(result.at_least)}" if result.at_least else ""
         sentences.append(f"The rank correlation of {plural(len(pairs), 'pair')} of columns changed{beyond}: {named}.")
-    if result.joint.pvalue <= result.level:
+    if result.joint_pvalue <= result.level:
         also = " as well" if result.significant_columns or lost or pairs else ""
         start = f"All columns together differ{also}"
         if result.at_least:
             start = "In the test of all columns together, to which the bound does not apply, the tables differ"
-        how = pvalue_text(result.joint.pvalue, sign=True)
+        how = pvalue_text(result.joint_pvalue, sign=True)
         sentences.append(f"{start} ({how}): {result.joint_explanation}.")
     return sentences
 
@@ -164,11 +164,11 @@ def _columns(result: Comparison) -> str:
     count = f"{len(found):,} of {plural(total, 'column')}" if total > 1 else "The one column"
     start = f"{count} differ{'s' if len(found) == 1 else ''} significantly"
     if result.at_least == 0.0:
-        return f"{start}: {first_of([with_effect(column) for column in found])}."
+        return f"{start}: {listed([with_effect(column) for column in found], _NAMED, str)}."
     beyond = result.named(found, exceeding=True)
     if beyond:
         them = "it" if len(found) == 1 else "all of them" if len(beyond) == len(found) else f"{len(beyond):,} of them"
-        named = first_of([with_effect(column) for column in beyond])
+        named = listed([with_effect(column) for column in beyond], _NAMED, str)
         return f"{start}; for {them} the effect exceeds {percent(result.at_least)}: {named}."
     largest = max(found, key=lambda column: column.effect)
     none = f"for none of them the effect is shown to exceed {percent(result.at_least)}"
@@ -306,7 +306,7 @@ class RowsTable(NamedTuple):
 
 def rows_tables(result: Comparison) -> list[RowsTable]:
     """The rows of each table that are most unlike the other, where the tables differ as a whole."""
-    if not result.is_significant or result.joint.pvalue > result.level:
+    if not result.is_significant or result.joint_pvalue > result.level:
         return []
     found = []
     for name, other in (result.names, result.names[::-1]):

@@ -17,8 +17,8 @@ from muhat.comparison.column_counts import THRESHOLDS, ColumnCounts, Tally, join
 from muhat.comparison.pair_tests import LEAST_ROWS, MOST_FEATURES, PairChange, pair_changes
 from muhat.comparison.result import ColumnResult, Columns, Comparison, MissingResult, PairResult, TableFacts
 from muhat.comparison.row_hashes import column_hashes, count_different, rows_per_hash
-from muhat.comparison.sources import chosen_names, listed, matching_names, open_sources, prepared, unmatched
-from muhat.comparison.text_report import plural
+from muhat.comparison.sources import chosen_names, open_sources, preparation, prepared, unmatched
+from muhat.comparison.text_report import listed, plural
 from muhat.comparison.unusual_rows import Sample, scaled_points, unusual_rows
 from muhat.files.tables import MOST_TEXTS_HELD, ManyTextsError, Reading, Source, concatenated
 from muhat.inference.two_sample import MMDResult, mmd_test
@@ -167,18 +167,19 @@ def compare(
     rng = check_rng(random_state)
     reading = Reading(header, delimiter, [str(mark) for mark in missing])
     with open_sources((a, b), names, reading) as sources, progress() as say:
-        _check_rows(sources)
+        for source in sources:
+            if source.n_rows < 2:
+                raise ValueError(f"{source.name} has {plural(source.n_rows, 'row')}, and a comparison needs at least 2")
         chosen = chosen_names(sources, columns, exclude)
         labels = None if strata is None else _strata(sources, strata, missing)
         chosen = [name for name in chosen if name != strata]
         limit = rows or sample_size(seconds, len(chosen))
         picked = [sampled_rows(source, limit, rng) for source in sources]
-        scan = _Scan(sources, at_least, labels, columns is not None, picked)
+        scan = _Scan(sources, preparation(sources, categorical, missing), at_least, labels, columns is not None, picked)
         scan.not_compared += [] if columns is not None else unmatched(sources, exclude)
-        as_category = set(matching_names(sources, categorical, "categorical"))
         for j, name in enumerate(chosen):
             say(f"column {j + 1:,} of {len(chosen):,}: {name}")
-            scan.add(name, partial(prepared, missing=missing, categorical=name in as_category))
+            scan.add(name)
         scan.check_not_empty()
         first, second = samples = scan.samples()
         say(f"all columns together: {first.table.n_rows:,} and {second.table.n_rows:,} rows")
@@ -247,6 +248,7 @@ class _Scan:
     """What one pass over the columns collects; no column of all rows is kept."""
 
     sources: list[Source]
+    prepare: Callable[[Column], Column]
     at_least: float
     strata: list[NDArray[np.intp]] | None
     asked_for: bool
@@ -268,13 +270,13 @@ class _Scan:
         self.hashes = [np.zeros(-(-count // self.group), dtype=np.uint64) for count in rows]
         self.n_strata = 1 if self.strata is None else 1 + max(int(labels.max()) for labels in self.strata)
 
-    def add(self, name: str, prepare: Callable[[Column], Column]) -> None:
+    def add(self, name: str) -> None:
         """Test a column of all rows, and keep its counts and its sampled rows."""
         self.columns_read += 1
         hint = next((source.hints[name] for source in self.sources if name in source.hints), "")
         try:
-            thresholds = self._thresholds(name, prepare)
-            columns = [self._read(which, name, prepare, thresholds) for which in (0, 1)]
+            thresholds = self._thresholds(name)
+            columns = [self._read(which, name, thresholds) for which in (0, 1)]
         except ManyTextsError as error:
             self._leave_out_texts(name, str(error), hint)
             return
@@ -296,13 +298,13 @@ class _Scan:
         self.counts.append(compressed)
         self.sampled.append([column.sampled for column in columns])
 
-    def _thresholds(self, name: str, prepare: Callable[[Column], Column]) -> Array | None:
+    def _thresholds(self, name: str) -> Array | None:
         """Numbers up to which the rows are counted, where not each number is counted: in long tables and in strata."""
         if not self.is_long and self.strata is None:
             return None
         known = []
         for which in (0, 1):
-            for start, column in self._batches(which, name, prepare):
+            for start, column in self._batches(which, name):
                 if column.kind == "category":
                     return None
                 probed = _within(self.probes[which], start, column) if self.is_long else slice(None)
@@ -314,17 +316,17 @@ class _Scan:
             different = np.unique(np.quantile(pooled, np.linspace(0, 1, THRESHOLDS + 1), method="lower"))
         return different if len(different) else None
 
-    def _batches(self, which: int, name: str, prepare: Callable[[Column], Column]) -> Iterator[tuple[int, Column]]:
+    def _batches(self, which: int, name: str) -> Iterator[tuple[int, Column]]:
         """The column of a table, in parts where tables are long, each with the number of its first row."""
         source = self.sources[which]
         step = BATCH if self.is_long else source.n_rows
         for start in range(0, source.n_rows, step):
-            yield start, prepare(source.column(name, slice(start, start + step)))
+            yield start, self.prepare(source.column(name, slice(start, start + step)))
 
-    def _read(self, which: int, name: str, prepare: Callable[[Column], Column], thresholds: Array | None) -> _Read:
+    def _read(self, which: int, name: str, thresholds: Array | None) -> _Read:
         tally: Tally | None = None
         sampled, hashes, offsets = [], [], []
-        for start, column in self._batches(which, name, prepare):
+        for start, column in self._batches(which, name):
             labels = None if self.strata is None else self.strata[which][start : start + len(column.values)]
             found = tally_column(column, labels, self.n_strata, thresholds)
             tally = found if tally is None else tally + found
@@ -441,12 +443,6 @@ def _kinds_agree(tallies: Sequence[Tally]) -> bool:
     return len({"number" if tally.kind == "boolean" else tally.kind for tally in tallies} - {"missing"}) <= 1
 
 
-def _check_rows(sources: Sequence[Source]) -> None:
-    for source in sources:
-        if source.n_rows < 2:
-            raise ValueError(f"{source.name} has {plural(source.n_rows, 'row')}, and a comparison needs at least 2")
-
-
 def sampled_rows(source: Source, limit: int, rng: np.random.Generator) -> NDArray[np.intp]:
     """Numbers of sampled rows of a table, ascending."""
     if source.n_rows <= limit:
@@ -538,6 +534,7 @@ def _result(
         columns=_column_results(scan, of_columns),
         pairs=_pair_results(samples[0].table.names, changes, of_pairs),
         joint=joint,
+        joint_pvalue=min(1.0, (_QUESTIONS - (not changes)) * joint.pvalue),
         normalised_squared_mmd=normalised_squared_mmd(samples, kernel),
         rows=unusual_rows(samples, scan.counts),
         samples=tuple(sample.table for sample in samples),
