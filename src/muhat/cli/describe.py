@@ -9,11 +9,12 @@ import numpy as np
 
 from muhat.cli.options import check_target, write_text
 from muhat.comparison.column_counts import ColumnCounts, count_column
-from muhat.comparison.html_report import Raw, html_page, html_table, sentences, sparkline, text
+from muhat.comparison.html_report import Raw, html_page, html_sections, html_table, sentences, sparkline, text
 from muhat.comparison.pair_tests import strongest_pairs
 from muhat.comparison.row_hashes import column_hashes, count_different
 from muhat.comparison.sources import chosen_names, open_sources, preparation
 from muhat.comparison.text_report import (
+    Section,
     in_short,
     listed,
     notes_text,
@@ -165,37 +166,28 @@ def _summary(found: Profile) -> list[str]:
     return told
 
 
-def _pair_cells(found: Profile) -> list[list[str]]:
-    return [[a, b, f"{r:.2f}".replace("-", "−")] for a, b, r in found.pairs]
-
-
-PAIRS_HEAD = ("column", "column", "rank correlation")
+def _sections(found: Profile) -> list[Section]:
+    pairs = [(a, b, f"{r:.2f}".replace("-", "−")) for a, b, r in found.pairs]
+    rows = row_cells(found.unusual, "all rows")
+    place = found.unusual[0].place if rows else ""
+    sections = [
+        Section("Pairs that depend on each other", ("column", "column", "rank correlation"), pairs),
+        Section("Rows least like the others", (place, "values that are rare"), rows),
+    ]
+    return [section for section in sections if section.cells]
 
 
 def _text(found: Profile) -> str:
-    parts = [
-        paragraph(_summary(found)),
-        table("Columns", HEAD, [_cells(column) for column in found.columns], left=(0, 1, 4)),
-    ]
-    if found.pairs:
-        parts.append(table("Pairs that depend on each other", PAIRS_HEAD, _pair_cells(found), left=(0, 1)))
-    if found.unusual:
-        head = (found.unusual[0].place, "values that are rare")
-        parts.append(table("Rows least like the others", head, row_cells(found.unusual, "all rows"), left=(0, 1)))
-    parts.append(notes_text(found.notes))
-    return "\n\n".join(part for part in parts if part)
+    columns = table("Columns", HEAD, [_cells(column) for column in found.columns], left=(0, 1, 4))
+    parts = [paragraph(_summary(found)), columns, *(section.as_text() for section in _sections(found))]
+    return "\n\n".join(part for part in (*parts, notes_text(found.notes)) if part)
 
 
 def _page(found: Profile) -> str:
-    parts = [*sentences(_summary(found)), "<h3>Columns</h3>"]
     cells = [_cells(column) for column in found.columns]
     drawn = [Raw(sparkline(column)) if len(column.values) else Raw("") for column in found.columns]
     rows = [[row[0], spark, *row[1:]] for row, spark in zip(cells, drawn, strict=True)]
-    parts.append(html_table([HEAD[0], "distribution", *HEAD[1:]], rows))
-    if found.pairs:
-        parts += ["<h3>Pairs that depend on each other</h3>", html_table(PAIRS_HEAD, _pair_cells(found))]
-    if found.unusual:
-        head = (found.unusual[0].place, "values that are rare")
-        parts += ["<h3>Rows least like the others</h3>", html_table(head, row_cells(found.unusual, "all rows"))]
-    parts += [f'<p class="muted">{text(note)}</p>' for note in found.notes]
+    columns = html_table([HEAD[0], "distribution", *HEAD[1:]], rows)
+    notes = [f'<p class="muted">{text(note)}</p>' for note in found.notes]
+    parts = [*sentences(_summary(found)), "<h3>Columns</h3>", columns, *html_sections(_sections(found)), *notes]
     return html_page(found.name, "describe", "\n".join(parts))

@@ -21,16 +21,9 @@ _STYLE = """
 
 
 def watch_page(monitor: DriftMonitor, names: tuple[str, str], reference: Table, recent: Sequence[Table]) -> str:
-    """The page of a monitor that has seen a stream.
+    """The page of a monitor that has seen a stream, with the names of the reference and of the stream.
 
-    Parameters
-    ----------
-    monitor : DriftMonitor
-    names : (str, str)
-        Of the reference and of the stream.
-    reference : Table
-        The rows of the reference.
-    recent : tables of the last rows of the stream
+    ``recent`` are tables of the last rows of the stream, one after the other.
     """
     source, stream = names
     found, seen = monitor.result_, monitor.rows_seen_

@@ -123,16 +123,7 @@ def count_column(columns: Sequence[Column]) -> ColumnCounts:
 def tally_column(
     column: Column, strata: NDArray[np.intp] | None = None, n_strata: int = 1, thresholds: Array | None = None
 ) -> Tally:
-    """Count the values of a column of one table.
-
-    Parameters
-    ----------
-    column : Column
-    strata : array of stratum numbers, optional
-    n_strata : int
-    thresholds : ascending array, optional
-        Numbers between two thresholds count as the larger one.
-    """
+    """Count the values of a column of one table, by stratum; numbers between two thresholds count as the larger one."""
     here = ~column.missing
     known = column.values[here]
     moments = Moments(*[np.nan] * 4) if column.kind == "category" else moments_of(known)

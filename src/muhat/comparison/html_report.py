@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from muhat.comparison.column_counts import ColumnCounts, histogram
 from muhat.comparison.result import Comparison, PairResult
 from muhat.comparison.text_report import (
-    PAIRS_HEAD,
+    Section,
     columns_table,
     correlations,
-    pairs_rows,
-    rows_tables,
+    pairs_sections,
+    rows_sections,
     shown,
     summary,
 )
@@ -69,11 +69,9 @@ def _body(result: Comparison) -> str:
     parts = sentences(summary(result))
     if not result.identical:
         parts += ["<h3>Columns</h3>", legend(result.names), _columns(result)]
-    if result.significant_pairs:
-        parts += ["<h3>Pairs of columns whose dependence changed</h3>", html_table(PAIRS_HEAD, pairs_rows(result))]
-        parts += [_pair_picture(result, pair) for pair in result.significant_pairs[:MOST_PAIRS]]
-    for title, head, cells in rows_tables(result):
-        parts += [f"<h3>{text(title)}</h3>", html_table(head, cells)]
+    parts += html_sections(pairs_sections(result))
+    parts += [_pair_picture(result, pair) for pair in result.significant_pairs[:MOST_PAIRS]]
+    parts += html_sections(rows_sections(result))
     if result.notes:
         parts += ["<h3>Notes</h3>", *(f'<p class="muted">{text(note)}</p>' for note in result.notes)]
     return "\n".join(parts)
@@ -130,6 +128,11 @@ def html_table(head: Sequence[str], rows: Iterable[Sequence[str]], named: Sequen
     heads = "".join(f'<th scope="col">{text(cell)}</th>' for cell in head)
     body = f"<thead><tr>{heads}</tr></thead><tbody>{''.join(lines)}</tbody>"
     return f'<div class="scroll" tabindex="0"><table>{body}</table></div>'
+
+
+def html_sections(sections: Sequence[Section]) -> list[str]:
+    """Parts of a report, each a title and a table."""
+    return [f"<h3>{text(part.title)}</h3>\n{html_table(part.head, part.cells)}" for part in sections]
 
 
 def _cell(cell: str, tag: str) -> str:

@@ -224,30 +224,43 @@ def text_report(result: Comparison) -> str:
         star = " (* differs)" if any(map(result.is_named, result.columns)) else ""
         what = "effect with its interval, adjusted p, and mean ± standard deviation or commonest values"
         parts.append(table(f"Columns{star}: {what}", head, marked))
-    if result.is_significant:
-        if result.significant_pairs:
-            parts.append(
-                table("Pairs of columns whose dependence changed", PAIRS_HEAD, pairs_rows(result), left=(0, 1))
-            )
-        parts += [table(title, head, cells, left=(0, 1)) for title, head, cells in rows_tables(result)]
+    parts += [section.as_text() for section in (*pairs_sections(result), *rows_sections(result))]
     parts.append(notes_text(result.notes))
     return "\n\n".join(part for part in parts if part)
 
 
-PAIRS_HEAD = ("column", "column", "rank correlation", "change", "p (adjusted)")
+class Section(NamedTuple):
+    """A part of a report: its title, the heads of a table, and the cells; the first two columns hold words."""
+
+    title: str
+    head: Sequence[str]
+    cells: Sequence[Sequence[str]]
+
+    def as_text(self) -> str:
+        """The part for a terminal."""
+        return table(self.title, self.head, self.cells, left=(0, 1))
 
 
-def pairs_rows(result: Comparison) -> list[list[str]]:
-    """Cells of the pairs whose dependence changed."""
-    return [
-        [
-            *pair.names,
-            correlations(pair),
-            f"{pair.effect:.2f} ({interval_text(pair)})",
-            pvalue_text(pair.adjusted_pvalue),
-        ]
-        for pair in result.significant_pairs
+def pairs_sections(result: Comparison) -> list[Section]:
+    """The pairs whose dependence changed, where there are any."""
+    head = ("column", "column", "rank correlation", "change", "p (adjusted)")
+    cells = [
+        (*p.names, correlations(p), f"{p.effect:.2f} ({interval_text(p)})", pvalue_text(p.adjusted_pvalue))
+        for p in result.significant_pairs
     ]
+    return [Section("Pairs of columns whose dependence changed", head, cells)] if cells else []
+
+
+def rows_sections(result: Comparison) -> list[Section]:
+    """The rows of each table that are most unlike the other, where the tables differ as a whole."""
+    if not result.is_significant or result.joint_pvalue > result.level:
+        return []
+    found = []
+    for name, other in (result.names, result.names[::-1]):
+        rows = [row for row in result.rows if row.table == name]
+        title, head = f"Rows of {name} most unlike {other}", f"values that are rare in {other}"
+        found += [Section(title, (rows[0].place, head), row_cells(rows, other))] if rows else []
+    return found
 
 
 def columns_table(result: Comparison) -> tuple[list[str], list[list[str]]]:
@@ -294,28 +307,6 @@ def in_short(column: ColumnCounts, which: int) -> str:
     if column.kind == "duration":
         return f"{shown('duration', moments.mean)} ± {shown('duration', moments.standard_deviation)}"
     return f"{readable(moments.mean)} ± {readable(moments.standard_deviation)}"
-
-
-class RowsTable(NamedTuple):
-    """Rows that are most unlike others: a title, heads of the columns, and the cells of each row."""
-
-    title: str
-    head: tuple[str, str]
-    cells: list[tuple[str, str]]
-
-
-def rows_tables(result: Comparison) -> list[RowsTable]:
-    """The rows of each table that are most unlike the other, where the tables differ as a whole."""
-    if not result.is_significant or result.joint_pvalue > result.level:
-        return []
-    found = []
-    for name, other in (result.names, result.names[::-1]):
-        rows = [row for row in result.rows if row.table == name]
-        head = f"values that are rare in {other}"
-        if rows:
-            cells = row_cells(rows, other)
-            found.append(RowsTable(f"Rows of {name} most unlike {other}", (rows[0].place, head), cells))
-    return found
 
 
 def row_cells(rows: Sequence[UnusualRow], where: str) -> list[tuple[str, str]]:

@@ -39,33 +39,19 @@ _KNOWN = (_GZIP, _NPY, _PARQUET, *_UTF_16)
 _START = 64
 
 
+_CHUNK = 2**20
+
+
 class NoSuchFile(FileNotFoundError, ValueError):
     """A path at which there is no file, or a pattern that no file matches."""
 
 
-_CHUNK = 2**20
-
-
 def read_table(path: str, database: Database, reading: Reading) -> Source:
-    """Read a file into the database.
+    """Read a file or a pipe into the database; ``-`` is the standard input.
 
-    Parameters
-    ----------
-    path : str
-        A file or a pipe; ``-`` is the standard input. A pattern such as ``jan/*.parquet`` takes all files that match
-        it, one after the other.
-    database : Database
-    reading : Reading
-
-    Returns
-    -------
-    Source
-
-    Raises
-    ------
-    ValueError
-        In words for the person who has the file: which line, which column, what to do. It is a FileNotFoundError too
-        where there is no such file.
+    A pattern such as ``jan/*.parquet`` takes all files that match it, one after the other. A ValueError is in words for
+    the person who has the file: which line, which column, what to do. It is a FileNotFoundError too where there is no
+    such file.
     """
     if any(sign in path for sign in "*?[") and not Path(path).exists():
         found = sorted(glob(path, recursive=True))

@@ -43,16 +43,9 @@ _DAY = "86400e6"  # microseconds; days are what the encoder counts dates in
 
 @dataclass(frozen=True)
 class Reading:
-    """How files are read.
+    """How files are read: whether the first row holds names, what separates cells, further marks of missing values.
 
-    Parameters
-    ----------
-    header : bool, optional
-        Whether the first row holds names; None looks at it.
-    delimiter : str, optional
-        What separates cells; None looks at the first lines.
-    missing : sequence of str
-        Further marks of missing values.
+    Where ``header`` or ``delimiter`` is None, the first lines are looked at.
     """
 
     header: bool | None = None
