@@ -5,7 +5,7 @@
     python benchmarks/tables.py level      mixed tables with missing values that do not differ: false alarms
     python benchmarks/tables.py edge       effects at and beyond the bound of at_least: error and power
     python benchmarks/tables.py timings    3,000 x 20, 200,000 x 12 and 300,000 x 12 rows, and a CSV file of 1 GB
-    python benchmarks/tables.py memory     peak memory on folders of Parquet files with 4 and 16 million rows
+    python benchmarks/tables.py memory     peak memory on Parquet files with 4 and 16 million rows, and 20,000 columns
     python benchmarks/tables.py rivals     evidently, deepchecks and pointblank on the same tables
 
 The rivals hardly go into one environment. ``--python PATH`` names a Python that has one or more of them, and may be
@@ -441,6 +441,13 @@ def memory(sizes):
         )
 
 
+def wide(rows=300, columns=20_000):
+    """Time of a comparison of few rows and very many columns."""
+    a, b = np.random.default_rng(0).normal(size=(2, rows, columns))
+    seconds, result = cpu(lambda: mh.compare(a, b, random_state=0))
+    print(f"2 x {rows} rows of {columns:,} columns: {seconds:.0f} s of CPU; differs: {result.differs}", flush=True)
+
+
 def small_effect():
     """The command on 300,000 rows of 12 columns that moved by .02 standard deviations: exit code and sentences."""
     import duckdb
@@ -498,6 +505,7 @@ if __name__ == "__main__":
         edge(options.repetitions, options.rows or (200, 2000, 20_000, 200_000))
     elif options.what == "memory":
         memory(options.rows or (4_000_000, 16_000_000))
+        wide()
     elif options.what in ("level", "nulls"):
         {"level": level, "nulls": nulls}[options.what](options.repetitions)
     else:

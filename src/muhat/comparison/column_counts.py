@@ -147,6 +147,11 @@ def tally_column(
     return Tally(column.name, column.kind, values[occurs], counts[:, occurs], lost, moments)
 
 
+def different_values(values: NDArray[Any]) -> NDArray[Any]:
+    """The different values, sorted; asked for values alone, numpy takes a slow hash table."""
+    return np.unique(values, return_counts=True)[0]
+
+
 def _rounded_up(values: Array, thresholds: Array) -> Array:
     """Each number as the next threshold; those beyond the thresholds on either side stay as they are."""
     places = np.searchsorted(thresholds, values).clip(max=len(thresholds) - 1)
@@ -174,8 +179,7 @@ def join_tallies(tallies: Sequence[Tally]) -> ColumnCounts:
 def _joined(tallies: Sequence[Tally]) -> tuple[NDArray[Any], Counts]:
     """The values of all tallies, and their counts with the shape (strata, tallies, values)."""
     known = [tally.values for tally in tallies if len(tally.values)]
-    # asked for counts too, numpy sorts; for values alone it takes a slow hash table
-    values: NDArray[Any] = np.unique(np.concatenate(known), return_counts=True)[0] if known else np.empty(0)
+    values = different_values(np.concatenate(known)) if known else np.empty(0)
     counts = np.zeros((len(tallies[0].missing), len(tallies), len(values)), dtype=np.int64)
     for i, tally in enumerate(tallies):
         counts[:, i, np.searchsorted(values, tally.values)] = tally.counts

@@ -13,7 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muhat.comparison import column_tests, effects
-from muhat.comparison.column_counts import THRESHOLDS, ColumnCounts, Tally, join_tallies, tally_column
+from muhat.comparison.column_counts import (
+    THRESHOLDS,
+    ColumnCounts,
+    Tally,
+    different_values,
+    join_tallies,
+    tally_column,
+)
 from muhat.comparison.pair_tests import LEAST_ROWS, MOST_FEATURES, PairChange, pair_changes
 from muhat.comparison.result import ColumnResult, Columns, Comparison, MissingResult, PairResult, TableFacts
 from muhat.comparison.row_hashes import column_hashes, count_different, rows_per_hash
@@ -311,7 +318,7 @@ class _Scan:
                 known.append(column.values[probed])
         pooled = np.concatenate(known)
         pooled = pooled[~np.isnan(pooled)]
-        different = np.unique(pooled)
+        different = different_values(pooled)
         if self.strata is not None and len(different) > THRESHOLDS:
             different = np.unique(np.quantile(pooled, np.linspace(0, 1, THRESHOLDS + 1), method="lower"))
         return different if len(different) else None
