@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from muhat.cli.options import check_target, write_text
-from muhat.comparison.column_counts import ColumnCounts, count_column
+from muhat.comparison.column_counts import ColumnCounts, are_sentences, count_column
 from muhat.comparison.html_report import Raw, html_page, html_sections, html_table, sentences, sparkline, text
 from muhat.comparison.pair_tests import strongest_pairs
 from muhat.comparison.row_hashes import column_hashes, count_different
@@ -95,7 +95,11 @@ def profile(options: Any) -> Profile:
             counts.append(count_column([column]).compressed())
             sampled.append(column._replace(values=column.values[picked]))
         notes += [f"column {name!r} is taken as text; {hint}" for name, hint in (source.hints or {}).items()]
-        varied = [j for j, column in enumerate(counts) if _varies(column)]
+        varied = [
+            j
+            for j, found in enumerate(counts)
+            if found.distinct > 1 and not (found.kind == "category" and are_sentences(found.distinct, found.present[0]))
+        ]
         say("pairs and unusual rows")
         columns = [sampled[j] for j in varied]
         sample = Sample(Table(source.name, len(picked), tuple(columns)), picked, source)
@@ -117,11 +121,6 @@ def profile(options: Any) -> Profile:
         ]
     repeated = source.n_rows - count_different(hashes)
     return Profile(source.name, source.n_rows, repeated, tuple(counts), tuple(pairs), unusual, tuple(notes))
-
-
-def _varies(column: ColumnCounts) -> bool:
-    is_text = column.kind == "category" and column.distinct > max(100, 0.1 * column.present[0])
-    return column.distinct > 1 and not is_text
 
 
 def _column_dict(column: ColumnCounts) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from scipy import stats
 
 from muhat.cli.options import as_options, check_target, write_text
 from muhat.cli.watch_page import watch_page
+from muhat.comparison.column_counts import are_sentences
 from muhat.comparison.sources import chosen_names, open_sources, preparation, prepared
 from muhat.comparison.text_report import listed
 from muhat.files.opening import STANDARD_INPUT, standard_input
@@ -28,7 +29,6 @@ from muhat.types import Array
 QUIET, DRIFTED, INTERRUPTED = 0, 1, 130
 """Exit codes."""
 
-MOST_TEXTS = 100
 INCREASING = 0.99
 """A column whose rank correlation with the numbers of the rows exceeds this is a time or a counter."""
 
@@ -152,7 +152,7 @@ def _why_not(column: Column) -> str | None:
     known = column.values[~column.missing]
     if column.kind in ("date", "number") and len(known) > 20 and _increase(known) > INCREASING:
         return "it increases with the rows"
-    if column.kind == "category" and len(column.levels) > max(MOST_TEXTS, 0.1 * len(known)):
+    if column.kind == "category" and are_sentences(len(column.levels), len(known)):
         return f"it holds {len(column.levels):,} different texts"
     return None
 

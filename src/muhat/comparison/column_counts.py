@@ -25,6 +25,11 @@ BINS = 20
 SHOWN_CATEGORIES = 8
 
 
+def are_sentences(texts: int, rows: int) -> bool:
+    """Whether a column of so many different texts in so many rows holds names or sentences, not categories."""
+    return texts > max(100, 0.1 * rows)
+
+
 class Moments(NamedTuple):
     """Mean, standard deviation, smallest and largest value; NaN of a column without values."""
 

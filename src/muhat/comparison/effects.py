@@ -12,7 +12,7 @@ hypothesis "the effect is at most δ". The noise is Gaussian for many rows, and 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -86,20 +86,15 @@ def ks_interval(effect: float, counts: Counts, alpha: float) -> Interval:
     With :math:`c = \sum_s w_s^2 (1/n_s + 1/m_s)` the covariance of the noise of :math:`F - G` is at most that of
     :math:`\sqrt c` times a Brownian bridge, so :math:`P(\sup |W| > x) \le 2 \exp(-2 x^2 / c)`.
     """
-    margin = float(np.sqrt(np.log(2.0 / alpha) * _noise_scale(counts) / 2.0))
-    return _around(effect, margin)
+    return _around(effect, _uniform_margin(counts, alpha))
 
 
 def variation_interval(counts: Counts, alpha: float) -> Interval:
     """Interval of total variation: Newcombe's for two categories, by simulated noise for more."""
     if counts.shape[2] <= 2:
         return share_interval(counts, alpha)
-    if _is_few(counts):
-        # Total variation is the largest difference over all sets of categories: one bound for each of 2^k / 2 - 1.
-        sets = 2.0 ** (min(counts.shape[2], 60) - 1) - 1.0
-        margin = float(np.sqrt(np.log(2.0 * sets / alpha) * _noise_scale(counts) / 2.0))
-    else:
-        margin = _gamma_quantile(_variation_noise(counts), alpha)
+    few = _is_few(counts)
+    margin = _uniform_margin(counts, alpha / _sets(counts)) if few else _gamma_quantile(_variation_noise(counts), alpha)
     return _around(total_variation(counts), margin)
 
 
@@ -113,6 +108,16 @@ def share_interval(counts: Counts, alpha: float) -> Interval:
     if low <= 0.0 <= high:
         return Interval(0.0, float(max(-low, high)))
     return Interval(*sorted((abs(low), abs(high))))
+
+
+def _uniform_margin(counts: Counts, alpha: float) -> float:
+    """The margin of the KS distance, or of the difference of the shares of one set of categories."""
+    return float(np.sqrt(np.log(2.0 / alpha) * _noise_scale(counts) / 2.0))
+
+
+def _sets(counts: Counts) -> float:
+    """How many sets of categories there are up to complements; total variation is the largest difference over them."""
+    return float(2.0 ** (min(counts.shape[2], 60) - 1) - 1.0)
 
 
 def _around(effect: float, margin: float) -> Interval:
@@ -144,25 +149,23 @@ def _newcombe(counts: Counts, z: float) -> float:
 
 def ks_exceeds(counts: Counts, at_least: float) -> float:
     """P-value of the hypothesis that the KS distance is at most ``at_least``."""
-    excess = ks_distance(counts) - at_least
-    if excess <= 0.0:
-        return 1.0
-    if _is_few(counts):
-        return float(min(1.0, 2.0 * np.exp(-2.0 * excess**2 / _noise_scale(counts))))
-    return _gamma_tail(_ks_noise(counts), excess)
+    return _exceeds(counts, ks_distance(counts) - at_least, _ks_noise, 1.0)
 
 
 def variation_exceeds(counts: Counts, at_least: float) -> float:
     """P-value of the hypothesis that total variation is at most ``at_least``."""
     if counts.shape[2] <= 2:
         return share_exceeds(counts, at_least)
-    excess = total_variation(counts) - at_least
+    return _exceeds(counts, total_variation(counts) - at_least, _variation_noise, _sets(counts))
+
+
+def _exceeds(counts: Counts, excess: float, noise: Callable[[Counts], Array], sets: float) -> float:
+    """The probability of a noise beyond the excess of an effect; of few rows, a bound for each of the ``sets``."""
     if excess <= 0.0:
         return 1.0
     if _is_few(counts):
-        sets = 2.0 ** (min(counts.shape[2], 60) - 1) - 1.0
         return float(min(1.0, 2.0 * sets * np.exp(-2.0 * excess**2 / _noise_scale(counts))))
-    return _gamma_tail(_variation_noise(counts), excess)
+    return _gamma_tail(noise(counts), excess)
 
 
 def share_exceeds(counts: Counts, at_least: float) -> float:

@@ -17,6 +17,7 @@ from muhat.comparison.column_counts import (
     THRESHOLDS,
     ColumnCounts,
     Tally,
+    are_sentences,
     different_values,
     join_tallies,
     tally_column,
@@ -42,9 +43,6 @@ LEAST_SAMPLE, MOST_SAMPLE = 200, 20_000
 MMD_ROWS = 1000
 """The normalised MMD² is that of so many rows of each table."""
 
-MOST_TEXTS = 100
-"""A column of more different texts, where they are most rows, holds names or sentences, not categories."""
-
 MOST_STRATA = 500
 
 FEW_ROWS = 20
@@ -61,7 +59,6 @@ FEWEST_RESAMPLES, MOST_RESAMPLES = 999, 20_000
 
 _QUESTIONS = 3  # columns, pairs and all columns together
 _PAIRS_PER_SECOND = 1.0e6
-_SHARE_OF_TEXTS = 0.1
 
 
 def compare(
@@ -353,7 +350,7 @@ class _Scan:
             reason = "they hold a single value"
         elif not self.asked_for and counts_rows:
             reason = "they count the rows (name them in columns= to use them)"
-        elif counts.kind == "category" and counts.distinct > max(MOST_TEXTS, _SHARE_OF_TEXTS * sum(counts.present)):
+        elif counts.kind == "category" and are_sentences(counts.distinct, sum(counts.present)):
             self._leave_out_texts(counts.name, f"it holds {counts.distinct:,} different texts", hint)
             return True
         else:
