@@ -393,9 +393,10 @@ def test_tables_in_parts_have_the_same_answer(options, tables, in_parts, tmp_pat
     for name, table in zip("ab", tables, strict=True):
         for k in range(3):
             table.iloc[k * 140 : (k + 1) * 140].to_parquet(tmp_path / f"{name}{k}.parquet")
+        table.to_csv(tmp_path / f"{name}.csv", index=False)
     whole = mh.compare(a, b, random_state=0, n_resamples=19, **options)
     in_parts(10**6)
-    for pair in (tables, [tmp_path / "a*.parquet", tmp_path / "b*.parquet"]):
+    for pair in (tables, *([tmp_path / f"{name}{form}" for name in "ab"] for form in ("*.parquet", ".csv"))):
         found = mh.compare(*pair, random_state=0, n_resamples=19, **options)
         assert numbers_of(found) == numbers_of(whole)
         moments = [[c.counts.moments for c in result.columns if c.counts.moments] for result in (found, whole)]

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import numpy as np
 import pytest
-from table_files import contents, kinds_of, opened, run, values_of, write
+from table_files import contents, kinds_of, opened, plain, run, values_of, write
 
 X = np.random.default_rng(0).normal(size=(40, 3)).round(6) * [1.0, 20.0, 300.0]
 
@@ -117,6 +117,21 @@ def test_all_formats_hold_the_same(tmp_path):
     with opened(tmp_path / "t.parquet") as table:
         assert list(kinds_of(table).values()) == ["number"] * 3 + ["category"]
         assert [column.name for column in table.left_out] == ["list"]
+
+
+@pytest.mark.parametrize("name", ["x", "file_row_number"])
+@pytest.mark.parametrize("form", ["parquet", "npy", "jsonl", "csv"])
+def test_rows_of_a_column_are_read_by_their_numbers(name, form, tmp_path):
+    polars = pytest.importorskip("polars")
+    frame, path = polars.DataFrame({name: X[:, 0], "who": [f"{i % 4}" for i in range(40)]}), tmp_path / f"t.{form}"
+    writers = {"parquet": frame.write_parquet, "jsonl": frame.write_ndjson, "csv": frame.write_csv}
+    writers.get(form, lambda target: np.save(target, X))(path)
+    with opened(path) as table:
+        for rows in (slice(0, 40), slice(7, 19), slice(38, 99)):
+            found = [table.column(own, rows) for own in table.names[:2]]
+            np.testing.assert_array_equal(found[0].values, X[rows, 0])
+            if form != "npy":
+                assert plain(found[1]).tolist() == [str(i % 4) if form != "csv" else i % 4 for i in range(40)[rows]]
 
 
 def test_json_lines(tmp_path):
