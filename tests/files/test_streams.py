@@ -60,7 +60,7 @@ WRONG = {
     "a missing column": ("x,who\n1,a\n", {}, "has no column 'ok', which the reference has; its columns are 'x', 'who'"),
     "a name twice": ("x,x\n1,2\n", {}, "the column 'x' twice"),
     "widths": (CSV + "1,2\n", {}, "line 6: 2 cells, and 5 in the first line"),
-    "no number": ("x,who,ok,day\nabc,a,true,\n", {}, "line 2: 'abc' in the column 'x' is not a number; .*--missing"),
+    "no number": ("x,who,ok,day\nabc,a,true,\n", {}, "line 2: 'abc' in the column 'x' is not a number; .*missing="),
     "no date": ("x,who,ok,day\n1,a,true,soon\n", {}, "'soon' in the column 'day' is not a date"),
     "an underscore": ("x,who,ok,day\n1_0,a,true,\n", {}, "'1_0' in the column 'x' is not a number"),
     "a quotation mark": ('x,who,ok,day\n1,"a,true,\n2,b,true,\n', {}, "line 2: is a quotation mark not closed"),

@@ -262,11 +262,12 @@ def write_text(option: str, target: str | None, text: Callable[[], str]) -> None
 def as_options(message: str) -> str:
     """A message of a function, with its parameters written as the options of the command.
 
-    >>> as_options("run_length=9 cannot be promised; pass block_length=1 (or name them in columns= to use them)")
-    '--run-length 9 cannot be promised; pass --block-length 1 (or name them in --columns to use them)'
+    >>> as_options("run_length=9 cannot be promised; pass block_length=1 (name them in columns= or say header=False)")
+    '--run-length 9 cannot be promised; pass --block-length 1 (name them in --columns or say --no-header)'
     """
 
     def option(found: re.Match[str]) -> str:
         return f"--{found[1].replace('_', '-')}" + (f" {found[2]}" if found[2] else "")
 
-    return _PARAMETERS.sub(option, message)
+    flags = message.replace("header=False", "--no-header").replace("header=True", "--header")
+    return _PARAMETERS.sub(option, flags)

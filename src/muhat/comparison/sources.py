@@ -80,8 +80,8 @@ def _matched_by_position(sources: list[Source]) -> list[Source]:
     unnamed = [source for source in sources if not source.named]
     if named and unnamed:
         raise ValueError(
-            f"{named[0].name} names its columns and {unnamed[0].name} does not; give both names or neither (for a "
-            "file: header=, or --header and --no-header, where its first row was misread)"
+            f"{named[0].name} names its columns and {unnamed[0].name} does not; give both names or neither (say "
+            "header=True or header=False where the first row of a file was misread)"
         )
     if len(unnamed) < 2 or unnamed[0].names == unnamed[1].names:
         return sources

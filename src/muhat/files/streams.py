@@ -159,7 +159,7 @@ class StreamReader:
             held = {"date": "a date such as 2025-12-31", "boolean": "true or false"}.get(kind, "a number")
             raise ValueError(
                 f"{self.name}, line {line:,}: {str(cell)[:30]!r} in the column {name!r} is not {held}; correct it, "
-                "declare it as missing (--missing), or leave the column out (--exclude)"
+                "declare it as missing (missing=), or leave the column out (exclude=)"
             )
         return found if np.isfinite(found) else None
 

@@ -58,9 +58,9 @@ def read_text(path: str, local: Path, database: Database, reading: Reading) -> S
     names = unique_names(cells[0] if has_names else [None] * form.width)
     rows = cells[has_names:]
     if form.width == 1 and all(_is_spaced(row[0]) for row in rows):
-        raise ValueError(f"{path} has one column; separate its columns by commas, or say --delimiter")
+        raise ValueError(f"{path} has one column; separate its columns by commas, or say delimiter=")
     if not rows:
-        raise ValueError(f"{path} has a header and no rows; if the line holds numbers, say --no-header")
+        raise ValueError(f"{path} has a header and no rows; if the line holds numbers, say header=False")
     form = replace(form, has_names=has_names, decimal_comma=_decimal_comma(form.delimiter, rows))
     guesses = [_guess([row[j] for row in rows], form.decimal_comma, reading.marks) for j in range(form.width)]
     return _Load(path, local, database, form, survey, names, guesses, reading.marks).table()
@@ -409,7 +409,7 @@ class _Load:
                 place, first = self._place(total)
                 flaws[name] = (
                     f"{self.path}, {place} {first + odd[0]:,}, column {name!r}: {shortened(odd[1])} is not a number; "
-                    "correct it, declare it as missing (--missing), or leave the column out (--exclude)"
+                    "correct it, declare it as missing (missing=), or leave the column out (exclude=)"
                 )
         converted = {"number": self._number("{0}"), "date": days("{0}::TIMESTAMPTZ"), "category": "{0}"}
         selected = ", ".join(f"{converted[kind].format(f'c{j}')} AS c{j}" for j, kind in enumerate(kinds))
