@@ -14,7 +14,7 @@ from muhat.comparison.pair_tests import strongest_pairs
 from muhat.comparison.row_hashes import column_hashes, count_different
 from muhat.comparison.sources import chosen_names, open_sources, preparation
 from muhat.comparison.text_report import (
-    Section,
+    ReportPart,
     in_short,
     listed,
     notes_text,
@@ -165,13 +165,13 @@ def _summary(found: Profile) -> list[str]:
     return told
 
 
-def _sections(found: Profile) -> list[Section]:
+def _sections(found: Profile) -> list[ReportPart]:
     pairs = [(a, b, f"{r:.2f}".replace("-", "−")) for a, b, r in found.pairs]
     rows = row_cells(found.unusual, "all rows")
     place = found.unusual[0].place if rows else ""
     sections = [
-        Section("Pairs that depend on each other", ("column", "column", "rank correlation"), pairs),
-        Section("Rows least like the others", (place, "values that are rare"), rows),
+        ReportPart("Pairs that depend on each other", ("column", "column", "rank correlation"), pairs),
+        ReportPart("Rows least like the others", (place, "values that are rare"), rows),
     ]
     return [section for section in sections if section.cells]
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from muhat.comparison.column_counts import ColumnCounts, histogram
 from muhat.comparison.result import Comparison, PairResult
 from muhat.comparison.text_report import (
-    Section,
+    ReportPart,
     columns_table,
     correlations,
     pairs_sections,
@@ -130,7 +130,7 @@ def html_table(head: Sequence[str], rows: Iterable[Sequence[str]], named: Sequen
     return f'<div class="scroll" tabindex="0"><table>{body}</table></div>'
 
 
-def html_sections(sections: Sequence[Section]) -> list[str]:
+def html_sections(sections: Sequence[ReportPart]) -> list[str]:
     """Parts of a report, each a title and a table."""
     return [f"<h3>{text(part.title)}</h3>\n{html_table(part.head, part.cells)}" for part in sections]
 

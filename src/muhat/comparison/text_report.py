@@ -229,7 +229,7 @@ def text_report(result: Comparison) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-class Section(NamedTuple):
+class ReportPart(NamedTuple):
     """A part of a report: its title, the heads of a table, and the cells; the first two columns hold words."""
 
     title: str
@@ -241,17 +241,17 @@ class Section(NamedTuple):
         return table(self.title, self.head, self.cells, left=(0, 1))
 
 
-def pairs_sections(result: Comparison) -> list[Section]:
+def pairs_sections(result: Comparison) -> list[ReportPart]:
     """The pairs whose dependence changed, where there are any."""
     head = ("column", "column", "rank correlation", "change", "p (adjusted)")
     cells = [
         (*p.names, correlations(p), f"{p.effect:.2f} ({interval_text(p)})", pvalue_text(p.adjusted_pvalue))
         for p in result.significant_pairs
     ]
-    return [Section("Pairs of columns whose dependence changed", head, cells)] if cells else []
+    return [ReportPart("Pairs of columns whose dependence changed", head, cells)] if cells else []
 
 
-def rows_sections(result: Comparison) -> list[Section]:
+def rows_sections(result: Comparison) -> list[ReportPart]:
     """The rows of each table that are most unlike the other, where the tables differ as a whole."""
     if not result.is_significant or result.joint_pvalue > result.level:
         return []
@@ -259,7 +259,7 @@ def rows_sections(result: Comparison) -> list[Section]:
     for name, other in (result.names, result.names[::-1]):
         rows = [row for row in result.rows if row.table == name]
         title, head = f"Rows of {name} most unlike {other}", f"values that are rare in {other}"
-        found += [Section(title, (rows[0].place, head), row_cells(rows, other))] if rows else []
+        found += [ReportPart(title, (rows[0].place, head), row_cells(rows, other))] if rows else []
     return found
 
 
