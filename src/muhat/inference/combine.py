@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import log_ndtr, logsumexp
 
-from muhat.inference.permutations import EPS
+from muhat.inference.permutations import EPS, permutation_pvalue
 from muhat.types import Array
 
 LEAST_SKEWNESS = 0.05
@@ -43,9 +43,7 @@ class Component:
     @property
     def pvalue(self) -> float:
         """The p-value of this component alone, as if no other had been looked at."""
-        observed = self.statistics[0]
-        tolerance = max(100 * EPS * abs(observed), 16 * self.rounding)
-        return float(np.count_nonzero(self.statistics >= observed - tolerance) / len(self.statistics))
+        return permutation_pvalue(float(self.statistics[0]), self.statistics[1:], self.rounding)
 
 
 class Combined(NamedTuple):

@@ -175,7 +175,8 @@ def mmd_test(
         None combines all components. A kernel asks for its MMD alone, and a list for the unbiased MMDs of its kernels,
         combined. A bandwidth "median" is found once, on the pooled sample.
     n_resamples : int, default 999
-        Number B of random splits; where there are no more splits than that, each is taken once and the test is exact.
+        Number B of random splits (permutations, as in scipy); where there are no more splits than that, each is taken
+        once and the test is exact.
         They cost (n+m)²·B operations of one matrix product for each matrix.
     random_state : None, int, Generator, SeedSequence or RandomState
         The seed: the same number gives the same result.
