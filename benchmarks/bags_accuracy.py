@@ -26,9 +26,8 @@ from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits
 
 import muhat as mh
-from muhat.bags.bag_whitening import RIDGE, BagWhitening
 from muhat.bags.data import Bags
-from muhat.bags.distribution_kernel import DistributionKernel
+from muhat.bags.distribution_kernel import RIDGE, BagWhitening, DistributionKernel
 from muhat.bags.moments import BagMoments, bag_moments, fit_features
 from muhat.bags.prior import pooled_means
 

@@ -1,6 +1,6 @@
 """Groups of rows in real tables with the rivals a user would pick: forests on summaries, Mahalanobis distances, LOF.
 
-    python benchmarks/natural_groups.py --part regression classification anomalies false_alarms kinds
+    python benchmarks/natural_groups.py --part regression classification anomalies false_alarms kinds pooled
     python benchmarks/natural_groups.py --set choose      # the half that methods were chosen on; default: the other
     python benchmarks/natural_groups.py --quick
 
@@ -19,7 +19,7 @@ from time import process_time
 from typing import Any, NamedTuple
 
 import numpy as np
-from group_populations import Bags, halves, proportions, table, two_kinds, uneven, windows
+from group_populations import IMAGES, REPORTED, Bags, halves, proportions, table, two_kinds, uneven, windows
 from sklearn.ensemble import (
     HistGradientBoostingClassifier,
     HistGradientBoostingRegressor,
@@ -329,6 +329,7 @@ def anomalies(tasks: dict[str, Callable[..., Any]], draws: int, n: int) -> None:
     """Area under the ROC curve."""
     print(f"anomalies: AUC; {n} normal training bags, {draws} draws")
     means: list[np.ndarray] = []
+    errors: list[np.ndarray] = []
     for name, task in tasks.items():
         found = []
         for seed in range(draws):
@@ -341,8 +342,10 @@ def anomalies(tasks: dict[str, Callable[..., Any]], draws: int, n: int) -> None:
             areas = [roc_auc_score(odd, each) for each in scores]
             found.append([*areas, alarms[odd].mean(), alarms[~odd].mean(), seconds])
         means.append(report(name, ["muhat", "n x Mahalanobis", "LOF", "hits", "false alarms", "s"], found))
+        errors.append(np.std(found, axis=0, ddof=1) / np.sqrt(draws))
     if means:
-        print("  mean: " + "  ".join(f"{value:.3f}" for value in np.mean(means, axis=0)), flush=True)
+        cells = zip(np.mean(means, axis=0), np.linalg.norm(errors, axis=0) / len(errors), strict=True)
+        print("  mean: " + "  ".join(f"{value:.3f} ({error:.3f})" for value, error in cells), flush=True)
 
 
 def false_alarms(draws: int, n: int) -> None:
@@ -415,6 +418,37 @@ def kinds(draws: int, n: int) -> None:
         print(f"      {seconds / draws:.2f} s of CPU", flush=True)
 
 
+def mixtures(name: str, n: int, rng: np.random.Generator) -> tuple[Bags, list[tuple[np.ndarray, np.ndarray]]]:
+    """Bags of 3 to 100 rows, each of its own mixture of the classes of a table; and the rows and weights of each."""
+    rows, classes = table(name)
+    chosen = rng.permutation(len(rows))[:600]
+    rows, (_, owners, counts) = rows[chosen], np.unique(classes[chosen], return_inverse=True, return_counts=True)
+    shares = rng.dirichlet(np.maximum(4.0 * counts / len(chosen), 0.3), n)
+    weights = shares[:, owners] / counts[owners]
+    bags = [rows[rng.choice(len(rows), size, p=w)] for size, w in zip(uneven(rng, n, high=100), weights, strict=True)]
+    return bags, [(rows, w) for w in weights]
+
+
+def pooled(draws: int, n: int) -> None:
+    """Risk of pooled means over that of plain means, on mixtures of the classes of tables."""
+    print(
+        f"pooled means: squared error over that of plain means, {n} mixtures of the classes of a table, {draws} draws"
+    )
+    means = []
+    for name in (each for each in REPORTED if each not in IMAGES and each != "correlation"):
+        found = []
+        for seed in range(draws):
+            bags, populations = mixtures(name, n, np.random.default_rng([22, seed]))
+            kernel = mh.Gaussian().resolve(np.concatenate(bags))
+            truths = [mh.embed(kernel, rows, weights=weights) for rows, weights in populations]
+            rules = [mh.pooled_means(bags, kernel, ridge=ridge) for ridge in ("auto", 0.3, 3.0)]
+            rules.append([mh.embed(kernel, bag) for bag in bags])
+            losses = [sum(f.distance(g) ** 2 for f, g in zip(each, truths, strict=True)) for each in rules]
+            found.append(np.divide(losses[:-1], losses[-1]))
+        means.append(report(name, ["ratio", "ridge 0.3", "ridge 3"], found))
+    print("  mean: " + "  ".join(f"{value:.3f}" for value in np.mean(means, axis=0)), flush=True)
+
+
 def available(tasks: dict[str, Callable[..., Any]]) -> dict[str, Callable[..., Any]]:
     """Tasks whose data are there."""
     found = {}
@@ -429,7 +463,7 @@ def available(tasks: dict[str, Callable[..., Any]]) -> dict[str, Callable[..., A
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parts = ("regression", "classification", "anomalies", "false_alarms", "kinds")
+    parts = ("regression", "classification", "anomalies", "false_alarms", "kinds", "pooled")
     parser.add_argument("--part", choices=parts, nargs="+", default=list(parts))
     parser.add_argument("--set", choices=("choose", "report"), default="report")
     parser.add_argument("--only", nargs="+", help="tasks whose names hold one of these words")
@@ -440,7 +474,8 @@ def main() -> None:
     for part in arguments.part:
         tasks = {"regression": REGRESSION, "classification": CLASSIFICATION, "anomalies": ANOMALIES}.get(part)
         if tasks is None:
-            {"false_alarms": false_alarms, "kinds": kinds}[part](draws, 50 if part == "kinds" else 120)
+            function, n = {"false_alarms": (false_alarms, 120), "kinds": (kinds, 50), "pooled": (pooled, 60)}[part]
+            function(draws, n)
             continue
         words = arguments.only or [""]
         chosen = {name: task for name, task in tasks[arguments.set].items() if any(word in name for word in words)}

@@ -5,11 +5,10 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from muhat.bags.anomaly import GroupAnomalyDetector
 from muhat.bags.bag_sketch import BagSketch
-from muhat.bags.data import bags_from_groups
+from muhat.bags.data import BagScaler, bags_from_groups
 from muhat.bags.distribution_kernel import DistributionKernel
 from muhat.bags.prior import BagPrior, pooled_means
 from muhat.bags.ridge import DistributionRidge, DistributionRidgeClassifier
-from muhat.bags.scaler import BagScaler
 from muhat.bags.separate_means import bag_means
 from muhat.bags.support_measure import OneClassSupportMeasureMachine, SupportMeasureClassifier, SupportMeasureRegressor
 from muhat.comparison.two_tables import compare

@@ -52,7 +52,7 @@ def test_surprise_has_mean_zero_and_variance_one(weighted):
     B, W, root = A @ A.T, C @ C.T, rng.normal(size=(5, 5)) if weighted else None
     for n in (1, 10, 1000):
         X = rng.multivariate_normal(np.zeros(5), B + W / n, size=20_000)
-        pool = Pool(1.0, np.zeros(5), W, B, np.ones(5), 1.0, np.eye(5), np.eye(5))
+        pool = Pool.with_moments(np.zeros(5), np.linalg.cholesky(B), W, (np.ones(5), np.eye(5)))
         z = Form.of(pool, root).surprise(X, np.full(len(X), n))
         assert abs(z.mean()) < 4 / np.sqrt(len(X))
         assert_allclose(z.var(), 1, atol=4 * np.sqrt(np.var(z**2) / len(X)))

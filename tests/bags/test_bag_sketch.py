@@ -11,7 +11,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.exceptions import NotFittedError
 
 import muhat as mh
-from muhat.bags.bag_sketch import BagSketch
+from muhat.bags import bag_sketch
+from muhat.bags.bag_sketch import BagSketch, OutsidePart, OutsideSums
+from muhat.bags.data import Bags
 
 BAGS = random_bags((1, 4, 9, 2, 30, 1, 3, 17) * 2)
 ROWS = np.concatenate(BAGS)
@@ -121,3 +123,35 @@ def test_features_must_be_fitted_and_stay_so():
     features.set_params(random_state=1).fit(ROWS)
     with pytest.raises(ValueError, match="fitted again since"):
         held.update(BAGS)
+
+
+# ---------------------------------------------------------------- the part of the means that landmarks miss
+
+
+def test_what_landmarks_miss_against_loops():
+    """Two rows of a bag share the part R of its mean outside of the span; a row with itself has the noise too."""
+    bags, kernel = random_bags((5, 4, 9, 1), d=2, seed=3), mh.Gaussian(0.7)
+    features = mh.Nystroem(kernel, landmarks=np.concatenate(bags)[[0, 3, 7, 11]]).fit(np.concatenate(bags))
+    shared, own = [], []
+    for bag in bags:
+        free = [row for row in bag if not (row == features.landmarks_).all(axis=1).any()]
+        for i, x in enumerate(free):
+            for j, y in enumerate(free):
+                z, w = features.transform(np.stack([x, y]))
+                (own if i == j else shared).append(float(kernel(x[None], y[None])[0, 0] - z @ w))
+    data = Bags(np.concatenate(bags), np.cumsum([0, *map(len, bags)]))
+    missed, noise = OutsidePart.of(OutsideSums.of(features, data))
+    assert np.mean(shared) > 0
+    assert_allclose(missed, np.mean(shared), rtol=1e-10)
+    assert_allclose(noise, np.mean(own) - np.mean(shared), rtol=1e-10)
+
+
+def test_a_period_in_the_rows_does_not_hide_what_landmarks_miss(monkeypatch):
+    """Every tenth row is alike, as readings at one hour of the day are."""
+    rng = np.random.default_rng(0)
+    bags = [np.tile(np.arange(10.0), 300)[:, None] + 0.1 * rng.normal(size=(3000, 1)) for _ in range(4)]
+    data = Bags(np.concatenate(bags), np.cumsum([0, *map(len, bags)]))
+    features = mh.Nystroem(mh.Gaussian(1.0), landmarks=np.array([[0.0], [5.0]])).fit(data.rows)
+    some = OutsidePart.of(OutsideSums.of(features, data))
+    monkeypatch.setattr(bag_sketch, "MAX_ROWS_FOR_OUTSIDE_PART", 3000)
+    assert_allclose(some, OutsidePart.of(OutsideSums.of(features, data)), rtol=0.15)

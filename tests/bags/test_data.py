@@ -1,4 +1,4 @@
-"""Bags from tables with a column of labels."""
+"""Bags from tables with a column of labels, and columns of bags in standard deviations."""
 
 import pickle
 
@@ -7,7 +7,8 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from numpy.testing import assert_array_equal
+from bag_samples import random_bags
+from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.pipeline import make_pipeline
 
 import muhat as mh
@@ -68,10 +69,34 @@ def test_models_refuse_bags_of_another_encoding():
     alike, _ = bags_from_groups(later, "shop", encoder=encoder)
     for model in (mh.DistributionRidge(stack=False), make_pipeline(mh.BagScaler(), mh.SupportMeasureRegressor())):
         model.fit(bags[:8], labels[:8])
-        for wrong, feature in ((others, "'paid = amex' and was 'paid = cash'"), (others[:2], "'paid = amex'")):
-            with pytest.raises(ValueError, match=f"in another way than those of fit: feature [12] is {feature}"):
+        for wrong, feature in (
+            (others, "'paid = amex' where the bags of fit had 'paid = cash'"),
+            (others[:2], "'paid = amex'"),
+        ):
+            with pytest.raises(ValueError, match=f"bags has the feature {feature}"):
                 model.predict(wrong)
-        with pytest.raises(ValueError, match=r"feature 0 is 'paid = visa' and was 'price'.*encoder=encoder"):
+        with pytest.raises(ValueError, match=r"'paid = visa' where .* had 'price' \(feature 0\).*encoder=encoder"):
             model.predict(bags_from_groups(table[["shop", "paid", "price"]], "shop")[0])
         assert_array_equal(model.predict(list(alike)), model.predict(pickle.loads(pickle.dumps(alike))))
         model.fit(list(bags), labels).predict(others)  # a plain list does not know its features
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-200, 1e200, 1e307])
+def test_scaled_bags_of_any_unit(scale):
+    bags = random_bags()
+    got = mh.BagScaler().fit_transform([scale * bag for bag in bags])
+    assert_allclose(np.concatenate(got), np.concatenate(mh.BagScaler().fit_transform(bags)), rtol=1e-9, atol=1e-12)
+
+
+def test_scaled_bags():
+    bags = [bag * [1.0, 100.0, 0.01] + 5.0 for bag in random_bags()]
+    scaler = mh.BagScaler().fit(bags)
+    rows = np.concatenate(scaler.transform(bags))
+    assert_allclose(rows.mean(axis=0), 0, atol=1e-10)
+    assert_allclose(rows.std(axis=0), 1)
+    assert [len(bag) for bag in scaler.transform(bags)] == [len(bag) for bag in bags]
+    assert_allclose(scaler.transform(bags[:1])[0], (bags[0] - scaler.mean_) / scaler.scale_)
+    constant = mh.BagScaler().fit_transform([np.ones((2, 1)), np.ones((3, 1))])
+    assert_array_equal(np.concatenate(constant), 0)
+    with pytest.raises(ValueError, match=r"bags\[0\] has 2 columns and the bags of fit have 3"):
+        scaler.transform([np.ones((4, 2))])

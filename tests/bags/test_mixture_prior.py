@@ -5,15 +5,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 import muhat as mh
-from muhat.bags.bag_whitening import regularised_eigenpairs
-from muhat.bags.efron_morris import Pool, estimate_between, fit_pool
-from muhat.bags.mixture_prior import (
-    fit_kinds,
-    fit_kinds_pool,
-    fit_mixture,
-    left_out_risk,
-    risk_weights,
-)
+from muhat.bags.efron_morris import estimate_between, fit_pool
+from muhat.bags.mixture_prior import fit_kinds, fit_kinds_pool, fit_mixture, risk_weights
 from muhat.bags.moments import BagMoments
 
 
@@ -39,14 +32,13 @@ def test_kinds_are_found():
 def test_one_kind_is_the_plain_prior():
     _, means, sizes, _ = kinds_of_means(kinds=1)
     W = np.eye(4) / 4
-    noise, finder = regularised_eigenpairs(W, 0.3), fit_pool(BagMoments(means, W, 100), sizes, 3.0)
-    found = fit_kinds_pool(means, sizes, W, noise, finder, 1, np.random.default_rng(0))
+    plain = fit_pool(BagMoments(means, W, 100), sizes, 0.3)
+    found = fit_kinds_pool(plain, means, sizes, 1, np.random.default_rng(0))
     common = estimate_between(means, sizes, W)
     assert_allclose(found.centres[0], common.centre, atol=1e-10)
     assert_allclose(found.pool.between, common.between, atol=1e-10)
-    plain = Pool.of(means, sizes, W, noise)
     assert_allclose(found.means(means, sizes, 0.1), plain.means(means, sizes, 0.1), atol=1e-10)
-    for got, want in zip(left_out_risk(found, means, sizes, 0.1), left_out_risk(plain, means, sizes, 0.1), strict=True):
+    for got, want in zip(found.left_out(means, sizes, 0.1), plain.left_out(means, sizes, 0.1), strict=True):
         assert_allclose(got, want, atol=1e-10)
 
 
@@ -55,13 +47,13 @@ def test_the_estimate_of_the_risk_is_that_of_the_loss(apart):
     """For bags that the prior has not seen, over many draws of their noise."""
     _, means, sizes, _ = kinds_of_means(m=2, apart=apart)
     W = np.eye(2) / 2
-    noise, finder = regularised_eigenpairs(W, 0.01), fit_pool(BagMoments(means, W, 100), sizes, 0.01)
-    prior = fit_kinds_pool(means, sizes, W, noise, finder, 3, np.random.default_rng(0))
+    finder = fit_pool(BagMoments(means, W, 100), sizes, 0.01)
+    prior = fit_kinds_pool(finder, means, sizes, 3, np.random.default_rng(0))
     truth, _, new_sizes, _ = kinds_of_means(m=2, apart=apart, seed=0)
     rng, gaps = np.random.default_rng(1), []
     for _ in range(300):
         X = truth + rng.normal(size=truth.shape) / np.sqrt(2 * new_sizes)[:, None]
-        residual, optimism = left_out_risk(prior, X, new_sizes, 0.0)
+        residual, optimism = prior.left_out(X, new_sizes, 0.0)
         estimate = np.square(residual).sum() + (2.0 * optimism - np.trace(W) / new_sizes).sum()
         gaps.append(estimate - np.square(X - residual - truth).sum())
     loss = np.square(X - residual - truth).sum()
@@ -80,13 +72,12 @@ def test_weights_minimise_the_estimated_risk():
 def test_numbers_of_kinds():
     _, means, sizes, _ = kinds_of_means()
     moments = BagMoments(means, np.eye(4) / 4, 100)
-    pool, finder = fit_pool(moments, sizes, 0.3), fit_pool(moments, sizes, 3.0)
-    chosen = fit_mixture(pool, finder, moments, sizes, 0.3, "cv", "cv").weights
+    pool = fit_pool(moments, sizes, 0.3)
+    chosen = fit_mixture(pool, means, sizes).weights
     assert_allclose(sum(chosen.values()), 1)
     assert chosen.get(1, 0.0) < 0.5
-    assert fit_mixture(pool, finder, moments, sizes, 0.3, "cv", 2).weights == {2: 1.0}
-    few = BagMoments(means[:8], np.eye(4) / 4, 100)
-    assert fit_mixture(pool, finder, few, sizes[:8], 0.3, "cv", "cv").weights == {1: 1.0}
+    assert fit_mixture(pool, means, sizes, kinds=2).weights == {2: 1.0}
+    assert fit_mixture(pool, means[:8], sizes[:8]).weights == {1: 1.0}
 
 
 @pytest.mark.slow
@@ -101,7 +92,8 @@ def test_bags_of_several_kinds_gain():
         pooled = mh.pooled_means(bags, kernel, **options)
         return sum(f.distance(g) ** 2 for f, g in zip(pooled, truth, strict=True))
 
-    assert loss() < 0.8 * loss(kinds=1)
+    assert loss(kinds=3) < 0.8 * loss(kinds=1)
+    assert loss() < loss(kinds=1)
     order = rng.permutation(45)
     again = mh.pooled_means([bags[i] for i in order], kernel)
     assert_allclose(sum(f.distance(truth[i]) ** 2 for f, i in zip(again, order, strict=True)), loss(), rtol=0.15)

@@ -54,7 +54,7 @@ def test_inner_products_of_vectors_are_those_of_pooled_means_in_units_of_the_noi
 def test_log_odds_are_those_of_two_normal_distributions():
     train = random_bags((4, 9, 2, 30, 3, 17) * 2)
     prior = fitted(train, ridge=0.2)
-    centre, W, B = moments(train, 2.0)
+    centre, W, B = moments(train, 0.2)
 
     def odds(one, other):
         x, y = one.mean(axis=0) - centre, other.mean(axis=0) - centre

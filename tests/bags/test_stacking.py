@@ -8,7 +8,8 @@ from scipy.optimize import minimize
 import muhat as mh
 from muhat.bags.data import Bags
 from muhat.bags.ridge import stacking_folds
-from muhat.bags.stacking import SummaryScale, bag_summaries, class_probabilities, mixing_weights, stacking_weights
+from muhat.bags.stacking import bag_summaries, class_probabilities, mixing_weights, stacking_weights, standardised
+from muhat.tables.scales import ColumnScales
 
 
 def extremes(n, seed):
@@ -27,9 +28,9 @@ def test_summaries_of_a_bag():
     assert found.shape == (2, 2 * 7 + 1)
     assert_allclose(found[1, :4], [5.0, 6.0, np.std([2, 4, 6, 8]), np.std([3, 5, 7, 9])])
     assert_allclose(found[:, -1], np.log([1, 4]))
-    scaled = SummaryScale.of(found)(found)
+    scaled = standardised(found, ColumnScales.of(found))
     assert np.isfinite(scaled).all()
-    assert np.abs(SummaryScale.of(found)(1e9 * found)).max() == 5.0
+    assert np.abs(standardised(1e9 * found, ColumnScales.of(found))).max() == 5.0
 
 
 def test_stacking_weights_minimise_the_squared_error():

@@ -225,7 +225,7 @@ def test_probabilities_on_request():
     assert "probability=True" in str(refused.value.__cause__)
 
 
-# ---------------------------------------------------------------- pooled means, weights, scales
+# ---------------------------------------------------------------- pooled means, weights
 
 
 @pytest.mark.parametrize("whiten", [False, True])
@@ -264,24 +264,3 @@ def test_weights_of_classes_and_bags():
     assert_array_equal(machine.decision_function(test), svc.decision_function(L))
     svr = SVR(kernel="precomputed").fit(K, y, sample_weight=weights)
     assert_array_equal(SupportMeasureRegressor().fit(train, y, sample_weight=weights).predict(test), svr.predict(L))
-
-
-@pytest.mark.parametrize("scale", [1e-300, 1e-200, 1e200, 1e307])
-def test_scaled_bags_of_any_unit(scale):
-    bags = random_bags()
-    got = mh.BagScaler().fit_transform([scale * bag for bag in bags])
-    assert_allclose(np.concatenate(got), np.concatenate(mh.BagScaler().fit_transform(bags)), rtol=1e-9, atol=1e-12)
-
-
-def test_scaled_bags():
-    bags = [bag * [1.0, 100.0, 0.01] + 5.0 for bag in random_bags()]
-    scaler = mh.BagScaler().fit(bags)
-    rows = np.concatenate(scaler.transform(bags))
-    assert_allclose(rows.mean(axis=0), 0, atol=1e-10)
-    assert_allclose(rows.std(axis=0), 1)
-    assert [len(bag) for bag in scaler.transform(bags)] == [len(bag) for bag in bags]
-    assert_allclose(scaler.transform(bags[:1])[0], (bags[0] - scaler.mean_) / scaler.scale_)
-    constant = mh.BagScaler().fit_transform([np.ones((2, 1)), np.ones((3, 1))])
-    assert_array_equal(np.concatenate(constant), 0)
-    with pytest.raises(ValueError, match=r"bags\[0\] has 2 columns and the bags of fit have 3"):
-        scaler.transform([np.ones((4, 2))])

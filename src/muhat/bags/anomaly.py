@@ -14,23 +14,22 @@ from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from muhat.bags.bag_explanations import BagExplanation, ColumnPrior
-from muhat.bags.bag_whitening import RIDGE
 from muhat.bags.data import Bags, TakesBagsMixin, check_bags
 from muhat.bags.efron_morris import Pool, fit_pool
 from muhat.bags.moments import (
     LIGHT_LANDMARKS,
     LIGHT_ROWS,
+    RIDGE,
     BagMoments,
     RowFeatures,
     check_features,
     check_noise,
-    fit_features,
+    light_features,
     light_means,
     light_moments,
     with_widths,
 )
 from muhat.features.base import BaseFeatures
-from muhat.features.nystroem import Nystroem
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.dot import Linear
 from muhat.kernels.radial import Gaussian
@@ -111,8 +110,8 @@ class MomentFeatures(NamedTuple):
 class View(NamedTuple):
     """One way to look at rows: features, and the forms of their means that are added up to a score.
 
-    Features that are fitted to rows are fitted without those of a fold (whitened rows that had a part in the whitening
-    look too ordinary), so there is one set of features per fold.
+    Whitened features are fitted once per fold, without the bags of the fold that they will score: rows that had a part
+    in a whitening look too ordinary under it. Features of the kernel are fitted once for all folds.
     """
 
     name: str
@@ -404,7 +403,9 @@ class GroupAnomalyDetector(OutlierMixin, ValueParametersMixin, TakesBagsMixin, B
             kept = data
         folds = rng.permutation(np.arange(len(kept)) % FOLDS)
         whitenings = [Whitening.of(subset(kept, folds != fold).rows) for fold in range(FOLDS)]
-        kernel_features = self._kernel_features(landmarks, kept)
+        rows = random_rows(kept.rows, LIGHT_ROWS, np.random.default_rng(0))
+        (kernel,) = with_widths(self.kernel, rows, (WIDTH,))
+        kernel_features = light_features(self.features, kernel, rows, landmarks)
         views = [
             View("kernel", [kernel_features], (0.0, 0.5), float(self.ridge)),
             View("moments", [MomentFeatures(each) for each in whitenings], (1.0,), MOMENT_RIDGE),
@@ -415,13 +416,6 @@ class GroupAnomalyDetector(OutlierMixin, ValueParametersMixin, TakesBagsMixin, B
         self.views_ = [view.name for view in views]
         self._check_sizes(size_dependence(light_means(kernel_features, kept), kept.sizes, rng), data.sizes)
         return self
-
-    def _kernel_features(self, landmarks: Array, data: Bags) -> BaseFeatures:
-        rows = random_rows(data.rows, LIGHT_ROWS, np.random.default_rng(0))
-        (kernel,) = with_widths(self.kernel, rows, (WIDTH,))
-        if self.features is not None:
-            return fit_features(self.features, kernel, rows)
-        return Nystroem(kernel, landmarks=landmarks).fit(landmarks)
 
     def _check_sizes(self, p: float, sizes: NDArray[np.intp]) -> None:
         """Warn where what a bag contains depends on its size."""

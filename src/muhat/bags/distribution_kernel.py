@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,10 +13,10 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 from sklearn.utils.validation import check_memory as check_memory_object
 
-from muhat.bags.bag_whitening import RIDGE, BagWhitening
 from muhat.bags.data import Bags, BagTile, TakesBagsMixin, check_bags
-from muhat.bags.efron_morris import PooledMap
-from muhat.bags.moments import BagMoments, bag_moments, check_features, fit_features
+from muhat.bags.efron_morris import Pool, fit_pool, regularised_eigenpairs
+from muhat.bags.mixture_prior import fit_mixture
+from muhat.bags.moments import RIDGE, BagMoments, bag_moments, check_features, fit_features
 from muhat.features.base import BaseFeatures
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.between_elements import compares_elements, evaluate_between_elements, resolve_between_elements
@@ -28,10 +28,14 @@ from muhat.means.base import BaseKernelMean
 from muhat.means.nested import bag_weights, check_mean
 from muhat.parameters import ValueParametersMixin
 from muhat.types import Array
-from muhat.validation import check_flag, check_number, unchanged_on_error
+from muhat.validation import check_flag, check_number, unchanged_on_error, warn_caller
 
 GRAM_ARRAYS = 4
 """How many arrays of bags x bags a fit takes: inner products, distances, the level-2 kernel, and one to work on."""
+
+
+ROUNDING = 1e-13
+"""Centred means below so much of the means themselves are rounding, and count as 0."""
 
 
 Level2 = Kernel | Literal["linear"]
@@ -149,6 +153,54 @@ def feature_means(fitted: BaseFeatures, mean: BaseKernelMean | None, bags: Bags)
     """Means of bags in features that are fitted."""
     weights = bag_weights(mean, fitted.kernel_, bags.rows, bags.offsets)
     return bag_moments(fitted, bags, weights, within=False).means
+
+
+class BagWhitening(NamedTuple):
+    r"""Whitening map :math:`m \mapsto (m - \bar m)(W + \rho \operatorname{tr}(W)/m\, I)^{-1/2}`, up to a rotation."""
+
+    centre: Array
+    map: Array
+
+    @classmethod
+    def of(cls, moments: BagMoments, ridge: float) -> BagWhitening:
+        """Centred at the mean of the bags; where W = 0 only the centre is known, and the map is the identity."""
+        centre = moments.means.mean(axis=0)
+        if not np.trace(moments.within) > 0:
+            warn_caller(
+                "no bag has two rows that differ, so there is no covariance within bags to whiten by; mean elements "
+                "are only centred. Pass whiten=False and pool=False, or bags of several rows.",
+            )
+            return cls(centre, np.eye(len(centre)))
+        g, V = regularised_eigenpairs(moments.within, ridge)
+        return cls(centre, V / np.sqrt(g))
+
+    def __call__(self, means: Array, sizes: Any = None) -> Array:
+        """Whitened means, one per row, whatever the sizes of the bags."""
+        centred = means - self.centre
+        lengths = np.linalg.norm(means, axis=1) + np.linalg.norm(self.centre)
+        centred[np.linalg.norm(centred, axis=1) <= ROUNDING * lengths] = 0.0
+        return centred @ self.map
+
+
+class PooledMap(NamedTuple):
+    """Pooled means of bags, or those in units of the noise within bags."""
+
+    pool: Pool
+    blend: float
+    whiten: bool
+
+    @classmethod
+    def of(cls, moments: BagMoments, sizes: NDArray[Any], ridge: float, whiten: bool) -> PooledMap:
+        """Of one kind of bags; B is blended with the noise where means keep their own metric."""
+        pool = fit_pool(moments, sizes, ridge)
+        ((_, blend, _),) = fit_mixture(pool, moments.means, sizes, 0.0 if whiten else "cv", kinds=1).parts
+        return cls(pool, blend, whiten)
+
+    def __call__(self, means: Array, sizes: NDArray[Any]) -> Array:
+        """One vector per bag."""
+        if self.whiten:
+            return self.pool.coordinates(means) * self.pool.factors(sizes)
+        return self.pool.means(means, sizes, self.blend)
 
 
 def fit_metric(

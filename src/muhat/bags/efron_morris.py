@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 
-from muhat.bags.bag_whitening import regularised_eigenpairs
 from muhat.bags.moments import BagMoments
 from muhat.linalg.blocks import random_folds
+from muhat.linalg.distances import power_of_two_near
 from muhat.types import Array
 
 _ROUNDING = 1e-14
 """Ratios below this share of the largest are rounding: bags do not differ there."""
 
 
-BLENDS = (0.0, 0.01, 0.03, 0.1, 0.3, 1.0)
-
-
 FOLDS = 5
+
+
+def regularised_eigenpairs(within: Array, ridge: float) -> tuple[Array, Array]:
+    """Eigenvalues of W_ρ = W + ρ tr(W)/m I, and eigenvectors of W."""
+    unit = power_of_two_near(float(np.trace(within)))
+    g, V = eigh(within / unit, driver="evd", check_finite=False)
+    g = g.clip(0.0)
+    return (g + ridge * g.mean()) * unit, V
 
 
 class BetweenMoments(NamedTuple):
@@ -41,19 +46,22 @@ class BetweenMoments(NamedTuple):
 def estimate_between(means: Array, sizes: NDArray[np.number], within: Array) -> BetweenMoments:
     r"""Moments of bags of any sizes: :math:`\sum_i w_i (m_i - \bar m)(·)^\top` less its part of noise, positive part.
 
-    A mean of n_i rows varies by B + W/n_i; bags are weighted by 1/(s + 1/n_i), s the ratio of the traces of B and W.
+    A mean of n_i rows varies by B + W/n_i, and has the weight w_i of :func:`between_weights`.
     """
-    trace = np.trace(within)
     if len(means) == 1:
         return BetweenMoments(means[0], np.zeros((len(within), 0)))
-    spread = np.square(means - means.mean(axis=0)).sum() / (len(means) - 1)
-    ratio = max(spread / trace - (1.0 / sizes).mean(), 0.0)
-    w = 1.0 / (ratio + 1.0 / sizes)
-    w /= w.sum()
+    w = between_weights(means, sizes, within)
     centre = w @ means
     X = np.sqrt(w)[:, None] * (means - centre)
     noise = (w * (1.0 - w) / sizes).sum()
     return BetweenMoments(centre, positive_root((X.T @ X - noise * within) / (1.0 - w @ w)))
+
+
+def between_weights(means: Array, sizes: NDArray[np.number], within: Array) -> Array:
+    """Weights of bags in centre and covariance, 1/(s + 1/n_i) over their sum, s the ratio of the traces of B and W."""
+    spread = np.square(means - means.mean(axis=0)).sum() / (len(means) - 1)
+    w = 1.0 / (max(spread / np.trace(within) - (1.0 / sizes).mean(), 0.0) + 1.0 / sizes)
+    return np.asarray(w / w.sum())
 
 
 def positive_root(M: Array) -> Array:
@@ -77,18 +85,12 @@ class Pool:
     unit: float
     centre: Array
     within: Array
-    between: Array
+    noise: tuple[Array, Array]  # eigenvalues and eigenvectors of W_ρ
+    root: Array  # R with B = RRᵀ
     ratios: Array
-    common: float  # tr B / tr W_ρ: the ratio of all directions at blend 1
+    common: float  # tr B / tr W: the ratio of all directions at blend 1
     into: Array
     back: Array
-
-    @classmethod
-    def of(
-        cls, means: Array, sizes: NDArray[np.number], within: Array, noise: tuple[Array, Array], unit: float = 1.0
-    ) -> Pool:
-        """The prior of means with tr W = 1; ``noise`` are the eigenpairs of W_ρ."""
-        return cls.with_moments(*estimate_between(means, sizes, within), within, noise, unit)
 
     @classmethod
     def with_moments(
@@ -105,8 +107,18 @@ class Pool:
         if not len(kept):  # bags do not differ along any direction
             E, ratios = np.eye(len(g))[:, :1], np.zeros(1)
         into, back = (V / np.sqrt(g)) @ E, E.T @ (V * np.sqrt(g)).T
-        common = float(np.square(root).sum() / g.sum())
-        return cls(unit, centre, within, root @ root.T, ratios, common, into, back)
+        common = float(np.square(root).sum() / np.trace(within))
+        return cls(unit, centre, within, noise, root, ratios, common, into, back)
+
+    @cached_property
+    def between(self) -> Array:
+        """B."""
+        return np.asarray(self.root @ self.root.T)
+
+    @property
+    def n_kinds(self) -> int:
+        """Bags are of one kind; :class:`KindsPool` has more."""
+        return 1
 
     def coordinates(self, means: Array) -> Array:
         """Whitened coordinates u of means, about the centre."""
@@ -134,7 +146,7 @@ class Pool:
         return self.unit * (self.centre + self.shrunk(X, sizes, blend))
 
     @cached_property
-    def noise(self) -> Array:
+    def _noise_of_coordinates(self) -> Array:
         """The part of tr W along each coordinate."""
         return np.asarray(np.einsum("ij,ji->i", self.back, self.within @ self.into))
 
@@ -143,66 +155,55 @@ class Pool:
         # tr((I − A)W), whose part along a coordinate is the noise there; all coordinates together have tr W.
         others = self.common_factors(sizes, blend)
         more = self.factors(sizes, blend) - others[:, None]
-        return ((1.0 - others) * np.trace(self.within) - more @ self.noise) / sizes
+        return ((1.0 - others) * np.trace(self.within) - more @ self._noise_of_coordinates) / sizes
 
-    def risk(self, X: Array, sizes: NDArray[np.number], blend: float) -> float:
-        """Estimate, without bias for bags that B does not come from, of the sum of the squared errors."""
-        optimism = np.trace(self.within) / sizes - 2.0 * self.gains(sizes, blend)
-        return float(np.square(X - self.shrunk(X, sizes, blend)).sum() + optimism.sum())
+    def left_out(self, means: Array, sizes: NDArray[np.number], blend: float) -> tuple[Array, Array]:
+        """Residuals x_i − m_i of bags that the prior has not seen, and their optimism δ_i = tr(A_i W)/n_i.
+
+        The sum of ‖x_i − m_i‖² + 2δ_i − tr(W)/n_i is an unbiased estimate of the squared error (Stein), where tr W = 1.
+        """
+        X = means / self.unit - self.centre
+        return X - self.shrunk(X, sizes, blend), np.trace(self.within) / sizes - self.gains(sizes, blend)
+
+    def own_risk(self, means: Array, sizes: NDArray[np.number], blend: float) -> float:
+        r"""Estimate of the mean squared error of the bags that the prior was fitted to, where tr W = 1.
+
+        Here B and the centre follow the noise of the bags, too. With the weights w_i and y = x_i − μ̄, moving x_i by e
+        moves B by w_i(e yᵀ + y eᵀ), and A = B(B + W/n)⁻¹ by (I − A) dB (B + W/n)⁻¹. The larger of the two terms adds
+        w_i q_i tr((I − A)W)/n_i to the optimism, q_i = yᵀ(B + W/n)⁻¹y, and the centre adds w_i tr((I − A)W)/n_i.
+        """
+        residuals, optimism = self.left_out(means, sizes, blend)
+        w = between_weights(means / self.unit, sizes, self.within)
+        ratios = (1.0 - blend) * self.ratios + blend * self.common
+        q = (np.square(self.coordinates(means)) / (ratios + 1.0 / sizes[:, None])).sum(axis=1)
+        optimism += w * ((1.0 - blend) * q + 1.0) * self.gains(sizes, blend)
+        return float((np.square(residuals).sum(axis=1) + 2.0 * optimism - np.trace(self.within) / sizes).mean())
 
 
 def fit_pool(moments: BagMoments, sizes: NDArray[np.number], ridge: float) -> Pool:
     """The prior of bags from their moments; W must not vanish."""
+    return fit_pools(moments, sizes, [ridge])[0]
+
+
+def fit_pools(moments: BagMoments, sizes: NDArray[np.number], ridges: Sequence[float]) -> list[Pool]:
+    """The priors with each of some ridges."""
     unit = float(np.sqrt(np.trace(moments.within)))
     within = moments.within / unit**2
-    return Pool.of(moments.means / unit, sizes, within, regularised_eigenpairs(within, ridge), unit)
+    common = estimate_between(moments.means / unit, sizes, within)
+    g, V = regularised_eigenpairs(within, 0.0)
+    return [Pool.with_moments(*common, within, (g + ridge * g.mean(), V), unit) for ridge in ridges]
+
+
+def fold_pools(pool: Pool, means: Array, sizes: NDArray[np.number]) -> Iterator[tuple[NDArray[np.bool_], Pool]]:
+    """Which bags are left out, and the prior of the others with the same noise, for each of at most FOLDS folds."""
+    x = means / pool.unit
+    folds = random_folds(mean_keys(x), FOLDS)
+    for fold in range(min(FOLDS, len(x))):
+        out = folds == fold
+        common = estimate_between(x[~out], sizes[~out], pool.within)
+        yield out, Pool.with_moments(*common, pool.within, pool.noise, pool.unit)
 
 
 def mean_keys(means: Array) -> Array:
     """Keys that order bags whatever the basis of the features is: the distance of each mean from their average."""
     return np.square(means - means.mean(axis=0)).sum(axis=1, keepdims=True)
-
-
-def fold_pools(
-    moments: BagMoments, sizes: NDArray[np.number], ridge: float
-) -> Iterator[tuple[NDArray[np.bool_], Pool]]:
-    """Which bags are left out, and the prior of the others, for each of at most FOLDS random folds."""
-    unit = float(np.sqrt(np.trace(moments.within)))
-    means, within = moments.means / unit, moments.within / unit**2
-    noise = regularised_eigenpairs(within, ridge)
-    folds = random_folds(mean_keys(means), FOLDS)
-    for fold in range(min(FOLDS, len(means))):
-        out = folds == fold
-        yield out, Pool.of(means[~out], sizes[~out], within, noise, unit)
-
-
-def choose_blend(
-    moments: BagMoments, sizes: NDArray[np.number], ridge: float, blend: float | Literal["cv"] = "cv"
-) -> float:
-    """The blend with the smallest risk on bags left out, in folds."""
-    if blend != "cv":
-        return blend
-    risks = np.zeros(len(BLENDS))
-    for out, pool in fold_pools(moments, sizes, ridge):
-        X = moments.means[out] / pool.unit - pool.centre
-        risks += [pool.risk(X, sizes[out], each) for each in BLENDS]
-    return BLENDS[int(np.argmin(risks))]
-
-
-class PooledMap(NamedTuple):
-    """From means of bags and their sizes to pooled means, or to those in units of the noise."""
-
-    pool: Pool
-    blend: float
-    whiten: bool
-
-    @classmethod
-    def of(cls, moments: BagMoments, sizes: NDArray[np.number], ridge: float, whiten: bool) -> PooledMap:
-        """The map learned from bags; B is blended with the noise where means keep their own metric."""
-        return cls(fit_pool(moments, sizes, ridge), 0.0 if whiten else choose_blend(moments, sizes, ridge), whiten)
-
-    def __call__(self, means: Array, sizes: NDArray[np.number]) -> Array:
-        """One vector a bag."""
-        if self.whiten:
-            return self.pool.coordinates(means) * self.pool.factors(sizes, self.blend)
-        return self.pool.means(means, sizes, self.blend)

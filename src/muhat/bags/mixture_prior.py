@@ -7,18 +7,17 @@ kinds are combined by weights that minimise an unbiased estimate of the risk on 
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 
-from muhat.bags.bag_whitening import regularised_eigenpairs
-from muhat.bags.efron_morris import BLENDS, FOLDS, Pool, mean_keys, positive_root
-from muhat.bags.moments import BagMoments
-from muhat.linalg.blocks import random_folds
+from muhat.bags.efron_morris import Pool, fold_pools, mean_keys, positive_root
 from muhat.linalg.simplex import simplex_minimiser
 from muhat.types import Array
+
+BLENDS = (0.0, 0.01, 0.03, 0.1, 0.3, 1.0)
+
 
 NUMBERS = (2, 3, 4, 5, 7)
 """Numbers of kinds that are tried beside one, with five bags or more per kind."""
@@ -46,8 +45,15 @@ class Kinds(NamedTuple):
 
     def responsibilities(self, u: Array, sizes: NDArray[np.number]) -> Array:
         """Probabilities of the kinds of bags with whitened means u: shape (n, K)."""
-        joint = self.log_joint(u[:, : self.centres.shape[1]], sizes)
-        return np.exp(joint - logsumexp(joint, axis=1, keepdims=True))
+        return normalised(self.log_joint(u[:, : self.centres.shape[1]], sizes))[0]
+
+
+def normalised(logs: Array) -> tuple[Array, Array]:
+    """Probabilities in proportion to exp(logs) along the last axis, and the logarithms of the sums."""
+    top = logs.max(axis=-1, keepdims=True)
+    shares = np.exp(logs - top)
+    sums = shares.sum(axis=-1, keepdims=True)
+    return shares / sums, (np.log(sums) + top)[..., 0]
 
 
 def directions(count: int) -> int:
@@ -83,8 +89,7 @@ def fit_kinds(u: Array, sizes: NDArray[np.number], count: int, rng: np.random.Ge
         apart = u[None, :, None, :] - centres[:, None, :, :]  # (R, n, K, q)
         exponents = np.einsum("rnkq,rnq->rnk", np.square(apart), precision)
         joint = log_shares[:, None, :] - 0.5 * (exponents - np.log(precision).sum(axis=2)[:, :, None])
-        totals = logsumexp(joint, axis=2)
-        rho, before = np.exp(joint - totals[:, :, None]), likelihoods
+        before, (rho, totals) = likelihoods, normalised(joint)
         likelihoods = totals.sum(axis=1)
         # M: π_k with half a bag more for each kind; c_k weighs bags by P_i; D by the posterior of the true means, which
         # keep the share a_i = D P_i of their distance from the centre and vary by a_i/n_i.
@@ -114,44 +119,49 @@ def _seeds(u: Array, sizes: NDArray[np.number], count: int, rng: np.random.Gener
 class KindsPool(NamedTuple):
     """The prior of K kinds in all features: centres, and the covariance about them as a :class:`Pool`."""
 
-    finder: Pool  # gives the whitened directions in which kinds are told apart
+    finder: Pool  # the prior of one kind, in whose first coordinates kinds are told apart
     kinds: Kinds
     centres: Array  # (K, m)
     pool: Pool  # its centre is 0
 
-    def deviations(self, means: Array, sizes: NDArray[np.number]) -> tuple[Array, Array]:
+    @property
+    def n_kinds(self) -> int:
+        """K."""
+        return len(self.centres)
+
+    def _deviations(self, means: Array, sizes: NDArray[np.number]) -> tuple[Array, Array]:
         """Responsibilities, and means from the centres that these give: shapes (n, K) and (n, m), where tr W = 1."""
         rho = self.kinds.responsibilities(self.finder.coordinates(means), sizes)
         return rho, means / self.pool.unit - rho @ self.centres
 
     def means(self, means: Array, sizes: NDArray[np.number], blend: float) -> Array:
         """Posterior means c̄_i + A_i(x_i − c̄_i), in the unit of the given ones."""
-        _, X = self.deviations(means, sizes)
+        _, X = self._deviations(means, sizes)
         return means - self.pool.unit * (X - self.pool.shrunk(X, sizes, blend))
 
-    def optimism(self, rho: Array, sizes: NDArray[np.number], blend: float) -> Array:
-        r"""δ_i = tr(A_i W)/n_i + Σ_k ρ_ik ‖(I − A_i)(c_k − c̄_i)‖², how far the mean of a bag follows its noise.
+    def gains(self, sizes: NDArray[np.number], blend: float) -> Array:
+        """What the noise of each mean loses where its kind is known, as for :meth:`Pool.gains`."""
+        return self.pool.gains(sizes, blend)
 
-        Stein's formula; the second term is the derivative of the responsibilities, since ∇ log ρ_k = C⁻¹(c_k − c̄) and
-        C⁻¹W/n = (I − A)ᵀ. It is exact where the responsibilities use all directions, and 0 where kinds are clear.
+    def left_out(self, means: Array, sizes: NDArray[np.number], blend: float) -> tuple[Array, Array]:
+        r"""Residuals and optimism of bags that the prior has not seen, as for :meth:`Pool.left_out`.
+
+        δ_i = tr(A_i W)/n_i + Σ_k ρ_ik ‖(I − A_i)(c_k − c̄_i)‖² says how far the mean of a bag follows its noise. The
+        second term is the derivative of the responsibilities, since ∇ log ρ_k = C⁻¹(c_k − c̄) and C⁻¹W/n = (I − A)ᵀ. It
+        is exact where the responsibilities use all directions, and 0 where kinds are clear.
         """
-        follows = np.trace(self.pool.within) / sizes - self.pool.gains(sizes, blend)
+        rho, X = self._deviations(means, sizes)
+        optimism = np.trace(self.pool.within) / sizes - self.pool.gains(sizes, blend)
         for k, centre in enumerate(self.centres):
             apart = centre - rho @ self.centres
-            follows += rho[:, k] * np.square(apart - self.pool.shrunk(apart, sizes, blend)).sum(axis=1)
-        return follows
+            optimism += rho[:, k] * np.square(apart - self.pool.shrunk(apart, sizes, blend)).sum(axis=1)
+        return X - self.pool.shrunk(X, sizes, blend), optimism
 
 
 def fit_kinds_pool(
-    means: Array,
-    sizes: NDArray[np.number],
-    within: Array,
-    noise: tuple[Array, Array],
-    finder: Pool,
-    count: int,
-    rng: np.random.Generator,
+    finder: Pool, means: Array, sizes: NDArray[np.number], count: int, rng: np.random.Generator
 ) -> KindsPool:
-    r"""Find kinds, and moments in all features given their responsibilities; means in units in which tr W = 1.
+    r"""Find kinds among the bags of a prior of one kind, and moments in all features given their responsibilities.
 
     With :math:`w_{ik} = \rho_{ik} w_i`, centres are weighted means, and
 
@@ -160,24 +170,24 @@ def fit_kinds_pool(
 
     with one kind this is :func:`estimate_between`.
     """
-    n, unit = len(means), finder.unit
-    u = finder.coordinates(means * unit)
+    u = finder.coordinates(means)
     kinds = fit_kinds(u, sizes, count, rng)
     rho = kinds.responsibilities(u, sizes)
+    x, within = means / finder.unit, finder.within
     # Weights 1/(s + 1/n_i), s the ratio of the traces of B and W, from the plain spread about the kinds.
-    plain = (rho / np.maximum(rho.sum(axis=0), np.finfo(float).tiny)).T @ means
-    spread = np.square(means - rho @ plain).sum() / max(n - len(plain), 1)
+    plain = (rho / np.maximum(rho.sum(axis=0), np.finfo(float).tiny)).T @ x
+    spread = np.square(x - rho @ plain).sum() / max(len(x) - count, 1)
     w = 1.0 / (max(spread / np.trace(within) - (1.0 / sizes).mean(), 0.0) + 1.0 / sizes)
     weights = rho * (w / w.sum())[:, None]
     totals = np.maximum(weights.sum(axis=0), np.finfo(float).tiny)
-    centres = (weights / totals).T @ means
+    centres = (weights / totals).T @ x
     left = weights * (1.0 - weights / totals)
     scatter = -(left.sum(axis=1) / sizes).sum() * within
     for k, centre in enumerate(centres):
-        X = np.sqrt(weights[:, k])[:, None] * (means - centre)
+        X = np.sqrt(weights[:, k])[:, None] * (x - centre)
         scatter += X.T @ X
     root = positive_root(scatter / max(left.sum(), np.finfo(float).tiny))
-    pool = Pool.with_moments(np.zeros(len(within)), root, within, noise, unit)
+    pool = Pool.with_moments(np.zeros(len(within)), root, within, finder.noise, finder.unit)
     return KindsPool(finder, kinds, centres, pool)
 
 
@@ -189,7 +199,7 @@ class MixturePrior(NamedTuple):
     @property
     def weights(self) -> dict[int, float]:
         """The weight of each number of kinds."""
-        return {1 if isinstance(prior, Pool) else len(prior.centres): weight for weight, _, prior in self.parts}
+        return {prior.n_kinds: weight for weight, _, prior in self.parts}
 
     def means(self, means: Array, sizes: NDArray[np.number]) -> Array:
         """Pooled means, in the unit of the given ones."""
@@ -197,53 +207,41 @@ class MixturePrior(NamedTuple):
 
     def gains(self, sizes: NDArray[np.number]) -> Array:
         """What the noise of each mean loses, as for :meth:`Pool.gains`."""
-        found = ((w, blend, each if isinstance(each, Pool) else each.pool) for w, blend, each in self.parts)
-        return np.asarray(sum(weight * pool.gains(sizes, blend) for weight, blend, pool in found))
+        return np.asarray(sum(weight * prior.gains(sizes, blend) for weight, blend, prior in self.parts))
 
 
 def fit_mixture(
     pool: Pool,
-    finder: Pool,
-    moments: BagMoments,
+    means: Array,
     sizes: NDArray[np.number],
-    ridge: float,
-    blend: float | Literal["cv"],
-    kinds: int | Literal["cv"],
+    blend: float | Literal["cv"] = "cv",
+    kinds: int | Literal["cv"] = "cv",
 ) -> MixturePrior:
-    """Choose numbers of kinds, blends and weights by the risk on bags left out.
+    """Choose numbers of kinds, blends and weights by the estimated risk on bags left out.
 
     Parameters
     ----------
-    pool, finder : Pool
-        Priors of one kind, with the ridge of the means, and with a larger one for directions in which kinds differ.
-    moments : BagMoments
-    sizes : array of shape (n,)
-    ridge : float
-        That of the means.
+    pool : Pool
+        The prior of one kind.
+    means, sizes
+        The bags that it was fitted to.
     blend : float in [0, 1] or "cv"
     kinds : int or "cv"
     """
-    unit = pool.unit
-    means, within = moments.means / unit, moments.within / unit**2
-    noise, rng = regularised_eigenpairs(within, ridge), np.random.default_rng(0)
     # The order of bags must not matter, so that EM starts from bags in the order of their keys.
     order = np.lexsort(mean_keys(means).T)
-    means, sizes = means[order], sizes[order]
-    folds = random_folds(mean_keys(means), FOLDS)
+    means, sizes, rng = means[order], sizes[order], np.random.default_rng(0)
     numbers = [1, *(count for count in NUMBERS if 5 * count <= len(means))] if kinds == "cv" else [kinds]
-    blends = BLENDS if blend == "cv" else (float(blend),)
+    blends = BLENDS if blend == "cv" else (blend,)
+
+    def prior(one: Pool, part: Any, count: int) -> Pool | KindsPool:
+        return one if count == 1 else fit_kinds_pool(one, means[part], sizes[part], count, rng)
+
     G = np.zeros((len(numbers) * len(blends),) * 2)  # inner products of residuals of all pairs of choices
     optimisms = np.zeros(len(G))
-    for fold in np.unique(folds):
-        out = folds == fold
-        left_out = []
-        for count in numbers:
-            part: Pool | KindsPool
-            if count == 1:
-                part = Pool.of(means[~out], sizes[~out], within, noise, unit)
-            else:
-                part = fit_kinds_pool(means[~out], sizes[~out], within, noise, finder, count, rng)
-            left_out += [left_out_risk(part, means[out], sizes[out], each) for each in blends]
+    for out, others in fold_pools(pool, means, sizes):
+        priors = [prior(others, ~out, count) for count in numbers]
+        left_out = [each.left_out(means[out], sizes[out], theta) for each in priors for theta in blends]
         residuals = np.array([residual.ravel() for residual, _ in left_out])
         G += residuals @ residuals.T
         optimisms += [optimism.sum() for _, optimism in left_out]
@@ -251,24 +249,13 @@ def fit_mixture(
     best = risks.argmin(axis=1)
     chosen = np.arange(len(numbers)) * len(blends) + best
     weights = risk_weights(G[np.ix_(chosen, chosen)], optimisms[chosen])
-    parts: list[tuple[float, float, Pool | KindsPool]] = []
-    for count, weight, b in zip(numbers, weights, best, strict=True):
-        if weight > 0:
-            several = count > 1
-            prior = fit_kinds_pool(means, sizes, within, noise, finder, count, rng) if several else pool
-            parts.append((float(weight), blends[int(b)], prior))
-    return MixturePrior(parts)
-
-
-def left_out_risk(
-    prior: Pool | KindsPool, means: Array, sizes: NDArray[np.number], blend: float
-) -> tuple[Array, Array]:
-    """x_i − m_i of bags that a prior has not seen, and their optimism δ_i; means in units in which tr W = 1."""
-    if isinstance(prior, Pool):
-        X = means - prior.centre
-        return X - prior.shrunk(X, sizes, blend), np.trace(prior.within) / sizes - prior.gains(sizes, blend)
-    rho, X = prior.deviations(means * prior.pool.unit, sizes)
-    return X - prior.pool.shrunk(X, sizes, blend), prior.optimism(rho, sizes, blend)
+    return MixturePrior(
+        [
+            (float(weight), float(blends[int(b)]), prior(pool, slice(None), count))
+            for count, weight, b in zip(numbers, weights, best, strict=True)
+            if weight > 0
+        ]
+    )
 
 
 def risk_weights(G: Array, optimisms: Array) -> Array:

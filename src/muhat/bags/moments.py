@@ -20,6 +20,11 @@ FEATURES = (500, 1000)
 exact Gram matrix, O(N²). A whitened kernel sees what the features see, and more rows tell more of it from noise."""
 
 
+RIDGE = 0.05
+"""Default ridge of W, relative to its mean eigenvalue. Not derived: accuracy is flat below it and falls above in large
+bags, and neither a search nor an estimate of W's noise did clearly better (``benchmarks/bags_accuracy.py``)."""
+
+
 LIGHT_LANDMARKS = 200
 """Default landmarks where regression or detection needs the means of bags, not their metric."""
 
@@ -64,16 +69,9 @@ def fit_features(features: BaseFeatures | None, kernel: Kernel, rows: Array, see
     return clone(features).set_params(kernel=kernel).fit(rows)
 
 
-def light_features(features: BaseFeatures | None, kernel: Kernel, rows: Array) -> BaseFeatures:
-    """Features fitted to rows in random order; by default the first LIGHT_LANDMARKS of them are landmarks."""
-    if features is not None:
-        return fit_features(features, kernel, rows)
-    return Nystroem(kernel, landmarks=rows[:LIGHT_LANDMARKS]).fit(rows)
-
-
-def light_sample(bags: Bags, rng: np.random.Generator) -> Array:
-    """Rows in random order, all or LIGHT_ROWS of them."""
-    return bags.rows[rng.permutation(len(bags.rows))[:LIGHT_ROWS]]
+def light_features(features: BaseFeatures | None, kernel: Kernel, rows: Array, landmarks: Array) -> BaseFeatures:
+    """Features fitted to rows; by default Nyström features with the given landmarks."""
+    return fit_features(Nystroem(landmarks=landmarks) if features is None else features, kernel, rows)
 
 
 def with_widths(kernel: Kernel, rows: Array, factors: tuple[float, ...]) -> list[Kernel]:
@@ -127,7 +125,8 @@ def bag_moments(features: RowFeatures, bags: Bags, weights: Array | None = None,
         met, counts, centres = (np.concatenate(parts) for parts in zip(*pieces, strict=True))
         apart = np.sqrt(counts)[:, None] * (centres - averages[met])
         scatter += apart.T @ apart
-    return checked_moments(features.kernel_, BagMoments(means, scatter / max(degrees, 1), degrees))
+    check_finite(features.kernel_, means, scatter)
+    return BagMoments(means, scatter / max(degrees, 1), degrees)
 
 
 def light_means(features: RowFeatures, bags: Bags) -> Array:
@@ -158,20 +157,12 @@ def thin(bags: Bags, most: int) -> Bags:
     return Bags(np.concatenate(parts), np.cumsum([0, *map(len, parts)]))
 
 
-def check_finite(kernel: Kernel, means: Array) -> Array:
-    """The means, or a ValueError where their squared distances overflow."""
+def check_finite(kernel: Kernel, means: Array, scatter: Array | float = 0.0) -> Array:
+    """The means, or a ValueError where their squared distances or the scatter within bags overflow."""
     with np.errstate(over="ignore", invalid="ignore"):
-        if not np.isfinite(4.0 * np.square(means).sum()):
+        if not (np.isfinite(4.0 * np.square(means).sum()) and np.isfinite(scatter).all()):
             raise ValueError(f"{kernel!r} overflows on these bags; rescale them first")
     return means
-
-
-def checked_moments(kernel: Kernel, moments: BagMoments) -> BagMoments:
-    """The moments, or a ValueError where they overflow."""
-    check_finite(kernel, moments.means)
-    if not np.isfinite(moments.within).all():
-        raise ValueError(f"{kernel!r} overflows on these bags; rescale them first")
-    return moments
 
 
 def check_noise(moments: BagMoments) -> BagMoments:

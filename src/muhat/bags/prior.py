@@ -9,12 +9,11 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from muhat.bags.bag_sketch import BagSketch
+from muhat.bags.bag_sketch import BagSketch, OutsidePart
 from muhat.bags.data import Bags, TakesBagsMixin, check_bags
-from muhat.bags.efron_morris import Pool, fit_pool
-from muhat.bags.mixture_prior import fit_mixture
+from muhat.bags.efron_morris import fit_pools
+from muhat.bags.mixture_prior import BLENDS, fit_mixture
 from muhat.bags.moments import bag_moments, check_features, check_noise, fit_features
-from muhat.bags.outside_span import OutsidePart
 from muhat.elements import Element
 from muhat.features.base import BaseFeatures
 from muhat.features.nystroem import Nystroem
@@ -26,12 +25,13 @@ from muhat.parameters import ValueParametersMixin
 from muhat.types import Array, RandomState
 from muhat.validation import check_count, check_number, unchanged_on_error
 
-POOLING_RIDGE = 0.3
-"""Default ridge of W where means are pooled; results depend on it little."""
+RIDGES = (0.3, 1.0, 3.0, 10.0)
+"""Ridges of W that are tried. Along directions in which rows hardly vary, B and W are known badly, so that means are
+best left near the centre by a large ridge; bags that have little in common need a small one."""
 
 
-LOG_ODDS_RIDGE = 10.0
-"""Ridge of log-odds over that of means: they weigh all directions alike, so that noise in B does more harm."""
+RIDGE_OF_COORDINATES = 3.0
+"""Ridge of coordinates and log-odds, which weigh all directions alike."""
 
 
 class BagPrior(ValueParametersMixin, TakesBagsMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -54,11 +54,13 @@ class BagPrior(ValueParametersMixin, TakesBagsMixin, ClassNamePrefixFeaturesOutM
     features : Nystroem or Fourier, optional
         The m features in which all this is computed. Default 500 to 1,000 Nyström landmarks (5√N for N rows), or all
         rows where they are fewer. ``means`` needs Nyström features, whose span belongs to the space of the kernel.
-    ridge : float > 0, default 0.3
-        The ridge ρ in :math:`W_\rho = W + \rho \operatorname{tr}(W)/m\, I`; results depend on it little.
+    ridge : float > 0 or "auto", default "auto"
+        The ridge ρ in :math:`W_\rho = W + \rho \operatorname{tr}(W)/m\, I`: the larger, the more means are shrunk along
+        directions in which rows hardly vary. "auto" takes, of four values, the one with the smallest estimated risk of
+        the means, and 3 for ``transform`` and ``log_odds``.
     blend : float in [0, 1] or "cv", default "cv"
         For ``means`` alone. Few bags do not determine B in all directions, so it is blended with a multiple of the
-        noise, :math:`B_\theta = (1 - \theta) B + \theta \operatorname{tr}(B)/\operatorname{tr}(W_\rho)\, W_\rho`; at
+        noise, :math:`B_\theta = (1 - \theta) B + \theta \operatorname{tr}(B)/\operatorname{tr}(W)\, W_\rho`; at
         θ = 1 all directions are shrunk by one factor, as James and Stein do. "cv" takes, of six values, the one with
         the smallest risk on bags left out.
     kinds : int or "cv", default "cv"
@@ -125,7 +127,7 @@ class BagPrior(ValueParametersMixin, TakesBagsMixin, ClassNamePrefixFeaturesOutM
         kernel: Kernel = Gaussian(),
         features: BaseFeatures | None = None,
         *,
-        ridge: float = POOLING_RIDGE,
+        ridge: float | Literal["auto"] = "auto",
         blend: float | Literal["cv"] = "cv",
         kinds: int | Literal["cv"] = "cv",
         random_state: RandomState = None,
@@ -164,9 +166,11 @@ class BagPrior(ValueParametersMixin, TakesBagsMixin, ClassNamePrefixFeaturesOutM
         check_noise(moments)
         self.kernel_, self._features = features.kernel_, features
         self.approximation_error_ = features.approximation_error_
-        self._pool = fit_pool(moments, noise_sizes, ridge)
-        self._pool_for_odds = fit_pool(moments, noise_sizes, LOG_ODDS_RIDGE * ridge)
-        self._mixture = fit_mixture(self._pool, self._pool_for_odds, moments, noise_sizes, ridge, blend, kinds)
+        pools = fit_pools(moments, noise_sizes, RIDGES if ridge == "auto" else [ridge])
+        risks = [min(pool.own_risk(moments.means, noise_sizes, theta) for theta in BLENDS) for pool in pools]
+        best = pools[int(np.argmin(risks))]
+        self._mixture = fit_mixture(best, moments.means, noise_sizes, blend, kinds)
+        self._pool = pools[RIDGES.index(RIDGE_OF_COORDINATES) if ridge == "auto" else 0]
         self.kinds_ = self._mixture.weights
         self.ratios_ = self._pool.ratios
         self._n_features_out = max(int((self.ratios_ > _NO_DIFFERENCE * self.ratios_[0]).sum()), 1)
@@ -196,10 +200,12 @@ class BagPrior(ValueParametersMixin, TakesBagsMixin, ClassNamePrefixFeaturesOutM
             del self.feature_names_in_  # of an earlier fit
         return sketch
 
-    def _checked_parameters(self) -> tuple[float, float | Literal["cv"], int | Literal["cv"]]:
+    def _checked_parameters(self) -> tuple[float | Literal["auto"], float | Literal["cv"], int | Literal["cv"]]:
         check_kernel("kernel", self.kernel)
         check_features(self.features)
-        ridge, blend, kinds = check_number("ridge", self.ridge, low=0, open_low=True), self.blend, self.kinds
+        ridge, blend, kinds = self.ridge, self.blend, self.kinds
+        if ridge != "auto":
+            ridge = check_number("ridge", ridge, low=0, open_low=True, or_else='"auto"')
         if blend != "cv":
             blend = check_number("blend", blend, low=0, high=1, or_else='"cv"')
         if kinds != "cv":
@@ -257,7 +263,7 @@ class BagPrior(ValueParametersMixin, TakesBagsMixin, ClassNamePrefixFeaturesOutM
             The direction in which bags differ most comes first; directions in which they do not differ are left out.
         """
         data = self._check_new(bags)
-        return (self._coordinates(data, self._pool) * self._pool.factors(data.sizes))[:, : self._n_features_out]
+        return self._coordinates(data) * self._pool.factors(data.sizes)[:, : self._n_features_out]
 
     @one_blas_thread()
     def log_odds(self, bags: Any, others: Any = None) -> Array:
@@ -269,9 +275,9 @@ class BagPrior(ValueParametersMixin, TakesBagsMixin, ClassNamePrefixFeaturesOutM
         .. math:: -\tfrac12\left[\frac{t x^2 + s y^2 - 2 r x y}{e} - \frac{x^2}{s} - \frac{y^2}{t}\right]
                   - \tfrac12 \log\frac{e}{st}.
 
-        The ridge of W is ten times that of the means here. Small bags have log-odds near 0, since they tell little.
-        Use them to find duplicates, for retrieval, and (with the sign changed) as a distance for clustering. An
-        unbiased MMD must not rank neighbours: of many bags the smallest has the most negative estimate.
+        Small bags have log-odds near 0, since they tell little. Use them to find duplicates, for retrieval, and (with
+        the sign changed) as a distance for clustering. An unbiased MMD must not rank neighbours: of many bags the
+        smallest has the most negative estimate.
 
         Parameters
         ----------
@@ -288,18 +294,18 @@ class BagPrior(ValueParametersMixin, TakesBagsMixin, ClassNamePrefixFeaturesOutM
         left = self._check_new(bags)
         right = left if others is None else check_bags(others, self, reset=False)
         check_memory(3 * 8 * len(left) * len(right), None, f"{len(left):,} x {len(right):,} log-odds", "use fewer bags")
-        pool = self._pool_for_odds
-        kept = slice(max(int((pool.ratios > _NO_DIFFERENCE * pool.ratios[0]).sum()), 1))
-        x = self._coordinates(left, pool)[:, kept]
-        y = x if others is None else self._coordinates(right, pool)[:, kept]
-        return log_odds(x, left.sizes, y, right.sizes, pool.ratios[kept])
+        x = self._coordinates(left)
+        y = x if others is None else self._coordinates(right)
+        return log_odds(x, left.sizes, y, right.sizes, self.ratios_[: self._n_features_out])
 
     def _check_new(self, bags: Any) -> Bags:
         check_is_fitted(self, "kernel_")
         return check_bags(bags, self, reset=False)
 
-    def _coordinates(self, data: Bags, pool: Pool) -> Array:
-        return pool.coordinates(bag_moments(self._features, data, within=False).means)
+    def _coordinates(self, data: Bags) -> Array:
+        """Whitened coordinates of the means of bags, along directions in which bags differ."""
+        means = bag_moments(self._features, data, within=False).means
+        return self._pool.coordinates(means)[:, : self._n_features_out]
 
 
 _NO_DIFFERENCE = 1e-12
@@ -360,7 +366,7 @@ def pooled_means(
     kernel: Kernel = Gaussian(),
     *,
     features: Nystroem | None = None,
-    ridge: float = POOLING_RIDGE,
+    ridge: float | Literal["auto"] = "auto",
     blend: float | Literal["cv"] = "cv",
     kinds: int | Literal["cv"] = "cv",
     population: ArrayLike = np.inf,

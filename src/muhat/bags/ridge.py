@@ -11,17 +11,18 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from muhat.bags.bag_whitening import RIDGE
 from muhat.bags.data import Bags, TakesBagsMixin, asking_for_numbers, check_bag_weights, check_bags, check_labels
 from muhat.bags.distribution_kernel import Level2, check_level2
 from muhat.bags.efron_morris import Pool, fit_pool
 from muhat.bags.moments import (
+    LIGHT_LANDMARKS,
+    LIGHT_ROWS,
+    RIDGE,
     check_features,
     check_noise,
     light_features,
     light_means,
     light_moments,
-    light_sample,
     with_widths,
 )
 from muhat.bags.stacking import (
@@ -30,14 +31,11 @@ from muhat.bags.stacking import (
     FOLDS,
     LEARNERS,
     BagVectors,
-    RidgeLearner,
-    Stack,
     bag_summaries,
     class_probabilities,
-    fit_ridges,
     fit_stack,
 )
-from muhat.bags.weighted_ridge import SizeNoise
+from muhat.bags.weighted_ridge import RidgeLearner, SizeNoise, fit_ridges
 from muhat.features.base import BaseFeatures
 from muhat.features.nystroem import Nystroem
 from muhat.kernels.base import Kernel, check_kernel
@@ -87,30 +85,6 @@ class RidgeVectors(NamedTuple):
         return BagVectors(mapped, outside.clip(0.0), Z @ self.axes, found, bags.sizes)
 
 
-class RidgeModel(NamedTuple):
-    """A fitted regression on bags: the vectors that were chosen, a ridge in them and, perhaps, learners beside it."""
-
-    vectors: RidgeVectors
-    ridge: RidgeLearner
-    stack: Stack | None
-
-    def predict(self, bags: Bags) -> tuple[Array, Array]:
-        """Means and variances of standardised targets, of shape (n, outputs)."""
-        seen = self.vectors.of(bags, self.stack is not None)
-        variances = self.ridge.variances(seen.means, seen.sizes, seen.outside)
-        if self.stack is None:
-            return self.ridge.predict(seen.means), variances
-        return self.stack.combined(self.ridge, seen), variances * self.stack.inflation
-
-    def probabilities(self, bags: Bags) -> Array:
-        """Probabilities of classes, of shape (n, classes)."""
-        seen = self.vectors.of(bags, self.stack is not None)
-        if self.stack is not None:
-            return self.stack.combined(self.ridge, seen)
-        variances = self.ridge.variances(seen.means, seen.sizes, seen.outside)
-        return class_probabilities(self.ridge.predict(seen.means), variances)
-
-
 class _RidgeOnBags(ValueParametersMixin, TakesBagsMixin, BaseEstimator):
     """Base of the two: one ridge regression for each column of targets, all in the same vectors of bags."""
 
@@ -133,12 +107,35 @@ class _RidgeOnBags(ValueParametersMixin, TakesBagsMixin, BaseEstimator):
         self.stack = stack
         self.random_state = random_state
 
-    def _fit_targets(self, data: Bags, targets: Array, labels: Any, sample_weight: Any, groups: Any) -> None:
-        """Choose the kernels, fit a ridge regression to each column of standardised targets, and stack it."""
+    @one_blas_thread()
+    @unchanged_on_error
+    def fit(self, bags: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+        """Choose the kernels, and fit a ridge regression for each output or class.
+
+        Parameters
+        ----------
+        bags : sequence of arrays of shape (n_i, d)
+            One array of rows per bag, all with d columns.
+        y : array of shape (n,), or of shape (n, n_outputs) for numbers
+            The targets of each bag: numbers for ``DistributionRidge``, classes for ``DistributionRidgeClassifier``.
+        sample_weight : array of shape (n,), optional
+            Factors of the precision of each target; a bag of weight 0 takes no part.
+        groups : array of shape (n,), optional
+            Labels of bags that are related, such as bags of one day: left-out predictions for the weights of the
+            learners then leave out whole groups.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+        """
+        self._check_parameters()
+        data = check_bags(bags, self, reset=True)
         weights = check_bag_weights(sample_weight, len(data))
         related = None if groups is None else check_groups(groups, len(data))
         present = np.flatnonzero(weights)
         check_enough_bags(len(present))
+        targets, labels = self._targets(y, weights)
         weights, targets = weights[present] / weights[present].mean(), targets[present]
         rng = check_rng(0 if self.random_state is None else self.random_state)
         best: tuple[RidgeVectors, BagVectors, RidgeLearner] | None = None
@@ -151,22 +148,31 @@ class _RidgeOnBags(ValueParametersMixin, TakesBagsMixin, BaseEstimator):
         chosen, seen, fitted = best
         stack = None
         if self.stack and len(present) >= FEWEST_TO_STACK:
-            kept = None if related is None else related[present]
             seen = seen._replace(summaries=bag_summaries(data)[present])
-            folds = stacking_folds(seen.summaries, kept)
+            folds = stacking_folds(seen.summaries, None if related is None else related[present])
             seed = int(rng.integers(2**31))
             stack = fit_stack(fitted, seen, targets, None if labels is None else labels[present], weights, folds, seed)
-        self._model = RidgeModel(chosen, fitted, stack)
+        self._vectors, self._ridge, self._stack = chosen, fitted, stack
         self.loo_score_ = -fitted.score
         self.kernel_, self.level2_ = chosen.features.kernel_, chosen.level2
         self.lam_ = np.array([each.lam for each in fitted.ridges])
         self.noise_: list[SizeNoise] = [each.noise for each in fitted.ridges]
         shares = (1.0, 0.0, 0.0) if stack is None else stack.weights.tolist()
         self.stack_weights_: dict[str, float] = dict(zip(LEARNERS, shares, strict=True))
+        return self
 
-    def _check_new(self, bags: Any) -> Bags:
+    def _targets(self, y: Any, weights: Array) -> tuple[Array, NDArray[np.intp] | None]:
+        """Targets of all bags, one column per output, and the numbers of their classes."""
+        raise NotImplementedError
+
+    @one_blas_thread()
+    def _predicted(self, bags: Any) -> tuple[Array, Array, Array | None]:
+        """Means and variances of the ridge, of shape (n, outputs), and what the stack says in place of the means."""
         check_is_fitted(self, "kernel_")
-        return check_bags(bags, self, reset=False)
+        seen = self._vectors.of(check_bags(bags, self, reset=False), self._stack is not None)
+        variances = self._ridge.variances(seen.means, seen.sizes, seen.outside)
+        stacked = None if self._stack is None else self._stack.combined(self._ridge, seen)
+        return self._ridge.predict(seen.means), variances, stacked
 
     def _check_parameters(self) -> None:
         check_kernel("kernel", self.kernel)
@@ -179,9 +185,9 @@ class _RidgeOnBags(ValueParametersMixin, TakesBagsMixin, BaseEstimator):
 
     def _candidates(self, data: Bags, rng: np.random.Generator) -> Iterator[tuple[RidgeVectors, Array]]:
         """Every choice of the two kernels, with the centred means of the bags in its features."""
-        rows = light_sample(data, rng)
+        rows = data.rows[rng.permutation(len(data.rows))[:LIGHT_ROWS]]
         for kernel in with_widths(self.kernel, rows, WIDTHS):
-            features = light_features(self.features, kernel, rows)
+            features = light_features(self.features, kernel, rows, rows[:LIGHT_LANDMARKS])
             moments = check_noise(light_moments(features, data))
             pool = fit_pool(moments, data.sizes, self.ridge)
             Z = moments.means / pool.unit - pool.centre
@@ -239,9 +245,10 @@ class DistributionRidge(RegressorMixin, _RidgeOnBags):
     by the likelihood of each bag when it is left out, which has a closed form.
 
     Where the target depends on a threshold or an extreme within a bag, summary statistics tell more than a smooth mean.
-    So, with 40 bags or more, the ridge is stacked with a ridge and with extremely randomised trees on summaries of the
-    bags (mean, standard deviation and quantiles of each column, and log n); weights that minimise the squared error of
-    left-out predictions combine the three, and the variance is rescaled to the left-out errors of the combination.
+    So the ridge is stacked with a ridge and with extremely randomised trees on summaries of the bags (mean, standard
+    deviation and quantiles of each column, and log n); weights that minimise the squared error of left-out predictions
+    combine the three, and the variance is rescaled to the left-out errors of the combination. With fewer than 40 bags,
+    which do not tell learners apart, the ridge stands alone.
 
     Parameters
     ----------
@@ -256,7 +263,7 @@ class DistributionRidge(RegressorMixin, _RidgeOnBags):
     pool : bool, default True
         Whether to shrink the mean of each bag by the prior; False takes plain averages.
     stack : bool, default True
-        Whether to combine the ridge with the two learners on summaries; False is the ridge alone.
+        Whether to combine the ridge with the two learners on summaries, with 40 bags or more; False is the ridge alone.
     random_state : None, int, Generator, SeedSequence or RandomState
         Seed of the landmarks and trees. None is a fixed seed, so that two fits agree.
 
@@ -312,39 +319,12 @@ class DistributionRidge(RegressorMixin, _RidgeOnBags):
     array([0.4, 0.2])
     """
 
-    @one_blas_thread()
-    @unchanged_on_error
-    def fit(self, bags: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
-        """Choose the kernels, and fit a ridge regression for each output.
+    def _targets(self, y: Any, weights: Array) -> tuple[Array, None]:
+        targets, self._one_output = check_targets(y, len(weights))
+        self._scales = ColumnScales.of(targets[weights > 0])
+        check_varies(targets[weights > 0], self._scales)
+        return self._scales.divide(targets), None
 
-        Parameters
-        ----------
-        bags : sequence of arrays of shape (n_i, d)
-            One array of rows per bag, all with d columns.
-        y : array of shape (n,) or (n, n_outputs)
-            The targets of each bag.
-        sample_weight : array of shape (n,), optional
-            Factors of the precision of each target; a bag of weight 0 takes no part.
-        groups : array of shape (n,), optional
-            Labels of bags that are related, such as bags of one day: left-out predictions for the weights of the
-            learners then leave out whole groups.
-
-        Returns
-        -------
-        self
-            The fitted estimator.
-        """
-        self._check_parameters()
-        data = check_bags(bags, self, reset=True)
-        targets, self._one_output = check_targets(y, len(data))
-        present = check_bag_weights(sample_weight, len(data)) > 0
-        check_enough_bags(int(present.sum()))
-        self._units = ColumnScales.of(targets[present])
-        check_varies(targets[present], self._units)
-        self._fit_targets(data, self._units.divide(targets), None, sample_weight, groups)
-        return self
-
-    @one_blas_thread()
     def predict(self, bags: Any, return_std: bool = False) -> Any:
         """The target of each bag.
 
@@ -362,11 +342,12 @@ class DistributionRidge(RegressorMixin, _RidgeOnBags):
         std : array of the same shape
             With ``return_std``.
         """
-        data = self._check_new(bags)
-        means, variances = self._model.predict(data)
+        means, variances, stacked = self._predicted(bags)
+        if self._stack is not None and stacked is not None:
+            means, variances = stacked, variances * self._stack.inflation
         chosen = (slice(None), 0) if self._one_output else slice(None)
-        mean = self._units.restore(means)[chosen]
-        return (mean, (np.sqrt(variances) * self._units.scale)[chosen]) if return_std else mean
+        mean = self._scales.restore(means)[chosen]
+        return (mean, (np.sqrt(variances) * self._scales.scale)[chosen]) if return_std else mean
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -409,36 +390,12 @@ class DistributionRidgeClassifier(ClassifierMixin, _RidgeOnBags):
     >>> print(f"{machine.score(bags[80:], y[80:]):.2f}")
     1.00
     >>> machine.predict_proba([bags[1][:4], bags[1]]).round(2)  # four rows tell less
-    array([[0.11, 0.89],
+    array([[0.09, 0.91],
            [0.  , 1.  ]])
     """
 
-    @one_blas_thread()
-    @unchanged_on_error
-    def fit(self, bags: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
-        """Choose the kernels, and fit a ridge regression for each class.
-
-        Parameters
-        ----------
-        bags : sequence of arrays of shape (n_i, d)
-            One array of rows per bag, all with d columns.
-        y : array of shape (n,)
-            The class of each bag.
-        sample_weight : array of shape (n,), optional
-            Factors of the precision of each target; a bag of weight 0 takes no part.
-        groups : array of shape (n,), optional
-            Labels of bags that are related, such as bags of one day: left-out predictions for the weights of the
-            learners then leave out whole groups.
-
-        Returns
-        -------
-        self
-            The fitted estimator.
-        """
-        self._check_parameters()
-        labels = check_labels(self, bags, y)
-        data = check_bags(bags, self, reset=True)
-        weights = check_bag_weights(sample_weight, len(data))
+    def _targets(self, y: Any, weights: Array) -> tuple[Array, NDArray[np.intp]]:
+        labels = check_labels(self, weights, y)
         self.classes_ = np.unique(labels)
         absent = np.setdiff1d(self.classes_, labels[weights > 0])
         if len(absent):
@@ -447,8 +404,7 @@ class DistributionRidgeClassifier(ClassifierMixin, _RidgeOnBags):
             )
         numbers = np.searchsorted(self.classes_, labels)
         of_class = np.eye(len(self.classes_))[numbers][:, 1 if len(self.classes_) == 2 else 0 :]
-        self._fit_targets(data, 2.0 * of_class - 1.0, numbers, weights, groups)
-        return self
+        return 2.0 * of_class - 1.0, numbers
 
     def decision_function(self, bags: Any) -> Array:
         """Logarithm of the probability of each class, or the log-odds of the second of two.
@@ -482,7 +438,6 @@ class DistributionRidgeClassifier(ClassifierMixin, _RidgeOnBags):
         probabilities = self.predict_proba(bags)
         return self.classes_[probabilities.argmax(axis=1)]
 
-    @one_blas_thread()
     def predict_proba(self, bags: Any) -> Array:
         r"""The probability of each class; small bags are left in more doubt.
 
@@ -500,8 +455,8 @@ class DistributionRidgeClassifier(ClassifierMixin, _RidgeOnBags):
         array of shape (n, n_classes)
             Columns in the order of ``classes_``.
         """
-        data = self._check_new(bags)
-        return self._model.probabilities(data)
+        means, variances, stacked = self._predicted(bags)
+        return class_probabilities(means, variances) if stacked is None else stacked
 
 
 _FEWEST_BAGS = 3
@@ -528,12 +483,12 @@ def check_targets(y: Any, n: int) -> tuple[Array, bool]:
     return targets.reshape(n, -1), targets.ndim == 1
 
 
-def check_varies(targets: Array, units: ColumnScales) -> None:
+def check_varies(targets: Array, scales: ColumnScales) -> None:
     """Raise a ValueError where a target is the same for all bags."""
-    constant = np.flatnonzero((targets == targets[0]).all(axis=0) | (units.scale <= _ROUNDING * np.abs(units.centre)))
+    constant = np.flatnonzero((targets == targets[0]).all(axis=0) | (scales.scale <= _ROUNDING * np.abs(scales.centre)))
     if len(constant):
         raise ValueError(
-            f"y is {units.centre[constant[0]]:g} for every bag (output {constant[0]}), so there is nothing to learn; "
+            f"y is {scales.centre[constant[0]]:g} for every bag (output {constant[0]}), so there is nothing to learn; "
             f"pass targets that differ, or leave this output out"
         )
 

@@ -14,10 +14,11 @@ from scipy.spatial.distance import pdist
 from scipy.special import log_ndtr, softmax
 
 from muhat.bags.data import Bags
-from muhat.bags.weighted_ridge import WeightedRidge, fit_by_size
+from muhat.bags.weighted_ridge import RidgeLearner, fit_ridges
 from muhat.features.nystroem import Nystroem
 from muhat.kernels.radial import Gaussian
 from muhat.linalg.simplex import simplex_minimiser
+from muhat.tables.scales import ColumnScales
 from muhat.types import Array
 
 LEARNERS = ("kernel means", "summaries", "trees")
@@ -67,55 +68,9 @@ def bag_summaries(bags: Bags) -> Array:
     return np.array(rows)
 
 
-class SummaryScale(NamedTuple):
-    """Centre and scale of summaries over the training bags."""
-
-    centre: Array
-    scale: Array
-
-    @classmethod
-    def of(cls, summaries: Array) -> SummaryScale:
-        """Means and standard deviations; a constant column has the scale 1."""
-        deviations = summaries.std(axis=0)
-        return cls(summaries.mean(axis=0), np.where(deviations > 0, deviations, 1.0))
-
-    def __call__(self, summaries: Array) -> Array:
-        """Standardised summaries, cut at FARTHEST."""
-        return ((summaries - self.centre) / self.scale).clip(-FARTHEST, FARTHEST)
-
-
-class RidgeLearner(NamedTuple):
-    """Ridge regressions of all outputs on the same vectors, of kernel means or of summaries."""
-
-    Z: Array  # vectors of the training bags
-    ridges: list[WeightedRidge]
-
-    @property
-    def score(self) -> float:
-        """Negative leave-one-out log-likelihood, summed over outputs."""
-        return sum(each.score for each in self.ridges)
-
-    def without(self, out: NDArray[np.bool_], targets: Array, sizes: NDArray[Any], weights: Array) -> RidgeLearner:
-        """The learner that has not seen some of the bags, with the noise by size that was found."""
-        kept = ~out
-        ridges = [
-            WeightedRidge.fit(self.Z[kept], y, sizes[kept], weights[kept], ridge.noise)
-            for y, ridge in zip(targets[kept].T, self.ridges, strict=True)
-        ]
-        return RidgeLearner(self.Z[kept], ridges)
-
-    def predict(self, Z: Array) -> Array:
-        """Means, of shape (n, outputs)."""
-        return np.column_stack([ridge.predict(Z) for ridge in self.ridges])
-
-    def variances(self, Z: Array, sizes: NDArray[Any], outside: Array) -> Array:
-        """Of new targets, of shape (n, outputs)."""
-        return np.column_stack([ridge.variances(Z, sizes, outside) for ridge in self.ridges])
-
-
-def fit_ridges(Z: Array, targets: Array, sizes: NDArray[Any], weights: Array) -> RidgeLearner:
-    """One ridge regression for each column of targets."""
-    return RidgeLearner(Z, [fit_by_size(Z, y, sizes, weights) for y in targets.T])
+def standardised(summaries: Array, scales: ColumnScales) -> Array:
+    """Summaries in the scales of the training bags, cut at FARTHEST."""
+    return scales.divide(summaries).clip(-FARTHEST, FARTHEST)
 
 
 def fit_summary_ridge(S: Array, targets: Array, sizes: NDArray[Any], weights: Array) -> tuple[Nystroem, RidgeLearner]:
@@ -182,7 +137,7 @@ class Stack(NamedTuple):
 
     weights: Array  # of LEARNERS, 0 or more, with the sum 1
     inflation: Array  # squared error of the stack over the variance that the first ridge predicts, by output
-    scale: SummaryScale
+    scales: ColumnScales  # of the summaries of the training bags
     summary_features: Nystroem
     summary_ridge: RidgeLearner
     trees: Any
@@ -190,7 +145,7 @@ class Stack(NamedTuple):
 
     def predictions(self, ridge: RidgeLearner, vectors: BagVectors) -> Array:
         """Of each learner: shape (learners, n, outputs or classes)."""
-        S = self.scale(vectors.summaries)
+        S = standardised(vectors.summaries, self.scales)
         Z = self.summary_features.evaluate(S)
         found = [ridge.predict(vectors.means), self.summary_ridge.predict(Z)]
         if self.n_classes is not None:
@@ -236,13 +191,13 @@ def fit_stack(
         Of the trees.
     """
     n_classes = None if labels is None else int(labels.max()) + 1
-    scale = SummaryScale.of(vectors.summaries)
-    S = scale(vectors.summaries)
+    scales = ColumnScales.of(vectors.summaries)
+    S = standardised(vectors.summaries, scales)
     features, summary_ridge = fit_summary_ridge(S, targets, vectors.sizes, weights)
     X = np.hstack([S, vectors.components])
     trees = fit_trees(X, targets, labels, weights, TREES, seed)
     whole = Stack(
-        np.array([1.0, 0.0, 0.0]), np.ones(targets.shape[1]), scale, features, summary_ridge, trees, n_classes
+        np.array([1.0, 0.0, 0.0]), np.ones(targets.shape[1]), scales, features, summary_ridge, trees, n_classes
     )
     left_out = np.empty((len(LEARNERS), len(S), targets.shape[1] if n_classes is None else n_classes))
     variances = np.empty(targets.shape)

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, OutlierMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
 
-from muhat.bags.bag_whitening import RIDGE
 from muhat.bags.data import asking_for_numbers, check_bag_weights, check_labels, check_target
 from muhat.bags.distribution_kernel import EmbedsBags, Level2
+from muhat.bags.moments import RIDGE
 from muhat.features.base import BaseFeatures
 from muhat.kernels.base import Kernel
 from muhat.kernels.radial import Gaussian
@@ -26,17 +26,42 @@ MAX_RATIO_OF_SIZES = 3
 class _SupportMeasureMachine(EmbedsBags):
     """Base of the three: a support vector machine of scikit-learn on the Gram matrix of the bags.
 
-    Bags are any sequence of matrices of shape (n_i, d): a list, or an array of shape (n, size, d) where all bags
-    have one size.
+    The parameters of the embedding are those of :class:`DistributionKernel`; scikit-learn wants them spelt out in the
+    signature of each machine.
     """
 
-    def _fit_machine(self, machine: Any, bags: Any, y: Any = None, sample_weight: Any = None) -> tuple[Array, Any]:
-        """Fit the machine to the Gram matrix of the bags, and return that with the weights of the bags."""
+    @unchanged_on_error
+    def fit(self, bags: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit the machine to bags.
+
+        Parameters
+        ----------
+        bags : sequence of arrays of shape (n_i, d)
+            The bags: one matrix of rows each, all with d columns.
+        y : array of shape (n,)
+            The class or the number of each bag; the one-class machine does not use it.
+        sample_weight : array of shape (n,), optional
+            One weight per bag, as in ``sklearn.svm``: a factor of C.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+        """
+        machine, target = self._new_machine(bags, y)
         K = self._fit_gram(bags)
         weights = None if sample_weight is None else check_bag_weights(sample_weight, len(K))
-        self._machine = machine.fit(K, y, sample_weight=weights)
+        self._machine = machine.fit(K, target, sample_weight=weights)
         self.support_ = self._machine.support_
-        return K, weights
+        self._finish(bags, K, target, weights)
+        return self
+
+    def _new_machine(self, bags: Any, y: Any) -> tuple[Any, Any]:
+        """The machine of scikit-learn with checked parameters, and checked targets."""
+        raise NotImplementedError
+
+    def _finish(self, bags: Any, K: Array, target: Any, weights: Array | None) -> None:
+        """What a machine learns beside the support vectors."""
 
     def predict(self, bags: Any) -> NDArray[Any]:
         """Predict each bag.
@@ -132,39 +157,22 @@ class SupportMeasureClassifier(ClassifierMixin, _SupportMeasureMachine):
         self.probability = probability
         self.class_weight = class_weight
 
-    @unchanged_on_error
-    def fit(self, bags: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit the machine.
-
-        Parameters
-        ----------
-        bags : sequence of arrays of shape (n_i, d)
-            The bags: one matrix of rows each, all with d columns.
-        y : array of shape (n,)
-            The class of each bag.
-        sample_weight : array of shape (n,), optional
-            Factors of C, one per bag.
-
-        Returns
-        -------
-        self
-            The fitted estimator.
-        """
-        C = check_number("C", self.C, low=0, open_low=True)
-        y = check_labels(self, bags, y)
-        self.classes_ = np.unique(y)
+    def _new_machine(self, bags: Any, y: Any) -> tuple[Any, Any]:
         from sklearn.svm import SVC  # takes long to import
 
-        machine = SVC(kernel="precomputed", C=C, class_weight=self.class_weight)
-        K, weights = self._fit_machine(machine, bags, y, sample_weight)
+        C = check_number("C", self.C, low=0, open_low=True)
+        labels = check_labels(self, bags, y)
+        self.classes_ = np.unique(labels)
+        return SVC(kernel="precomputed", C=C, class_weight=self.class_weight), labels
+
+    def _finish(self, bags: Any, K: Array, target: Any, weights: Array | None) -> None:
         if self.probability:
             from sklearn.calibration import CalibratedClassifierCV
             from sklearn.model_selection import StratifiedKFold
 
             folds = StratifiedKFold(shuffle=True, random_state=0)  # bags may come sorted by what they are like
-            calibrated = CalibratedClassifierCV(machine, cv=folds, ensemble=False)
-            self._calibrated = calibrated.fit(K, y, sample_weight=weights)
-        return self
+            calibrated = CalibratedClassifierCV(self._machine, cv=folds, ensemble=False)
+            self._calibrated = calibrated.fit(K, target, sample_weight=weights)
 
     @available_if(_offers_probabilities)
     def predict_proba(self, bags: Any) -> Array:
@@ -256,40 +264,13 @@ class SupportMeasureRegressor(RegressorMixin, _SupportMeasureMachine):
         self.C = C
         self.epsilon = epsilon
 
-    @unchanged_on_error
-    def fit(self, bags: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit the machine.
+    def _new_machine(self, bags: Any, y: Any) -> tuple[Any, Any]:
+        from sklearn.svm import SVR
 
-        Parameters
-        ----------
-        bags : sequence of arrays of shape (n_i, d)
-            The bags: one matrix of rows each, all with d columns.
-        y : array of shape (n,)
-            The target of each bag.
-        sample_weight : array of shape (n,), optional
-            Factors of C, one per bag.
-
-        Returns
-        -------
-        self
-            The fitted estimator.
-        """
         C = check_number("C", self.C, low=0, open_low=True)
         epsilon = check_number("epsilon", self.epsilon, low=0)
         with asking_for_numbers("SupportMeasureClassifier"):
-            y = check_target(self, bags, y).astype(np.float64)
-        from sklearn.svm import SVR
-
-        self._fit_machine(SVR(kernel="precomputed", C=C, epsilon=epsilon), bags, y, sample_weight)
-        return self
-
-
-def _warn_of_uneven_sizes(sizes: list[int]) -> None:
-    if max(sizes) > MAX_RATIO_OF_SIZES * min(sizes):
-        warn_caller(
-            f"bags have {min(sizes)} to {max(sizes)} rows, and small bags look odd to this machine because they are "
-            f"small. Use GroupAnomalyDetector, which allows for the size of a bag, or bags of similar sizes.",
-        )
+            return SVR(kernel="precomputed", C=C, epsilon=epsilon), check_target(self, bags, y).astype(np.float64)
 
 
 class OneClassSupportMeasureMachine(OutlierMixin, _SupportMeasureMachine):
@@ -353,31 +334,19 @@ class OneClassSupportMeasureMachine(OutlierMixin, _SupportMeasureMachine):
         super().__init__(kernel, mean, level2, whiten, features, ridge=ridge, pool=pool, memory=memory)
         self.nu = nu
 
-    @unchanged_on_error
-    def fit(self, bags: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Fit the machine to normal bags.
-
-        Parameters
-        ----------
-        bags : sequence of arrays of shape (n_i, d)
-            The bags: one matrix of rows each, all with d columns.
-        y : ignored
-            Not used; it is here for scikit-learn's pipelines.
-        sample_weight : array of shape (n,), optional
-            One weight per bag, as in ``sklearn.svm.OneClassSVM``.
-
-        Returns
-        -------
-        self
-            The fitted estimator.
-        """
-        nu = check_number("nu", self.nu, low=0, high=1, open_low=True)
+    def _new_machine(self, bags: Any, y: Any) -> tuple[Any, Any]:
         from sklearn.svm import OneClassSVM
 
-        self._fit_machine(OneClassSVM(kernel="precomputed", nu=nu), bags, sample_weight=sample_weight)
+        return OneClassSVM(kernel="precomputed", nu=check_number("nu", self.nu, low=0, high=1, open_low=True)), None
+
+    def _finish(self, bags: Any, K: Array, target: Any, weights: Array | None) -> None:
         self.offset_ = float(self._machine.offset_[0])
-        _warn_of_uneven_sizes([len(bag) for bag in bags])
-        return self
+        smallest, largest = min(map(len, bags)), max(map(len, bags))
+        if largest > MAX_RATIO_OF_SIZES * smallest:
+            warn_caller(
+                f"bags have {smallest} to {largest} rows, and small bags look odd to this machine because they are "
+                f"small. Use GroupAnomalyDetector, which allows for the size of a bag, or bags of similar sizes.",
+            )
 
     def score_samples(self, bags: Any) -> Array:
         """How normal each bag is, the larger the more.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -141,3 +141,37 @@ def fit_by_size(Z: Array, y: Array, sizes: NDArray[np.number], weights: Array) -
             break
         fitted = WeightedRidge.fit(Z, y, sizes, weights, noise)
     return fitted
+
+
+class RidgeLearner(NamedTuple):
+    """Ridge regressions of all outputs on the same vectors, of kernel means or of summaries."""
+
+    Z: Array  # vectors of the training bags
+    ridges: list[WeightedRidge]
+
+    @property
+    def score(self) -> float:
+        """Negative leave-one-out log-likelihood, summed over outputs."""
+        return sum(each.score for each in self.ridges)
+
+    def without(self, out: NDArray[np.bool_], targets: Array, sizes: NDArray[Any], weights: Array) -> RidgeLearner:
+        """The learner that has not seen some of the bags, with the noise by size that was found."""
+        kept = ~out
+        ridges = [
+            WeightedRidge.fit(self.Z[kept], y, sizes[kept], weights[kept], ridge.noise)
+            for y, ridge in zip(targets[kept].T, self.ridges, strict=True)
+        ]
+        return RidgeLearner(self.Z[kept], ridges)
+
+    def predict(self, Z: Array) -> Array:
+        """Means, of shape (n, outputs)."""
+        return np.column_stack([ridge.predict(Z) for ridge in self.ridges])
+
+    def variances(self, Z: Array, sizes: NDArray[Any], outside: Array) -> Array:
+        """Of new targets, of shape (n, outputs)."""
+        return np.column_stack([ridge.variances(Z, sizes, outside) for ridge in self.ridges])
+
+
+def fit_ridges(Z: Array, targets: Array, sizes: NDArray[Any], weights: Array) -> RidgeLearner:
+    """One ridge regression for each column of targets."""
+    return RidgeLearner(Z, [fit_by_size(Z, y, sizes, weights) for y in targets.T])

@@ -9,8 +9,8 @@ import numpy as np
 from sklearn.decomposition import KernelPCA
 from sklearn.utils.validation import check_is_fitted
 
-from muhat.bags.bag_whitening import RIDGE
 from muhat.bags.distribution_kernel import DistributionKernel
+from muhat.bags.moments import RIDGE
 from muhat.kernels.base import Kernel
 from muhat.kernels.radial import Gaussian
 from muhat.means.base import BaseKernelMean
