@@ -47,12 +47,12 @@ def last_digit(number: str) -> float:
 
 
 def is_printed(number: str, printed: list[float]) -> bool:
-    """Whether a number, or a percentage such as "55 %", is one of those printed, rounded to its digits."""
+    """Whether a number, or a percentage such as "55 %", is one of those printed, rounded to its digits, signs aside."""
     share = number.endswith("%")
     wanted = value(number.removesuffix("%").strip())
     slack = (0.5 + 1e-6) * last_digit(number.removesuffix("%").strip())
     return any(
-        abs(found * scale - wanted) <= slack for found in printed for scale in ((1.0, 100.0) if share else (1.0,))
+        abs(abs(found) * scale - abs(wanted)) <= slack for found in printed for scale in ((1.0, 100.0) if share else (1.0,))
     )
 
 
