@@ -38,10 +38,10 @@ figure, (left, right) = plt.subplots(1, 2, figsize=(9.6, 3.8), layout="constrain
 grey, blue, orange = "#8c8c8c", "#0072b2", "#d55e00"
 left.scatter(along, beside, s=18, color=grey, alpha=0.6, linewidths=0)
 left.annotate(
-    "60 averages\nof ten rows", (along.max(), beside.mean()), (8, 20), textcoords="offset points", va="center"
+    "60 averages\nof ten rows", (along.max(), beside.mean()), (8, 30), textcoords="offset points", va="center"
 )
 left.annotate("", (length, 0), (0, 0), arrowprops={"arrowstyle": "-|>", "color": orange, "linewidth": 2})
-left.text(length, -0.015, "true mean μ", color=orange, ha="right", va="top")
+left.text(0.5 * length, -0.015, "true mean μ", color=orange, ha="center", va="top")
 left.text(0, -0.015, "zero", color="#444444", ha="left", va="top")
 
 # A circle about μ through the middle of the averages: the line to zero enters it.
@@ -50,7 +50,7 @@ left.plot([0, middle[0]], [0, middle[1]], color=blue, linewidth=1.5)
 left.plot(*middle, "o", color=blue)
 left.annotate("toward zero", 0.5 * middle, (0, 6), textcoords="offset points", color=blue, ha="right")
 left.add_patch(plt.Circle((length, 0), np.hypot(*(middle - [length, 0])), fill=False, color=blue, linestyle=":"))
-left.set(xlim=(-0.03, 1.2), ylim=(-0.05, 0.36), aspect="equal")
+left.set(xlim=(-0.03, 1.1), ylim=(-0.22, 0.36), yticks=[0, 0.1, 0.2, 0.3], aspect="equal")
 left.set(xlabel="component along μ", ylabel="length of the rest", title="A step toward zero is a step closer")
 
 alphas = np.linspace(0, 0.25, 200)
