@@ -51,9 +51,8 @@ def is_printed(number: str, printed: list[float]) -> bool:
     share = number.endswith("%")
     wanted = value(number.removesuffix("%").strip())
     slack = (0.5 + 1e-6) * last_digit(number.removesuffix("%").strip())
-    return any(
-        abs(abs(found) * scale - abs(wanted)) <= slack for found in printed for scale in ((1.0, 100.0) if share else (1.0,))
-    )
+    scales = (1.0, 100.0) if share else (1.0,)
+    return any(abs(abs(found) * scale - abs(wanted)) <= slack for found in printed for scale in scales)
 
 
 def has(text: str, number: str) -> bool:
