@@ -39,8 +39,8 @@ print(f"windows of {', '.join(map(str, monitor.windows_))} rows; threshold of th
 # %%
 # The stream
 # ----------
-# The grip falls from 1 to 0 within 400 minutes. Rows arrive one at a time, and the monitor says when to look. Its result
-# names what changed most: not a sensor by itself, but the relation of the failing one to another.
+# The grip falls from 1 to 0 within 400 minutes. Rows arrive one at a time, and the monitor says when to look. The
+# result names what changed most: not a sensor by itself, but the relation of the failing one to another.
 #
 # One stream in seven raises a false alarm in its first 300 rows, as an average run length of 2,000 rows implies. This
 # one does not.
