@@ -12,6 +12,7 @@ from scipy.spatial.distance import cdist, pdist
 from tables import data_sets, sample
 
 import muhat as mh
+from muhat.linalg import distances
 from muhat.linalg.blocks import lexicographic_order
 from muhat.linalg.distances import MEDIAN_ROWS, median_distance, squared_distances
 
@@ -19,6 +20,15 @@ radial = pytest.mark.parametrize("kernel", [mh.Gaussian(), mh.Laplace(), mh.Mate
 few = settings(max_examples=25, deadline=None, derandomize=True, phases=[Phase.generate])
 WIDTHS = (1, 3, 4, 5, 30)  # up to 4 columns distances go one way, beyond another
 by_width = pytest.mark.parametrize("width", WIDTHS)
+
+
+@pytest.fixture(autouse=True, scope="module", params=[0, distances._DIRECT_SIZE], ids=["expanded", "by size"])
+def size_of_direct_distances(request):
+    """Small matrices go the way of large ones, too."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(distances, "_DIRECT_SIZE", request.param)
+        yield
+
 
 # ---------------------------------------------------------------- squared distances
 

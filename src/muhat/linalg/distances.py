@@ -43,7 +43,7 @@ _LARGEST = 1e300
 """Sums and differences of smaller numbers are numbers."""
 
 
-_DIRECT_WIDTH, _DIRECT_SIZE = 4, 2**14
+_DIRECT_WIDTH, _DIRECT_SIZE = 4, 2**17
 """Up to so many columns, or differences in all, sums of squared differences take no longer than a matrix product."""
 
 
