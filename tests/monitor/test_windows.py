@@ -118,6 +118,17 @@ def test_cuts_change_no_bit(name, compiled, cuts, request):
     assert_array_equal(statistics(reference, Y, list(CUTS[cuts])), statistics(reference, Y))
 
 
+@pytest.mark.parametrize("compiled", [True, False])
+def test_sums_do_not_change_when_rows_come(compiled, request):
+    if not compiled:
+        request.getfixturevalue("without_numba")
+    start = WindowSums.empty(LENGTHS, np.zeros((4, 2)), 1)
+    moved, _ = start.after(np.ones((3, 8, 1)), np.ones((3, 2)))
+    assert moved.singles.any()
+    assert not start.pairs.any()
+    assert not start.singles.any()
+
+
 @pytest.mark.parametrize("name", REFERENCES)
 def test_simulated_streams_are_sums_of_the_table(name, request):
     """A lookup in the table gives the sums of its values, in compiled loops and in numpy."""
