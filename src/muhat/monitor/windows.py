@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -178,6 +178,7 @@ def compiled_loop() -> Callable[..., None] | None:
     return compiled
 
 
+@dataclass(frozen=True, eq=False)
 class SimulatedStreams:
     """Streams of rows that are drawn from those of a reference.
 
@@ -197,19 +198,18 @@ class SimulatedStreams:
         Draws them.
     """
 
-    def __init__(
-        self,
-        rows: Population,
-        lengths: NDArray[np.int64],
-        constants: Array,
-        block_length: float,
-        streams: int,
-        rng: np.random.Generator,
-    ) -> None:
-        self.rows, self.lengths, self.constants = rows, lengths, constants
-        self.block_length, self.streams, self.rng = block_length, streams, rng
-        n = len(rows.singles)
-        self._table = self._draw(np.arange(n, dtype=np.int32)[None], n)
+    rows: Population
+    lengths: NDArray[np.int64]
+    constants: Array
+    block_length: float
+    streams: int
+    rng: np.random.Generator
+
+    @cached_property
+    def distributions(self) -> Any:
+        """The rows of the distribution of each stream, one of resamples of the reference."""
+        n = len(self.rows.singles)
+        return self._draw(np.arange(n, dtype=np.int32)[None], n)
 
     def _draw(self, table: Any, rows: int) -> Any:
         """Rows from each row of a table, neighbours together (stationary bootstrap).
@@ -241,7 +241,7 @@ class SimulatedStreams:
         chosen = np.arange(self.streams)
         while sums.seen < rows:
             size = min(_CHUNK, rows - sums.seen)
-            draws = np.concatenate([before, self._draw(self._table, size)], axis=1)
+            draws = np.concatenate([before, self._draw(self.distributions, size)], axis=1)
             if done is not None and done[chosen].any():  # a stream that is done stays so
                 left = ~done[chosen]
                 chosen, sums = chosen[left], replace(sums, pairs=sums.pairs[left], singles=sums.singles[left])
