@@ -1,6 +1,6 @@
 """How cost grows: CPU seconds and peak memory of each main call at sizes a factor of ten apart, and what is refused.
 
-    python benchmarks/growth.py                      # about five minutes of one core
+    python benchmarks/growth.py                      # about four minutes of one core
     python benchmarks/growth.py --only mmd_test MeanSketch.update --most 60
     python benchmarks/growth.py --quick              # two small sizes in this process
     python benchmarks/growth.py --out docs           # and images/growth.png, and the table of scaling.md, of this run
@@ -31,7 +31,7 @@ from timing import peak_memory
 import muhat as mh
 
 COLUMNS, BAG = 10, 20
-ROOM, PATIENCE = 2 * 10**9, 5
+ROOM, PATIENCE = 2 * 10**9, 10
 """Bytes of the process that is asked for too much, and the seconds of CPU after which that counts as accepted."""
 
 ACCEPTED = "accepted"
