@@ -242,15 +242,8 @@ def mmd_test(
     """
     n_resamples, rng = check_count("n_resamples", n_resamples), check_rng(random_state)
     if isinstance(X, MeanSketch) or isinstance(Y, MeanSketch):
-        return _sketched_test(
-            X,
-            Y,
-            n_resamples,
-            rng,
-            memory_limit,
-            {"kernel": kernel, "mean": mean, "unbiased": unbiased or None, "strata": strata},
-            scale,
-        )
+        options = {"kernel": kernel, "mean": mean, "unbiased": unbiased or None, "strata": strata}
+        return _sketched_test(X, Y, n_resamples, rng, memory_limit, options, scale)
     one_statistic = unbiased or mean is not None
     if mean is not None:
         check_mean("mean", mean)
