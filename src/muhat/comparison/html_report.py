@@ -46,13 +46,9 @@ def html_page(title: str, command: str, body: str, style: str = "") -> str:
 
 
 def page(result: Comparison) -> str:
-    """The report as a page."""
-    a, b = result.names
-    found = "differ" if result.differs else "hold the same rows" if result.identical else "no difference found"
-    if result.at_least and not result.identical:
-        found = "differ" if result.differs else f"no effect shown to exceed {result.at_least:.0%}".replace("%", " %")
-    joined = f"{a} and {b}"
-    return html_page(f"{joined} {found}" if found[0] in "dh" else f"{joined}: {found}", "compare", _body(result))
+    """The report as a page, whose title is the answer without its p-value."""
+    same = f"{result.names[0]} and {result.names[1]} hold the same rows"
+    return html_page(same if result.identical else summary(result)[0].rpartition(" (p ")[0], "compare", _body(result))
 
 
 def fragment(result: Comparison) -> str:
