@@ -34,7 +34,7 @@ class Database:
         return found
 
     def arrays(self, query: str) -> dict[str, Any]:
-        """The columns that a query gives, as arrays; those with gaps are masked."""
+        """The columns that a query gives, as arrays, masked where values are missing."""
         found: dict[str, Any] = self.connection.execute(query).fetchnumpy()
         return found
 

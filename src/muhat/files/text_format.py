@@ -1,4 +1,4 @@
-"""CSV as people have it: with a header or without, separated by commas or other signs, with comments and gaps.
+"""CSV as people have it: with a header or without, separated by commas or other signs, with comments and empty cells.
 
 A look at the first lines and one pass over the bytes decide how the engine is told to read the file. The engine never
 guesses: with fixed rules it refuses lines that have too many or too few cells.
