@@ -440,6 +440,7 @@ def test_columns_of_very_many_texts_are_left_out_unread(tables, tmp_path, monkey
         monkeypatch.setattr(f"muhat.{module}.MOST_TEXTS_HELD", 100)
     found = mh.compare(tmp_path / "a.parquet", tmp_path / "b.parquet", random_state=0, n_resamples=9)
     assert "column 'who' is left out, because it holds 400 different texts" in found.notes
+    assert set(names(found.columns)) == set(tables[0].columns)
     in_parts(100)
     codes = [{"code": np.arange(500) % 300, "x": np.arange(500) % 9} for _ in "ab"]
     found = mh.compare(*codes, categorical=["code"], n_resamples=9)

@@ -104,7 +104,7 @@ class Fetcher:
     def __init__(self, database: Database, relation: str, columns: Sequence[StoredColumn], n_rows: int, text: bool):
         self.database, self.relation, self.columns, self.text = database, relation, list(columns), text
         self.n_rows = n_rows
-        self.step = max(1, _CELLS // max(n_rows, 1))
+        self.step = max(1, _CELLS // max(n_rows, 1)) if n_rows <= MOST_TEXTS_HELD else 1
         self.place = {column.name: j for j, column in enumerate(columns)}
         self.fetched: dict[str, Column] = {}
         self.fetched_rows = (0, 0)
