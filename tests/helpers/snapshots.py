@@ -188,7 +188,7 @@ def of_monitors():
         yield f"DriftMonitor {block}: witness", monitor.witness_(AT)
     settings = {
         "windows": {"windows": [1, 4, 9]},
-        "one kernel": {"kernel": mh.Laplace(2.0), "scale": False},
+        "one kernel": {"kernel": mh.Laplace(2.0)},
         "blocks of a long reference": {
             "block_length": 3,
             "run_length": 600,
