@@ -64,17 +64,19 @@ def test_the_rule_in_the_space_of_the_rows(sizes, ridge, blend, population):
     assert_allclose(got, written_out(bags, ridge, blend, known), rtol=1e-7, atol=1e-9)
 
 
+def loss_over_plain(pooled, bags, populations):
+    """Squared distances of pooled means from those of populations, over those of plain averages."""
+    truth, plain = ([mh.embed(pooled[0].kernel, each) for each in some] for some in (populations, bags))
+    losses = [sum(f.distance(g) ** 2 for f, g in zip(each, truth, strict=True)) for each in (pooled, plain)]
+    return losses[0] / losses[1]
+
+
 def finite_loss(n, of, **told):
     """Loss of pooled means over that of averages, of n rows without replacement out of so many."""
     rng = np.random.default_rng(0)
     whole = [rng.normal(size=(of, 3)) + 0.3 * rng.normal(size=3) for _ in range(60)]
     bags = [rng.choice(rows, n, replace=False) for rows in whole]
-    pooled = pooled_means(bags, **told)
-    space = pooled[0].kernel
-    truth = [mh.embed(space, rows) for rows in whole]
-    plain = [mh.embed(space, bag) for bag in bags]
-    losses = [sum(f.distance(g) ** 2 for f, g in zip(each, truth, strict=True)) for each in (pooled, plain)]
-    return losses[0] / losses[1]
+    return loss_over_plain(pooled_means(bags, **told), bags, whole)
 
 
 @pytest.mark.slow
@@ -146,30 +148,15 @@ def test_risk_is_below_that_of_the_plain_average(kernel, n):
     rng = np.random.default_rng(0)
     population = [rng.normal(size=(60, 3)) + 0.3 * rng.normal(size=3) for _ in range(30)]
     bags = [rng.choice(rows, n) for rows in population]
-    pooled = pooled_means(bags, kernel)
-    space = pooled[0].kernel
-    losses = np.array(
-        [
-            [
-                pooled[i].distance(mh.embed(space, rows)) ** 2,
-                mh.embed(space, bags[i]).distance(mh.embed(space, rows)) ** 2,
-            ]
-            for i, rows in enumerate(population)
-        ]
-    ).mean(axis=0)
-    assert losses[0] < 0.6 * losses[1]
+    assert loss_over_plain(pooled_means(bags, kernel), bags, population) < 0.6
 
 
 def relative_loss(centres, sizes, **options):
     """Loss of pooled means over that of the plain averages, of normal bags with given centres."""
     rng = np.random.default_rng(0)
     bags = [rng.normal(centre, size=(n, len(centre))) for centre, n in zip(centres, sizes, strict=True)]
-    pooled = pooled_means(bags, **options)
-    space = pooled[0].kernel
-    truth = [mh.embed(space, mh.GaussianMixture([1.0], [centre], [1.0])) for centre in centres]
-    plain = [mh.embed(space, bag) for bag in bags]
-    losses = [sum(f.distance(g) ** 2 for f, g in zip(each, truth, strict=True)) for each in (pooled, plain)]
-    return losses[0] / losses[1]
+    populations = [mh.GaussianMixture([1.0], [centre], [1.0]) for centre in centres]
+    return loss_over_plain(pooled_means(bags, **options), bags, populations)
 
 
 @pytest.mark.slow
