@@ -1,4 +1,4 @@
-"""Commands of the shell: compare, describe, watch, reproduce and prepare."""
+"""Commands of the shell: compare, describe, watch, reproduce, claims and prepare."""
 
 from muhat.cli.command_line import main
 

@@ -1,7 +1,8 @@
 """Capabilities of kernels: exact features, values for sums, bounds, invariance, length scales, spectral measures.
 
-Each is a function that looks at the type of the kernel and combines the answers for sums, products and multiples. A
-kernel of a user registers with the same functions: ``@sample_frequencies.register(MyKernel)``.
+Each is a function that looks at the type of the kernel; bounds, invariance, length scales and values for sums combine
+the answers for the parts of a sum, a product or a multiple. A kernel of a user registers with the same functions:
+``@sample_frequencies.register(MyKernel)``.
 """
 
 from __future__ import annotations
