@@ -132,14 +132,16 @@ def _cross_products(A: Array, C: Array, pairs: Any) -> Iterator[tuple[slice, Arr
     """AᵀC/n for blocks of pairings, C permuted."""
     step = max(1, _PRODUCTS // max(C.size, A.shape[1] * C.shape[1]))
     for part in blocks(len(pairs), step):
-        yield part, np.matmul(A.T, C[pairs[part]]) / len(A)
+        products = np.matmul(A.T, C[pairs[part]])
+        products /= len(A)  # in place: it may be most of the memory
+        yield part, products
 
 
 def _largest_products(name: str, group: str, A: Array, C: Array, pairs: Any) -> Component:
     """The largest squared covariance of two columns."""
     found, strongest = np.empty(len(pairs)), 0
     for part, products in _cross_products(A, C, pairs):
-        squares = products.reshape(len(products), -1) ** 2
+        squares = np.square(products, out=products).reshape(len(products), -1)
         found[part] = squares.max(axis=1)
         if part.start == 0:
             strongest = int(squares[0].argmax())

@@ -92,7 +92,12 @@ def column_medians(rows: Array) -> Array:
 
 def scaled_columns(rows: Array, steepness: float, rng: np.random.Generator) -> Array:
     """Columns in their median distances, times ``steepness``: for kernels that sum exp(−|x − y|) over columns."""
-    return np.asarray(rows * (steepness / column_medians(random_rows(rows, PAIR_ROWS, rng))))
+    with np.errstate(over="ignore"):  # a value beyond all numbers is as far as the largest
+        scaled = rows / column_medians(random_rows(rows, PAIR_ROWS, rng)) * steepness
+    return np.clip(scaled, -_FARTHEST, _FARTHEST)
+
+
+_FARTHEST = 1e100
 
 
 # ---------------------------------------------------------------- components
