@@ -302,7 +302,7 @@ def changed_features(reference: Array, rows: Array, lengths: Sequence[int] | NDA
     --------
     >>> import numpy as np
     >>> reference = np.column_stack([np.arange(50.0), np.arange(50.0)])
-    >>> changed_features(reference, np.array([[90.0, 20.0]]), [1]).argmax()
+    >>> int(changed_features(reference, np.array([[90.0, 20.0]]), [1]).argmax())
     0
     """
     most = min(_MOST_ROWS, int(np.sqrt(_MOST_VALUES / reference.shape[1])))
