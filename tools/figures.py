@@ -4,7 +4,7 @@
 of the command on this version is kept in ``benchmarks/printed``. A page may round a number, and write a share as a
 percentage. Numbers in doctests are not listed: the tests run them. Commands that measure time are marked ``idle``,
 and are to be run on an idle machine. A whole table that a command prints as the page has it is listed in ``tables``
-by its first line, in place of its numbers. Commands marked ``to_run`` take long, and their output is not kept yet.
+by its first line, in place of its numbers.
 
 python tools/figures.py                    # list all figures, and what does not agree
 python tools/figures.py --run NAME ...     # run commands and keep what they print
@@ -74,8 +74,6 @@ def disagreements(name: str, figure: dict[str, Any]) -> list[str]:
         if not any(has(text, number) for text in texts.values())
     ]
     kept = PRINTED / f"{name}.txt"
-    if not kept.is_file() and figure.get("to_run"):
-        return complaints
     if not kept.is_file():
         return [*complaints, f"{name}: nothing is kept; run python tools/figures.py --run {name}"]
     head, of_version, *lines = kept.read_text(encoding="utf-8").splitlines()
@@ -132,8 +130,7 @@ def main() -> int:
             run(chosen, registry[chosen]["command"])
     complaints = []
     for name, figure in registry.items():
-        state = "not kept yet" if figure.get("to_run") else f"{len(figure['numbers'])} numbers"
-        print(f"{name}: {figure['command']}\n    {state}, in {', '.join(figure['pages'])}")
+        print(f"{name}: {figure['command']}\n    {len(figure['numbers'])} numbers, in {', '.join(figure['pages'])}")
         complaints += disagreements(name, figure)
     print("\n".join(complaints) or "text and output agree")
     return bool(complaints)

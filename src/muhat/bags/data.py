@@ -191,7 +191,7 @@ def check_target(estimator: Any, bags: Any, y: Any) -> NDArray[Any]:
     target = column_or_1d(y, warn=True)
     assert_all_finite(target, input_name="y")
     if hasattr(bags, "__len__") and len(bags) != len(target):
-        raise ValueError(f"y has {len(target)} entries for {len(bags)} bags; pass one entry a bag")
+        raise ValueError(f"y has {len(target)} entries for {len(bags)} bags; pass one entry per bag")
     return target
 
 

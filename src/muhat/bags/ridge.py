@@ -479,7 +479,7 @@ def check_targets(y: Any, n: int) -> tuple[Array, bool]:
     with asking_for_numbers("DistributionRidgeClassifier"):
         targets = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
     if len(targets) != n:
-        raise ValueError(f"y has {len(targets)} entries for {n} bags; pass one entry a bag")
+        raise ValueError(f"y has {len(targets)} entries for {n} bags; pass one entry per bag")
     return targets.reshape(n, -1), targets.ndim == 1
 
 
