@@ -193,6 +193,7 @@ def test_content_that_depends_on_size_gets_a_word():
     assert f"{100 * small:.0f} % of those with at most {low:g} rows and {100 * large:.0f} %" in str(seen[0].message)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [15, 40])
 def test_content_that_does_not_depend_on_size_seldom_gets_a_word(n):
     """At the level 1 %, although means of small bags vary more."""

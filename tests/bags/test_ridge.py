@@ -98,6 +98,7 @@ def test_hard_bags(case):
     assert np.isfinite(std).all()
 
 
+@pytest.mark.slow
 def test_in_a_search():
     bags, y = spread_bags()
     machine = mh.DistributionRidge()
@@ -159,6 +160,7 @@ def kinds_of_bags(n=120, kinds=5, seed=0):
     return [rng.normal(size=(12, 2)) + places[k] + [s, 0] for k, s in zip(kind, shift, strict=True)], kind + shift, kind
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kinds", [5, 10])
 @pytest.mark.parametrize("order", ["periodic", "sorted"])
 def test_the_order_of_bags_does_not_matter(kinds, order):

@@ -387,6 +387,7 @@ def numbers_of(result):
 @pytest.mark.parametrize(
     "options", [{}, {"at_least": 0.02}, {"strata": "plan"}, {"missing": ["pro"], "categorical": ["age"]}]
 )
+@pytest.mark.slow
 def test_tables_in_parts_have_the_same_answer(options, tables, in_parts, tmp_path):
     """With a threshold at each value nothing is rounded; folders of Parquet files are read across their ends."""
     a, b = tables

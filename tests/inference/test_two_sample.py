@@ -130,6 +130,7 @@ def test_level_with_bins(few_bins):
     assert np.count_nonzero(np.array(pvalues) <= 0.05) <= stats.binom.ppf(0.9999, 200, 0.05)
 
 
+@pytest.mark.slow
 def test_a_small_sample_against_a_large_one():
     """Beyond the rows of matrices: a shift of three rows by three standard deviations, and no shift."""
     rng = np.random.default_rng(1)

@@ -92,6 +92,7 @@ def test_every_row_has_a_threshold_and_none_alarms_at_once(n, d, run_length):
     assert sum(first) < 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("lengths", "run_length"), [([1, 3, 10, 30], 100), ([1, 3, 10, 30, 100], 400)])
 def test_simulated_streams_keep_the_promise_to_themselves(lengths, run_length):
     """Fresh streams of the same simulation: mean run length, and the share that alarms in the first rows."""

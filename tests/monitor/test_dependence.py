@@ -43,6 +43,7 @@ def test_dependence_is_seldom_found_in_independent_rows(name, n, d):
     assert sum(one is not None for one in found) <= 5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("d", [1, 8])
 @pytest.mark.parametrize("memory", [0.5, 0.9, -0.7])
 def test_dependence_is_always_found_in_one_column_of_several(memory, d):
