@@ -22,7 +22,7 @@ MAX_ROWS_FOR_OUTSIDE_PART = 300
 
 
 class OutsideSums(NamedTuple):
-    """Sums over rows that are not landmarks of what the span of the landmarks misses; those of parts add up."""
+    """Sums, over the rows that are not landmarks, of the part outside the span of the landmarks. They can be added."""
 
     pairs: float = 0.0  # inner products of different rows of a bag
     squares: float = 0.0
@@ -34,7 +34,7 @@ class OutsideSums(NamedTuple):
         """Over some rows of each bag."""
         sums, landmarks = cls(), _as_bytes(features.landmarks_)
         for rows in bags.parts(bags.rows):
-            # A seed per bag, so that the sums of parts add up to those of all bags.
+            # The generator starts anew for each bag, so that its sums do not depend on the other bags.
             chosen = random_rows(rows, MAX_ROWS_FOR_OUTSIDE_PART, np.random.default_rng(0))
             free = chosen[[row not in landmarks for row in _as_bytes(chosen)]]
             if not len(free):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple, Self
 
@@ -85,7 +86,7 @@ class RidgeVectors(NamedTuple):
         return BagVectors(mapped, outside.clip(0.0), Z @ self.axes, found, bags.sizes)
 
 
-class _RidgeOnBags(ValueParametersMixin, TakesBagsMixin, BaseEstimator):
+class _RidgeOnBags(ValueParametersMixin, TakesBagsMixin, BaseEstimator, ABC):
     """Base of the two: one ridge regression for each column of targets, all in the same vectors of bags."""
 
     def __init__(
@@ -161,9 +162,9 @@ class _RidgeOnBags(ValueParametersMixin, TakesBagsMixin, BaseEstimator):
         self.stack_weights_: dict[str, float] = dict(zip(LEARNERS, shares, strict=True))
         return self
 
+    @abstractmethod
     def _targets(self, y: Any, weights: Array) -> tuple[Array, NDArray[np.intp] | None]:
         """Targets of all bags, one column per output, and the numbers of their classes."""
-        raise NotImplementedError
 
     @one_blas_thread()
     def _predicted(self, bags: Any) -> tuple[Array, Array, Array | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any, Self
 
 import numpy as np
@@ -23,11 +24,11 @@ MAX_RATIO_OF_SIZES = 3
 """Largest ratio of two bags' sizes for which the one-class machine gives no warning."""
 
 
-class _SupportMeasureMachine(EmbedsBags):
+class _SupportMeasureMachine(EmbedsBags, ABC):
     """Base of the three: a support vector machine of scikit-learn on the Gram matrix of the bags.
 
-    The parameters of the embedding are those of :class:`DistributionKernel`; scikit-learn wants them spelt out in the
-    signature of each machine.
+    The parameters of the embedding are those of :class:`DistributionKernel`. Each machine repeats them, because
+    scikit-learn reads parameters from the signature of the class.
     """
 
     @unchanged_on_error
@@ -56,9 +57,9 @@ class _SupportMeasureMachine(EmbedsBags):
         self._finish(bags, K, target, weights)
         return self
 
+    @abstractmethod
     def _new_machine(self, bags: Any, y: Any) -> tuple[Any, Any]:
         """The machine of scikit-learn with checked parameters, and checked targets."""
-        raise NotImplementedError
 
     def _finish(self, bags: Any, K: Array, target: Any, weights: Array | None) -> None:
         """What a machine learns beside the support vectors."""

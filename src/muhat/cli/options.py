@@ -165,7 +165,7 @@ COMMANDS = {
         _describe,
     ),
     "watch": Command(
-        "raise an alarm when the rows of a stream stop looking like those of a reference",
+        "raise an alarm when a stream no longer resembles a reference",
         "Read the rows of a stream as they come, from a file or a pipe, and compare them with the rows of "
         "a reference. The columns are known by their names; categories, dates and missing values are watched too. Exit "
         "code 0: the stream ended without drift; 1: it drifted; 2: a file or an option is wrong.",

@@ -190,7 +190,7 @@ def compare(
         joint = _joint_test(first.table, second.table, kernel, n_resamples, rng, scan.picked_strata())
         say("pairs of columns")
         changes = [] if labels is not None else pair_changes(first.table.columns, second.table.columns)
-        if at_least == 0.0:  # otherwise the joint test is no part of the answer
+        if at_least == 0.0:  # with a bound, the joint test does not decide the answer
             scan.notes += _unreachable(joint, n_resamples, _QUESTIONS - (not changes), level)
     return _result(scan, samples, joint, changes, kernel, level)
 

@@ -49,9 +49,8 @@ class NoSuchFile(FileNotFoundError, ValueError):
 def read_table(path: str, database: Database, reading: Reading) -> Source:
     """Read a file or a pipe into the database; ``-`` is the standard input.
 
-    A pattern such as ``jan/*.parquet`` takes all files that match it, one after the other. A ValueError is in words for
-    the person who has the file: which line, which column, what to do. It is a FileNotFoundError too where there is no
-    such file.
+    A pattern such as ``jan/*.parquet`` takes all files that match it, one after the other. The message of a ValueError
+    names the line, the column and the remedy. Where a file does not exist, the error is a FileNotFoundError as well.
     """
     if any(sign in path for sign in "*?[") and not Path(path).exists():
         found = sorted(glob(path, recursive=True))

@@ -88,7 +88,7 @@ class Source:
     index: Any = None
 
     def column(self, name: str, rows: slice = ALL_ROWS) -> Column:
-        """A column of some rows, or a ValueError that says which cell is no number."""
+        """The values of a column in some rows. A cell that is not a number raises a ValueError that names it."""
         if name in self.flaws:
             raise ValueError(self.flaws[name])
         return self.fetch(name, rows)

@@ -408,7 +408,7 @@ def _combined_result(
 def _single_test(
     K: Array, mean: Any, unbiased: bool, work: _Work, samples: Samples | None = None, kernel: Kernel | None = None
 ) -> MMDResult:
-    """The squared distance of two estimated means under one kernel; there are no samples of a given Gram matrix."""
+    """Test by the squared distance of two estimated means under one kernel, from samples or from a Gram matrix."""
     observed, strata = work.observed, work.strata
     n = int(observed.sum())
     means = split_means(mean, K, n, unbiased)
