@@ -164,8 +164,8 @@ class Windowed:
     """
 
     def __init__(self, X: NDArray, null: Draw, kind: str) -> None:
-        from muhat.monitor.reference import Reference
-        from muhat.monitor.windows import WindowSums
+        from muhat.apps.monitor.reference import Reference
+        from muhat.apps.monitor.windows import WindowSums
 
         self.reference = Reference.of(X, [mh.Gaussian()])
         lengths = np.array([50]) if kind == "scan-b" else np.arange(2, 51)

@@ -35,7 +35,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, loa
 from sklearn.ensemble import RandomForestClassifier
 
 import muhat as mh
-from muhat.comparison.effects import holm
+from muhat.apps.compare.effects import holm
 
 LEVEL = 0.05
 MOST_ROWS_OF_FOREST = 4000

@@ -35,8 +35,8 @@ SHOWN = {
 """Figures of examples that pages show: number of the figure, and name of the picture."""
 
 COLOURS = {
-    "#dcecf5": "types parameters validation linalg shrinkage",
-    "#e1f1e6": "measures kernels elements features",
+    "#dcecf5": "_support/types _support/parameters _support/validation _support/progress linalg tables shrinkage",
+    "#e1f1e6": "rkhs/measures kernels rkhs/elements rkhs/oas_gaussian features",
     "#fdf0d5": "means",
     "#f8e1d8": "operators density bags inference",
 }

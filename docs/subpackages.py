@@ -8,35 +8,39 @@ from pathlib import Path
 PACKAGE = Path(__file__).parents[1] / "src" / "muhat"
 
 SUBPACKAGES = [
-    "types",
-    "progress",
-    "validation",
-    "parameters",
+    "_support/types",
+    "_support/progress",
+    "_support/validation",
+    "_support/parameters",
     "linalg",
     "tables",
     "shrinkage",
-    "measures",
+    "rkhs/measures",
     "kernels",
-    "elements",
-    "oas_gaussian",
+    "rkhs/elements",
+    "rkhs/oas_gaussian",
     "features",
     "means",
     "operators",
     "density",
     "bags",
     "inference",
-    "monitor",
-    "report",
-    "files",
-    "comparison",
+    "apps/monitor",
+    "apps/report",
+    "apps/files",
+    "apps/compare",
     "testing",
     "datasets",
     "plotting",
     "distributed",
-    "paper",
-    "cli",
+    "apps/cli",
     "__main__",
 ]
+
+
+def subpackage_of(module: str) -> str | None:
+    """The subpackage that a module is part of, both as paths below the package."""
+    return next((name for name in SUBPACKAGES if f"{module}/".startswith(f"{name}/")), None)
 
 
 def modules(subpackage: str) -> list[str]:
@@ -67,3 +71,6 @@ def with_table(page: str) -> str:
 if __name__ == "__main__":
     architecture = Path(__file__).parent / "architecture.md"
     architecture.write_text(with_table(architecture.read_text(encoding="utf-8")), encoding="utf-8")
+    import draw
+
+    (draw.IMAGES / "modules.svg").write_text(draw.modules(), encoding="utf-8")

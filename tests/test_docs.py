@@ -54,7 +54,7 @@ def test_every_public_name_is_in_the_reference():
     assert documented() >= set(mh.__all__)
 
 
-@pytest.mark.parametrize("subpackage", mh._SUBPACKAGES)
+@pytest.mark.parametrize("subpackage", [*mh._SUBPACKAGES, "apps.compare", "apps.monitor"])
 def test_every_public_name_of_a_subpackage_is_in_the_reference(subpackage):
     names = getattr(importlib.import_module(f"muhat.{subpackage}"), "__all__", [])
     assert {name for name in names if name not in mh.__all__ and f"{subpackage}.{name}" not in documented()} == set()

@@ -8,8 +8,8 @@ from sklearn.covariance import OAS
 from tables import data_sets, sample
 
 import muhat as mh
-from muhat.measures import FactoredGaussian
-from muhat.oas_gaussian import SAMPLE_POINTS, FittedGaussian, normal_points, oas_amount
+from muhat.rkhs.measures import FactoredGaussian
+from muhat.rkhs.oas_gaussian import SAMPLE_POINTS, FittedGaussian, normal_points, oas_amount
 
 DATA = data_sets()
 every_data_set = pytest.mark.parametrize("data", DATA)

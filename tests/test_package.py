@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 import visits
-from subpackages import SUBPACKAGES
+from subpackages import SUBPACKAGES, subpackage_of
 
 import muhat as mh
-from muhat.cli import command_line
+from muhat.apps.cli import command_line
 
 ROOT = Path(mh.__file__).parent
 PROJECT = Path(__file__).parents[1] / "pyproject.toml"
@@ -30,34 +30,40 @@ def modules():
 
 
 def imported(path):
-    """Top names below ``muhat`` that a file imports, wherever the import stands."""
+    """Modules below ``muhat`` that a file imports, wherever the import stands, as paths."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path.name} imports relatively; write `from muhat...`"
-            inside = [f"muhat.{alias.name}" for alias in node.names]
-            names = inside if node.module == "muhat" else [node.module]
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
         else:
             continue
-        yield from (name.split(".")[1] for name in names if name.startswith("muhat."))
+        yield from (name.removeprefix("muhat.").replace(".", "/") for name in names if name.startswith("muhat."))
 
 
 def test_imports_go_one_way():
     for name, path in modules().items():
-        own = name.split("/")[0]
-        assert own in SUBPACKAGES, (
-            f"muhat.{own} has no place in the order of subpackages; add it to docs/subpackages.py"
-        )
-        for other in set(imported(path)) - {own}:
-            assert other in SUBPACKAGES, f"{name} imports muhat.{other}, which has no place in SUBPACKAGES"
-            assert SUBPACKAGES.index(other) < SUBPACKAGES.index(own), (
-                f"muhat.{name} imports muhat.{other}, which comes after it"
+        if path.name == "__init__.py" and subpackage_of(name) is None:
+            continue  # the folder of several subpackages
+        own = subpackage_of(name)
+        assert own is not None, f"muhat/{name} has no place in the order of subpackages; add it to docs/subpackages.py"
+        for module in set(imported(path)):
+            other = subpackage_of(module)
+            assert other is not None, f"{name} imports muhat/{module}, which has no place in SUBPACKAGES"
+            assert SUBPACKAGES.index(other) <= SUBPACKAGES.index(own), (
+                f"muhat/{name} imports muhat/{other}, which comes after it"
             )
 
 
+def test_nothing_depends_on_the_applications():
+    for name, path in modules().items():
+        if not name.startswith(("apps/", "testing", "__main__")):
+            assert not [module for module in imported(path) if module.startswith("apps")], name
+
+
 def test_every_room_is_there_and_opens_with_its_sentence():
-    assert set(SUBPACKAGES) == {name.split("/")[0] for name in modules()}
+    assert set(SUBPACKAGES) == {subpackage_of(name) for name in modules()} - {None}
     for name, path in modules().items():
         assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))), f"{name} does not say what it is"
 
@@ -90,7 +96,7 @@ def test_import_costs_a_tenth_more_than_scikit_learn_at_most(loaded):
 def test_public_names():
     assert list(mh.__all__) == sorted(set(mh.__all__))
     extra = set(dir(mh)) - set(mh.__all__) - {"__version__"}
-    assert extra <= set(SUBPACKAGES), f"{sorted(extra)} are visible and not in __all__"
+    assert extra <= set(mh._SUBPACKAGES), f"{sorted(extra)} are visible and not in __all__"
     assert all(inspect.ismodule(getattr(mh, name)) for name in extra)
     for name in mh.__all__:
         thing = getattr(mh, name)

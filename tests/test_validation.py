@@ -6,7 +6,7 @@ from numpy.testing import assert_array_equal
 from tables import sample
 
 import muhat as mh
-from muhat.validation import GRAM_TOLERANCE, check_gram
+from muhat._support.validation import GRAM_TOLERANCE, check_gram
 
 
 def gram(n=8, d=3):

@@ -56,7 +56,7 @@ def calls() -> dict[str, Callable[[], Any]]:
     """Main calls, on data that are made before."""
     import pandas as pd
 
-    from muhat.cli.command_line import main
+    from muhat.apps.cli.command_line import main
 
     rng = np.random.default_rng(0)
     X, Y = rng.normal(size=(2, 60, 3))

@@ -19,9 +19,9 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import muhat as mh
-from muhat import oas_gaussian as gaussian
 from muhat.kernels.base import Kernel
 from muhat.means import targets
+from muhat.rkhs import oas_gaussian as gaussian
 
 PARTS = (100, 5, 10, 20, 50)
 POINTS = (256, 64, 1024)

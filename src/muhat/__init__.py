@@ -3,6 +3,8 @@
 from importlib import import_module as _import_module
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
+from muhat.apps.compare.two_tables import compare
+from muhat.apps.monitor.drift_monitor import DriftMonitor
 from muhat.bags.anomaly import GroupAnomalyDetector
 from muhat.bags.bag_sketch import BagSketch
 from muhat.bags.data import BagScaler, bags_from_groups
@@ -11,10 +13,8 @@ from muhat.bags.prior import BagPrior, pooled_means
 from muhat.bags.ridge import DistributionRidge, DistributionRidgeClassifier
 from muhat.bags.separate_means import bag_means
 from muhat.bags.support_measure import OneClassSupportMeasureMachine, SupportMeasureClassifier, SupportMeasureRegressor
-from muhat.comparison.two_tables import compare
 from muhat.datasets import draw_bags, load_bags, load_nyc_hours, load_uci, paper_mixture
 from muhat.density.matched_mixture import MatchedGaussianMixture
-from muhat.elements import Element, embed
 from muhat.features.fourier import Fourier
 from muhat.features.nystroem import Nystroem
 from muhat.features.sketch import MeanSketch
@@ -34,11 +34,11 @@ from muhat.means.robust import MedianOfMeans, RobustKernelMean
 from muhat.means.simple_shrinkage import KernelMean, ShrunkKernelMean
 from muhat.means.spectral import SpectralKernelMean
 from muhat.means.stein import james_stein
-from muhat.measures import Atoms, GaussianMixture
-from muhat.monitor.drift_monitor import DriftMonitor
 from muhat.operators.centering import Centered, ShrunkKernelCenterer
 from muhat.operators.covariance import KernelCovariance
 from muhat.operators.pca import KernelPCA
+from muhat.rkhs.elements import Element, embed
+from muhat.rkhs.measures import Atoms, GaussianMixture
 from muhat.shrinkage.filters import IteratedTikhonov, Landweber, NuMethod, Tikhonov, TruncatedSVD
 
 __version__ = "0.3.0"
@@ -109,8 +109,8 @@ __all__ = [
 ]
 
 _SUBPACKAGES = (
+    "apps",
     "bags",
-    "comparison",
     "density",
     "distributed",
     "features",
@@ -118,7 +118,6 @@ _SUBPACKAGES = (
     "kernels",
     "linalg",
     "means",
-    "monitor",
     "operators",
     "plotting",
     "shrinkage",

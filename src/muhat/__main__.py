@@ -2,6 +2,6 @@
 
 import sys
 
-from muhat.cli.command_line import main
+from muhat.apps.cli.command_line import main
 
 sys.exit(main())

@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import Bunch
 
+from muhat._support.types import Array, RandomState
+from muhat._support.validation import check_count, check_number, check_rng, check_rows
 from muhat.features.archive import npz_arrays
 from muhat.linalg.resources import memory_budget
-from muhat.measures import GaussianMixture
-from muhat.types import Array, RandomState
-from muhat.validation import check_count, check_number, check_rng, check_rows
+from muhat.rkhs.measures import GaussianMixture
 
 
 def paper_mixture(n_features: int, random_state: RandomState = None) -> GaussianMixture:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from muhat.comparison.text_report import listed, summary
-from muhat.comparison.two_tables import compare
+from muhat.apps.compare.text_report import listed, summary
+from muhat.apps.compare.two_tables import compare
 
 __all__ = ["assert_same_distribution"]
 

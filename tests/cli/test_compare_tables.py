@@ -15,7 +15,7 @@ from browser import Browser, require_chromium
 from table_files import run, write
 
 import muhat as mh
-from muhat.cli.command_line import main
+from muhat.apps.cli.command_line import main
 
 NAMES = ("age", "height", "weight")
 
@@ -146,7 +146,7 @@ def test_anything_unexpected_ends_with_two_and_one_line(error, files, capsys, mo
     def fail(*_, **__):
         raise error("a\nSELECT b")
 
-    monkeypatch.setattr("muhat.comparison.two_tables.mmd_test", fail)
+    monkeypatch.setattr("muhat.apps.compare.two_tables.mmd_test", fail)
     code, out, err = run(capsys, "compare", *files[:2])
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert err.startswith("muhat compare: ")
@@ -179,7 +179,7 @@ def test_progress_is_counted_on_a_terminal_and_repeated_elsewhere(files, monkeyp
     said = [text for text in screen.getvalue().split("\r\x1b[K") if text]
     assert [f"column {j} of 3: {name}" in said for j, name in enumerate(NAMES, start=1)] == [True] * 3
     assert screen.getvalue().endswith("\r\x1b[K")
-    monkeypatch.setattr("muhat.progress.SECONDS", 0.01)
+    monkeypatch.setattr("muhat._support.progress.SECONDS", 0.01)
     capsys.readouterr()
     assert "all columns together: 80 and 60 rows\n" in run(capsys, "compare", *files[:2])[2]
     mh.compare(*files[:2], n_resamples=9)

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from muhat.cli import command_line
+from muhat.apps.cli import command_line
 
 OPTIONS = ["--run-length", "300"]
 

@@ -97,7 +97,7 @@ def test_twenty_million_columns_are_refused_before_they_are_read(tmp_path, capsy
 
 def test_parquet_of_too_many_columns(tmp_path, capsys, monkeypatch):
     polars = pytest.importorskip("polars")
-    monkeypatch.setattr("muhat.files.database.MOST_COLUMNS", 2)
+    monkeypatch.setattr("muhat.apps.files.database.MOST_COLUMNS", 2)
     polars.DataFrame(X[:5]).write_parquet(tmp_path / "t.parquet")
     code, _, err = run(capsys, "describe", str(tmp_path / "t.parquet"))
     assert code == 2

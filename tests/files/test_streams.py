@@ -5,8 +5,8 @@ import io
 import numpy as np
 import pytest
 
-from muhat.files.streams import StreamReader
-from muhat.files.tables import Reading
+from muhat.apps.files.streams import StreamReader
+from muhat.apps.files.tables import Reading
 
 KINDS = {"x": "number", "who": "category", "ok": "boolean", "day": "date"}
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from table_files import contents, kinds_of, opened, values_of, write
 
-from muhat.files.tables import MISSING
-from muhat.files.text_format import _guess, is_header
+from muhat.apps.files.tables import MISSING
+from muhat.apps.files.text_format import _guess, is_header
 
 X = np.random.default_rng(0).normal(size=(40, 3)).round(6) * [1.0, 20.0, 300.0]
 
@@ -102,14 +102,14 @@ def test_the_size_of_chunks_does_not_matter(tmp_path, monkeypatch):
     path = write(tmp_path / "t.csv", [[f"{i}", "é€😀"[i % 3]] for i in range(30)], ("numéro", "ß"))
     whole = contents(path)
     for size in range(1, 9):
-        monkeypatch.setattr("muhat.files.text_format._CHUNK", size)
+        monkeypatch.setattr("muhat.apps.files.text_format._CHUNK", size)
         found = contents(path)
         assert list(found) == ["numéro", "ß"]
         assert all((found[name] == whole[name]).all() for name in found)
 
 
 def test_a_line_far_down_is_refused_as_one_at_the_top(tmp_path, monkeypatch):
-    monkeypatch.setattr("muhat.files.text_format._LOOK_CELLS", 4)
+    monkeypatch.setattr("muhat.apps.files.text_format._LOOK_CELLS", 4)
     (tmp_path / "t.csv").write_text("x,y\n" + 50 * "1,2\n" + "1,2,3\n")
     with pytest.raises(ValueError, match=r"t.csv, line 52: 3 cells, and 2 in the first row"):
         contents(tmp_path / "t.csv")
@@ -128,7 +128,7 @@ def test_the_first_rows_do_not_decide_that_a_column_is_text(tmp_path, monkeypatc
     rows = [["n.d.", "1"]] * 40 + [[f"{i}", f"{i},5"] for i in range(60)]
     path = write(tmp_path / "t.csv", rows, ("x", "y"), ";")
     for look in (20, 10_000):
-        monkeypatch.setattr("muhat.files.text_format._LOOK_CELLS", look)
+        monkeypatch.setattr("muhat.apps.files.text_format._LOOK_CELLS", look)
         with opened(path) as table:
             assert kinds_of(table) == {"y": "number"}
             assert list(table.flaws) == ["x"]

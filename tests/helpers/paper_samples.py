@@ -4,9 +4,9 @@ import numpy as np
 import oracles
 
 from muhat.datasets import paper_mixture
-from muhat.paper.claim import judge
-from muhat.paper.experiment import generator
-from muhat.paper.registry import CLAIMS
+from paper.claim import judge
+from paper.experiment import generator
+from paper.registry import CLAIMS
 
 KERNELS = ("LIN", "POLY2", "POLY3", "RBF")
 SHRUNK = ("S", "F_theorem4", "F_loo")

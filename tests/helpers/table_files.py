@@ -4,10 +4,10 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from muhat.cli.command_line import main
-from muhat.files.database import open_database
-from muhat.files.opening import read_table
-from muhat.files.tables import Reading
+from muhat.apps.cli.command_line import main
+from muhat.apps.files.database import open_database
+from muhat.apps.files.opening import read_table
+from muhat.apps.files.tables import Reading
 
 
 def write(path, rows, names=(), delimiter=","):

@@ -12,7 +12,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import muhat as mh
 from muhat.means.blended import allowed_share, blending_share
-from muhat.oas_gaussian import FittedGaussian
+from muhat.rkhs.oas_gaussian import FittedGaussian
 
 
 def far(limit, R):

@@ -8,8 +8,8 @@ from sklearn.exceptions import NotFittedError
 from tables import MEANS, sample
 
 import muhat as mh
-from muhat.elements import Element
 from muhat.means import james_stein_risk
+from muhat.rkhs.elements import Element
 from muhat.shrinkage.scores import deletion_scores
 
 X = sample(8, 3, seed=1)

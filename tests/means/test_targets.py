@@ -9,12 +9,12 @@ from sklearn.gaussian_process.kernels import RationalQuadratic
 from tables import KERNELS, data_sets, sample
 
 import muhat as mh
-from muhat import oas_gaussian as gaussian
 from muhat.linalg.resources import one_blas_thread
 from muhat.means import targets
 from muhat.means.adaptive import AdaptiveKernelMean
 from muhat.means.targets import gaussian_kind, gaussian_target, given_target, sampled_target
-from muhat.oas_gaussian import FittedGaussian, normal_points
+from muhat.rkhs import oas_gaussian as gaussian
+from muhat.rkhs.oas_gaussian import FittedGaussian, normal_points
 
 DATA = data_sets()
 SAMPLED = {

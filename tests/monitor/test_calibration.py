@@ -5,9 +5,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import muhat as mh
-from muhat.monitor.calibration import TailScale, calibrate, check_promise, most_promised
-from muhat.monitor.reference import Reference, population
-from muhat.monitor.windows import SimulatedStreams
+from muhat.apps.monitor.calibration import TailScale, calibrate, check_promise, most_promised
+from muhat.apps.monitor.reference import Reference, population
+from muhat.apps.monitor.windows import SimulatedStreams
 
 RNG = np.random.default_rng(0)
 SIMULATED = np.stack([RNG.exponential(size=20_000), RNG.normal(size=20_000)])

@@ -9,9 +9,9 @@ from numpy.testing import assert_allclose
 from scipy.signal import lfilter
 
 import muhat as mh
+from muhat.apps.monitor.dependence import autocorrelation_time, autoregression, serial_dependence, stretches
+from muhat.apps.monitor.reference import Reference
 from muhat.features.sketch import MeanSketch
-from muhat.monitor.dependence import autocorrelation_time, autoregression, serial_dependence, stretches
-from muhat.monitor.reference import Reference
 
 SMALL = {"n_simulations": 100, "random_state": 0}
 

@@ -15,9 +15,9 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import muhat as mh
+from muhat.apps.monitor.drift_monitor import MOST_ROWS, some_rows
 from muhat.features.sketch import MeanSketch
 from muhat.linalg.resources import one_blas_thread
-from muhat.monitor.drift_monitor import MOST_ROWS, some_rows
 
 rng = np.random.default_rng(0)
 REFERENCE = rng.normal(size=(300, 3))

@@ -6,9 +6,9 @@ from numpy.testing import assert_allclose
 from scipy.stats import norm, rankdata
 
 import muhat as mh
+from muhat.apps.monitor.dependence import stretches
+from muhat.apps.monitor.reference import Metric, Ranks, Reference, pairs_of_folds, population, single_folds
 from muhat.linalg.whitening import leave_one_out, leave_two_out
-from muhat.monitor.dependence import stretches
-from muhat.monitor.reference import Metric, Ranks, Reference, pairs_of_folds, population, single_folds
 
 RNG = np.random.default_rng(0)
 ROWS = {

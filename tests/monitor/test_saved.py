@@ -156,7 +156,7 @@ DAMAGE = {
 
 
 def test_a_file_of_other_numbers_is_refused_though_its_checksum_is_right(named, tmp_path, monkeypatch):
-    monkeypatch.setattr("muhat.monitor.saved._arrays", lambda model, stream: {"reference": X.astype(np.float32)})
+    monkeypatch.setattr("muhat.apps.monitor.saved._arrays", lambda model, stream: {"reference": X.astype(np.float32)})
     named.save(tmp_path / "other.npz")
     with pytest.raises(ValueError, match=r"other\.npz is not a monitor .*reference holds float32"):
         mh.DriftMonitor.load(tmp_path / "other.npz")

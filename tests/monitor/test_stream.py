@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 import muhat as mh
-from muhat.monitor.reference import Reference
-from muhat.monitor.stream import Drift, changed_features, changed_relations
+from muhat.apps.monitor.reference import Reference
+from muhat.apps.monitor.stream import Drift, changed_features, changed_relations
 
 
 @pytest.mark.parametrize(("n", "m"), [(40, 10), (10, 40)])

@@ -6,10 +6,10 @@ from numpy.testing import assert_allclose, assert_array_equal
 from tables import KERNELS, sample
 
 import muhat as mh
+from muhat.apps.monitor import windows
+from muhat.apps.monitor.reference import COMPONENTS, Reference, Views, population
+from muhat.apps.monitor.windows import WindowSums
 from muhat.linalg import compiled as compiled_tiles
-from muhat.monitor import windows
-from muhat.monitor.reference import COMPONENTS, Reference, Views, population
-from muhat.monitor.windows import WindowSums
 
 LENGTHS = np.array([1, 2, 5, 9])
 X, Y = sample(40, 3, seed=1), sample(25, 3, seed=2, shift=0.9)

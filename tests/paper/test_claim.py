@@ -4,8 +4,8 @@ from math import inf, nan
 
 import pytest
 
-from muhat.paper.claim import Claim, Count, Judgement, Part, exact, judge, judged, paired_part
-from muhat.paper.comparison import Estimate
+from paper.claim import Claim, Count, Judgement, Part, exact, judge, judged, paired_part
+from paper.comparison import Estimate
 
 
 def scores(support, against, total):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from muhat.paper.comparison import (
+from paper.comparison import (
     Estimate,
     compared,
     mean_ratio,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from muhat.paper.experiment import Plan, cell_key, generator
+from paper.experiment import Plan, cell_key, generator
 
 
 @pytest.mark.parametrize(

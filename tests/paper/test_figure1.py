@@ -7,8 +7,8 @@ import oracles
 import pytest
 from paper_samples import BETTER, CELL, EQUAL, KERNELS, WORSE, drawn, feature_loss, gram, judged, measured, verdict
 
-from muhat.paper import figure1
-from muhat.paper.comparison import select
+from paper import figure1
+from paper.comparison import select
 
 
 @pytest.fixture(scope="module")

@@ -9,9 +9,9 @@ from paper_samples import BETTER, CELL, EQUAL, KERNELS, SHRUNK, WORSE, drawn, fe
 from scipy.optimize import minimize_scalar
 
 from muhat.datasets import mixture_of_design
-from muhat.paper import figure2
-from muhat.paper.comparison import select
-from muhat.paper.optimisers import READINGS
+from paper import figure2
+from paper.comparison import select
+from paper.optimisers import READINGS
 
 
 @pytest.fixture(scope="module")

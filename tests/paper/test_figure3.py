@@ -7,8 +7,8 @@ from sklearn.base import clone
 from sklearn.model_selection import train_test_split
 
 from muhat.datasets import UCI_TABLES, load_uci
-from muhat.paper.experiment import Plan, generator
-from muhat.paper.figure3 import (
+from paper.experiment import Plan, generator
+from paper.figure3 import (
     COLUMNS,
     COMPONENTS,
     EXPERIMENT,
@@ -20,7 +20,7 @@ from muhat.paper.figure3 import (
     SCENARIOS,
     SIZES,
 )
-from muhat.paper.protocol import population_and_sample
+from paper.protocol import population_and_sample
 
 SETTING = {"seed": 3, "set": "wine", "repetition": 1}
 

@@ -8,9 +8,9 @@ import pytest
 from paper_samples import CELL, EQUAL, SHRUNK, measured, verdict
 
 from muhat.datasets import paper_mixture
-from muhat.paper import kernel_choice
-from muhat.paper.comparison import select
-from muhat.paper.experiment import generator
+from paper import kernel_choice
+from paper.comparison import select
+from paper.experiment import generator
 
 
 def test_kernel_choice_by_brute_force():

@@ -8,7 +8,7 @@ import pytest
 from paper_samples import BETTER, CELL, EQUAL, KERNELS, SHRUNK, WORSE, drawn, gram, measured, verdict
 from scipy.optimize import minimize
 
-from muhat.paper import normalisation
+from paper import normalisation
 
 
 @pytest.mark.parametrize("kernel", ["LIN", "RBF"])

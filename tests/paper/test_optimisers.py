@@ -5,7 +5,7 @@ import oracles
 import pytest
 
 from muhat.linalg.spectrum import whole_spectrum
-from muhat.paper.optimisers import READINGS, flexible_weights, fminbnd, fminsearch, weights_by_reading
+from paper.optimisers import READINGS, flexible_weights, fminbnd, fminsearch, weights_by_reading
 
 
 def test_fminbnd_stays_within_its_bounds():

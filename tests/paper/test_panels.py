@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from muhat.paper.panels import draw_panels, draw_ratios, mark_positions, ratio_table, table_of_columns
+from paper.panels import draw_panels, draw_ratios, mark_positions, ratio_table, table_of_columns
 
 POINT = {"ratio": 0.9, "error": 0.1, "improved": 0.75}
 UNKNOWN = {"ratio": None, "error": None, "improved": None}

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from muhat.cli.command_line import main
+from muhat.apps.cli.command_line import main
 from muhat.datasets import load_bags
-from muhat.paper.prepare import PATCHES, prepare_hep, prepare_scenes
+from paper.prepare import PATCHES, prepare_hep, prepare_scenes
 
 FEATURES = [
     "DER_mass_MMC",

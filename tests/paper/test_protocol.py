@@ -6,7 +6,7 @@ from paper_samples import KERNELS as NAMES
 
 import muhat as mh
 from muhat.datasets import BUNDLED
-from muhat.paper.protocol import (
+from paper.protocol import (
     KERNELS,
     exact_loss,
     population_and_sample,

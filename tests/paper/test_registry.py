@@ -5,9 +5,9 @@ import json
 import pytest
 from paper_samples import CELL
 
-from muhat.paper.experiment import Plan, cell_key
-from muhat.paper.registry import CLAIMS, EXPERIMENTS
-from muhat.report.page import ReportTable
+from muhat.apps.report.page import ReportTable
+from paper.experiment import Plan, cell_key
+from paper.registry import CLAIMS, EXPERIMENTS
 
 SYNTHETIC = {
     "figure1": CELL,

@@ -13,10 +13,10 @@ from time import sleep
 import numpy as np
 import pytest
 
-from muhat.cli.command_line import main
-from muhat.paper import reproduce
-from muhat.paper.experiment import Plan
-from muhat.paper.registry import EXPERIMENTS
+from muhat.apps.cli.command_line import main
+from paper import reproduce
+from paper.experiment import Plan
+from paper.registry import EXPERIMENTS
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ def test_times_as_people_say_them(seconds, text):
 
 def command(out, *more):
     names = ["figure1", "--quick", "--repetitions", "40", "--out", str(out), *more]
-    return [sys.executable, "-m", "muhat.cli.command_line", "reproduce", *names]
+    return [sys.executable, "-m", "muhat.apps.cli.command_line", "reproduce", *names]
 
 
 def result_of(out):

@@ -7,12 +7,12 @@ from html.parser import HTMLParser
 import pytest
 from browser import Browser, require_chromium
 
-from muhat.paper.claim import REASON, RULE, VERDICTS
-from muhat.paper.experiment import PaperTable, Plan, Section
-from muhat.paper.figure1 import EXPERIMENT
-from muhat.paper.results_page import SYMBOLS, claims_text, render, write_report
-from muhat.paper.runner import StoreError
-from muhat.report.page import Picture, ReportTable
+from muhat.apps.report.page import Picture, ReportTable
+from paper.claim import REASON, RULE, VERDICTS
+from paper.experiment import PaperTable, Plan, Section
+from paper.figure1 import EXPERIMENT
+from paper.results_page import SYMBOLS, claims_text, render, write_report
+from paper.runner import StoreError
 
 CLAIMS = [
     ("figure1-shrinks", "S-KMSE and F-KMSE outperform KME for moderate λ.", "holds", "11 for, 0 against, of 12"),

@@ -8,8 +8,8 @@ from datetime import date
 import numpy as np
 import pytest
 
-from muhat.paper.experiment import Experiment, Plan, Section, generator
-from muhat.paper.runner import StoreError, missing_cells, open_store, run
+from paper.experiment import Experiment, Plan, Section, generator
+from paper.runner import StoreError, missing_cells, open_store, run
 
 
 def _run(setting, data):

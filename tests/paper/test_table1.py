@@ -15,8 +15,8 @@ from sklearn.datasets import load_wine
 import muhat as mh
 from muhat.datasets import UCI_TABLES
 from muhat.density.matched_mixture import MatchedGaussianMixture
-from muhat.paper.experiment import Plan, generator
-from muhat.paper.table1 import EXPERIMENT, LARGE_SETS, NAME, PAPER
+from paper.experiment import Plan, generator
+from paper.table1 import EXPERIMENT, LARGE_SETS, NAME, PAPER
 
 WINE = {"seed": 0, "repetition": 0, "set": "wine", "solver": "slsqp"}
 ESTIMATORS = ("KME", "S", "F_theorem4", "F_loo")

@@ -10,10 +10,10 @@ from sklearn.svm import SVC, OneClassSVM
 
 from muhat.bags.support_measure import OneClassSupportMeasureMachine
 from muhat.kernels.radial import Gaussian
-from muhat.paper import table2
-from muhat.paper.experiment import Plan
-from muhat.paper.protocol import ESTIMATORS
-from muhat.paper.table2 import (
+from paper import table2
+from paper.experiment import Plan
+from paper.protocol import ESTIMATORS
+from paper.table2 import (
     EXPERIMENT,
     Grid,
     accuracies,

@@ -9,9 +9,9 @@ from paper_samples import CELL, drawn, gram, verdict
 from scipy.optimize import minimize_scalar
 
 from muhat.datasets import paper_mixture
-from muhat.paper import theorems
-from muhat.paper.comparison import select
-from muhat.paper.experiment import generator
+from paper import theorems
+from paper.comparison import select
+from paper.experiment import generator
 
 
 @pytest.fixture(scope="module")

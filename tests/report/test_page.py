@@ -2,7 +2,7 @@
 
 import pytest
 
-from muhat.report.page import ReportTable, column_classes, shown
+from muhat.apps.report.page import ReportTable, column_classes, shown
 
 
 @pytest.mark.parametrize(

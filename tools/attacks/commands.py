@@ -25,8 +25,8 @@ import numpy as np
 LIMIT = 120
 """Seconds that a command may take."""
 
-SMALL_COPIES = "import sys; from muhat.files import opening; opening.MOST_COPIED = 10**7; "
-RUN = "import sys; from muhat.cli.command_line import main; sys.exit(main(sys.argv[1:]))"
+SMALL_COPIES = "import sys; from muhat.apps.files import opening; opening.MOST_COPIED = 10**7; "
+RUN = "import sys; from muhat.apps.cli.command_line import main; sys.exit(main(sys.argv[1:]))"
 
 ODD_NAMES = ("it's", 'a"b', "a?b", "a*b", "a[b]c", "a b", "a{b,c}d", "a;b", "a%20b", "$HOME", "ä€")
 
@@ -184,7 +184,7 @@ def low_memory(
     for size in megabytes:
         for name, command in tables(folder).items():
             bound = (size * 2**20, size * 2**20)
-            start = "import resource; from muhat.cli.command_line import main; "
+            start = "import resource; from muhat.apps.cli.command_line import main; "
             process = started(folder, command, f"{start}resource.setrlimit(resource.RLIMIT_AS, {bound}); ")
             yield f"{name} in {size} MB", fault(folder, process, (ANSWERS[name], 2))
 

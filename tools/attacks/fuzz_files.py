@@ -26,11 +26,11 @@ from unittest import mock
 import numpy as np
 
 import muhat as mh
-from muhat.cli.command_line import main as muhat
+from muhat.apps.cli.command_line import main as muhat
 from muhat.features.archive import write_archive
 from muhat.features.base import BaseFeatures
-from muhat.paper.registry import EXPERIMENTS
-from muhat.paper.runner import open_store
+from paper.registry import EXPERIMENTS
+from paper.runner import open_store
 
 ROWS = np.random.default_rng(0).normal(size=(60, 3))
 

@@ -13,6 +13,9 @@ from scipy.stats import rankdata
 from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from muhat._support.parameters import ValueParametersMixin
+from muhat._support.types import Array, RandomState
+from muhat._support.validation import check_number, check_rng, unchanged_on_error, warn_caller
 from muhat.bags.bag_explanations import BagExplanation, ColumnPrior
 from muhat.bags.data import Bags, TakesBagsMixin, check_bags
 from muhat.bags.efron_morris import Pool, fit_pool
@@ -36,9 +39,6 @@ from muhat.kernels.radial import Gaussian
 from muhat.linalg.blocks import random_rows
 from muhat.linalg.resources import one_blas_thread
 from muhat.linalg.whitening import Whitening
-from muhat.parameters import ValueParametersMixin
-from muhat.types import Array, RandomState
-from muhat.validation import check_number, check_rng, unchanged_on_error, warn_caller
 
 FOLDS = 5
 """Parts of the training bags that are left out in turn, to be scored by the others."""

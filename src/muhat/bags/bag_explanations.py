@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import nnls
 
+from muhat._support.types import Array
 from muhat.bags.data import Bags
 from muhat.linalg.whitening import Whitening
-from muhat.types import Array
 
 MOST_DEVIATIONS = 5
 """Deviations that an explanation holds."""

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from muhat._support.types import Array
 from muhat.bags.data import Bags, check_bags
 from muhat.bags.moments import BagMoments, bag_moments
 from muhat.features.archive import ArchivedSketch, Arrays, Header, finite_array
@@ -15,7 +16,6 @@ from muhat.features.base import BaseFeatures
 from muhat.features.nystroem import Nystroem
 from muhat.linalg.blocks import random_rows
 from muhat.linalg.resources import LockedMixin, one_blas_thread
-from muhat.types import Array
 
 MAX_ROWS_FOR_OUTSIDE_PART = 300
 """Rows of a bag, drawn at random, that say what the span of the landmarks misses of its mean."""

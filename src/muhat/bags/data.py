@@ -16,12 +16,8 @@ from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from muhat.linalg.blocks import blocks
-from muhat.tables.encoder import TableEncoder, fit_encoder
-from muhat.tables.frames import as_table, without_column
-from muhat.tables.scales import ColumnScales
-from muhat.types import Array
-from muhat.validation import (
+from muhat._support.types import Array
+from muhat._support.validation import (
     check_not_path,
     check_not_query,
     check_rows,
@@ -29,6 +25,10 @@ from muhat.validation import (
     first_missing,
     unchanged_on_error,
 )
+from muhat.linalg.blocks import blocks
+from muhat.tables.encoder import TableEncoder, fit_encoder
+from muhat.tables.frames import as_table, without_column
+from muhat.tables.scales import ColumnScales
 
 BLOCK = 1024
 """Rows and columns of a tile: 8 MB of float64. Products of 512 took a fifth longer, and those of 2,048 no less."""

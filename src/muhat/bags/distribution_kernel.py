@@ -13,6 +13,9 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.validation import check_is_fitted
 from sklearn.utils.validation import check_memory as check_memory_object
 
+from muhat._support.parameters import ValueParametersMixin
+from muhat._support.types import Array
+from muhat._support.validation import check_flag, check_number, unchanged_on_error, warn_caller
 from muhat.bags.data import Bags, BagTile, TakesBagsMixin, check_bags
 from muhat.bags.efron_morris import Pool, fit_pool, regularised_eigenpairs
 from muhat.bags.mixture_prior import fit_mixture
@@ -26,9 +29,6 @@ from muhat.linalg.gram import evaluate_fast
 from muhat.linalg.resources import check_memory, one_blas_thread
 from muhat.means.base import BaseKernelMean
 from muhat.means.nested import bag_weights, check_mean
-from muhat.parameters import ValueParametersMixin
-from muhat.types import Array
-from muhat.validation import check_flag, check_number, unchanged_on_error, warn_caller
 
 GRAM_ARRAYS = 4
 """How many arrays of bags x bags a fit takes: inner products, distances, the level-2 kernel, and one to work on."""

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import eigh
 
+from muhat._support.types import Array
 from muhat.bags.moments import BagMoments
 from muhat.linalg.blocks import random_folds
 from muhat.linalg.distances import power_of_two_near
-from muhat.types import Array
 
 _ROUNDING = 1e-14
 """Ratios below this share of the largest are rounding: bags do not differ there."""

@@ -12,9 +12,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from muhat._support.types import Array
 from muhat.bags.efron_morris import Pool, fold_pools, mean_keys, positive_root
 from muhat.linalg.simplex import simplex_minimiser
-from muhat.types import Array
 
 BLENDS = (0.0, 0.01, 0.03, 0.1, 0.3, 1.0)
 

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
 
+from muhat._support.types import Array, RandomState
 from muhat.bags.data import Bags
 from muhat.features.base import BaseFeatures
 from muhat.features.nystroem import Nystroem
 from muhat.kernels.base import Kernel
 from muhat.linalg.blocks import blocks, random_rows
-from muhat.types import Array, RandomState
 
 FEATURES = (500, 1000)
 """Fewest and most landmarks of the default features; between them 5√N for N rows, so that the work stays that of an

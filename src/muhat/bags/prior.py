@@ -9,21 +9,21 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from muhat._support.parameters import ValueParametersMixin
+from muhat._support.types import Array, RandomState
+from muhat._support.validation import check_count, check_number, unchanged_on_error
 from muhat.bags.bag_sketch import BagSketch, OutsidePart
 from muhat.bags.data import Bags, TakesBagsMixin, check_bags
 from muhat.bags.efron_morris import fit_pools
 from muhat.bags.mixture_prior import BLENDS, fit_mixture
 from muhat.bags.moments import bag_moments, check_features, check_noise, fit_features
-from muhat.elements import Element
 from muhat.features.base import BaseFeatures
 from muhat.features.nystroem import Nystroem
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.radial import Gaussian
 from muhat.linalg.resources import check_memory, one_blas_thread
-from muhat.measures import Atoms
-from muhat.parameters import ValueParametersMixin
-from muhat.types import Array, RandomState
-from muhat.validation import check_count, check_number, unchanged_on_error
+from muhat.rkhs.elements import Element
+from muhat.rkhs.measures import Atoms
 
 RIDGES = (0.3, 1.0, 3.0, 10.0)
 """Ridges of W that are tried. Along directions in which rows hardly vary, B and W are known badly, so that means are

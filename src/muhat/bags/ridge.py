@@ -12,6 +12,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_array, check_is_fitted
 
+from muhat._support.parameters import ValueParametersMixin
+from muhat._support.types import Array, RandomState
+from muhat._support.validation import check_flag, check_number, check_rng, first_missing, unchanged_on_error
 from muhat.bags.data import Bags, TakesBagsMixin, asking_for_numbers, check_bag_weights, check_bags, check_labels
 from muhat.bags.distribution_kernel import Level2, check_level2
 from muhat.bags.efron_morris import Pool, fit_pool
@@ -44,10 +47,7 @@ from muhat.kernels.radial import Gaussian
 from muhat.linalg.blocks import random_folds
 from muhat.linalg.resources import one_blas_thread
 from muhat.linalg.spectrum import thin_svd
-from muhat.parameters import ValueParametersMixin
 from muhat.tables.scales import ColumnScales
-from muhat.types import Array, RandomState
-from muhat.validation import check_flag, check_number, check_rng, first_missing, unchanged_on_error
 
 LEVEL2_LANDMARKS = 300
 """Bags that are landmarks of a level-2 kernel; up to as many bags it is exact."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from muhat.bags.data import TakesBagsMixin, check_bags
-from muhat.elements import Element
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.radial import Gaussian
 from muhat.linalg.resources import one_blas_thread
 from muhat.means.base import BaseKernelMean
 from muhat.means.nested import bag_weights, check_mean, mean_element
 from muhat.means.simple_shrinkage import ShrunkKernelMean
-from muhat.measures import Atoms
+from muhat.rkhs.elements import Element
+from muhat.rkhs.measures import Atoms
 
 _SIMPLE_SHRINKAGE = ShrunkKernelMean()
 

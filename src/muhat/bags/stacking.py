@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import pdist
 from scipy.special import log_ndtr, softmax
 
+from muhat._support.types import Array
 from muhat.bags.data import Bags
 from muhat.bags.weighted_ridge import RidgeLearner, fit_ridges
 from muhat.features.nystroem import Nystroem
 from muhat.kernels.radial import Gaussian
 from muhat.linalg.simplex import simplex_minimiser
 from muhat.tables.scales import ColumnScales
-from muhat.types import Array
 
 LEARNERS = ("kernel means", "summaries", "trees")
 

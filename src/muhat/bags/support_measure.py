@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, OutlierMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
 
+from muhat._support.types import Array
+from muhat._support.validation import check_number, unchanged_on_error, warn_caller
 from muhat.bags.data import asking_for_numbers, check_bag_weights, check_labels, check_target
 from muhat.bags.distribution_kernel import EmbedsBags, Level2
 from muhat.bags.moments import RIDGE
@@ -17,8 +19,6 @@ from muhat.features.base import BaseFeatures
 from muhat.kernels.base import Kernel
 from muhat.kernels.radial import Gaussian
 from muhat.means.base import BaseKernelMean
-from muhat.types import Array
-from muhat.validation import check_number, unchanged_on_error, warn_caller
 
 MAX_RATIO_OF_SIZES = 3
 """Largest ratio of two bags' sizes for which the one-class machine gives no warning."""

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from muhat._support.types import Array
 from muhat.linalg.spectrum import thin_svd
-from muhat.types import Array
 
 LAMBDAS = 10.0 ** np.arange(-9.0, 3.1, 0.25)
 """Values of λ that are tried, in units of the summed squared lengths of the (weighted, centred) vectors."""

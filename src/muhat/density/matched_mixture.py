@@ -10,6 +10,17 @@ from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from muhat._support.parameters import ValueParametersMixin
+from muhat._support.types import Array, RandomState
+from muhat._support.validation import (
+    check_count,
+    check_number,
+    check_overflow,
+    check_rng,
+    check_rows,
+    unchanged_on_error,
+    warn_caller,
+)
 from muhat.density.objective import Mixture, check_matchable, kernel_size, matching_objective
 from muhat.density.solvers import Settings, Solver, solve
 from muhat.density.start import start_mixture
@@ -19,18 +30,7 @@ from muhat.kernels.radial import Gaussian
 from muhat.linalg.resources import check_memory
 from muhat.means.base import BaseKernelMean
 from muhat.means.nested import NestedMeansMixin, check_mean, mean_element
-from muhat.measures import GaussianMixture
-from muhat.parameters import ValueParametersMixin
-from muhat.types import Array, RandomState
-from muhat.validation import (
-    check_count,
-    check_number,
-    check_overflow,
-    check_rng,
-    check_rows,
-    unchanged_on_error,
-    warn_caller,
-)
+from muhat.rkhs.measures import GaussianMixture
 
 _DEFAULTS: dict[Solver, tuple[float, int]] = {"slsqp": (1e-6, 100), "lbfgs": (1e-10, 5000), "weights": (1e-12, 1)}
 """Tolerance and most iterations of each solver."""

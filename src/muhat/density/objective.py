@@ -12,14 +12,14 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from muhat.elements import Element
+from muhat._support.types import Array
 from muhat.kernels.base import Kernel, linear_terms
 from muhat.kernels.dot import polynomial_form
 from muhat.kernels.expectations import has_gaussian_expectations
 from muhat.linalg.gram import gaussian_bandwidth
 from muhat.linalg.simplex import simplex_minimiser
-from muhat.measures import Atoms, Gaussians
-from muhat.types import Array
+from muhat.rkhs.elements import Element
+from muhat.rkhs.measures import Atoms, Gaussians
 
 _TENSOR_WIDTH = 32
 """Up to this width the third moments are made once: it costs as much as d²/2m evaluations save."""

@@ -9,9 +9,9 @@ import numpy as np
 from scipy.optimize import minimize
 from scipy.special import softmax
 
+from muhat._support.types import Array
 from muhat.density.objective import Mixture, Objective
 from muhat.linalg.resources import one_blas_thread
-from muhat.types import Array
 
 Solver = Literal["slsqp", "lbfgs", "weights"]
 

@@ -11,9 +11,9 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
+from muhat._support.types import Array
 from muhat.density.objective import Mixture
-from muhat.measures import GaussianMixture
-from muhat.types import Array
+from muhat.rkhs.measures import GaussianMixture
 
 _ONE_THREAD_ROWS = 2000
 """Up to this many rows k-means runs in one thread: on a busy machine the threads wait longer for each other."""

@@ -19,6 +19,8 @@ from typing import Any
 import numpy as np
 from joblib import parallel_config
 
+from muhat._support.types import Array
+from muhat._support.validation import check_rows
 from muhat.bags.data import Bags, check_bags
 from muhat.bags.distribution_kernel import (
     DistributionKernel,
@@ -33,8 +35,6 @@ from muhat.kernels.radial import Gaussian
 from muhat.linalg.resources import one_blas_thread
 from muhat.means.base import BaseKernelMean
 from muhat.means.nested import bag_weights, check_mean
-from muhat.types import Array
-from muhat.validation import check_rows
 
 GROUPS, GROUP_ROWS = 32, 2048  # at most this many groups of bags, of at least this many rows; two make a tile
 

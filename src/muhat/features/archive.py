@@ -15,13 +15,13 @@ from zipfile import ZipFile
 
 import numpy as np
 
+from muhat._support.validation import check_flag
 from muhat.features.base import BaseFeatures
 from muhat.features.fourier import Fourier
 from muhat.features.nystroem import Nystroem
 from muhat.kernels.base import Kernel
 from muhat.kernels.serialization import decode_kernel, encode_kernel
 from muhat.linalg.resources import check_memory
-from muhat.validation import check_flag
 
 Restored = TypeVar("Restored")
 

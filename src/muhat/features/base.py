@@ -11,12 +11,12 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from muhat._support.parameters import ValueParametersMixin
+from muhat._support.types import Array
+from muhat._support.validation import check_overflow, check_rows, unchanged_on_error
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.serialization import encode_kernel
 from muhat.linalg.blocks import blocks
-from muhat.parameters import ValueParametersMixin
-from muhat.types import Array
-from muhat.validation import check_overflow, check_rows, unchanged_on_error
 
 ROWS = 512
 

@@ -9,12 +9,12 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import eigh
 
+from muhat._support.types import Array
 from muhat.linalg.distances import power_of_two_near
 from muhat.linalg.gram import above_rounding
 from muhat.linalg.spectrum import Spectrum
 from muhat.shrinkage.leave_one_out import LooMoments, TikhonovLoo, plain_loo_moments, times
 from muhat.shrinkage.scores import Lam, LooScore, Scale, Theorem4Score, given_lam, given_scale
-from muhat.types import Array
 
 
 class FeatureLoo(TikhonovLoo):

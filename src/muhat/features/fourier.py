@@ -7,13 +7,13 @@ from collections.abc import Iterator
 import numpy as np
 from scipy.linalg import qr
 
+from muhat._support.types import Array, RandomState
+from muhat._support.validation import check_count, check_flag, check_rng
 from muhat.features.base import BaseFeatures
 from muhat.kernels.base import Kernel
 from muhat.kernels.capabilities import length_scales, sample_frequencies
 from muhat.kernels.radial import Gaussian, Radial
 from muhat.linalg.blocks import blocks
-from muhat.types import Array, RandomState
-from muhat.validation import check_count, check_flag, check_rng
 
 _CACHED = 2**15  # phases in one block: three arrays of 256 kB
 _FARTHEST = 1e150

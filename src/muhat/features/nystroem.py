@@ -9,14 +9,14 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh
 from sklearn.utils.validation import check_is_fitted
 
+from muhat._support.types import Array, RandomState
+from muhat._support.validation import check_count, check_number, check_overflow, check_rng, check_rows
 from muhat.features.base import ROWS, BaseFeatures
 from muhat.kernels.base import Kernel
 from muhat.kernels.radial import Gaussian
 from muhat.linalg.blocks import blocks
 from muhat.linalg.distances import power_of_two_near
 from muhat.linalg.gram import above_rounding
-from muhat.types import Array, RandomState
-from muhat.validation import check_count, check_number, check_overflow, check_rng, check_rows
 
 
 def pivoted_cholesky(kernel: Kernel, X: Array, rank: int, tol: float = 0.0) -> tuple[NDArray[np.intp], Array, float]:

@@ -9,7 +9,8 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from muhat.elements import Element
+from muhat._support.types import Array
+from muhat._support.validation import check_count, check_flag, check_rows, in_column_order
 from muhat.features.archive import ArchivedSketch, Arrays, Header
 from muhat.features.base import BaseFeatures
 from muhat.features.feature_gram import FeatureSums, MeanChoice
@@ -25,10 +26,9 @@ from muhat.features.sketch_state import (
 )
 from muhat.linalg.blocks import blocks
 from muhat.linalg.resources import LockedMixin
-from muhat.measures import Atoms
+from muhat.rkhs.elements import Element
+from muhat.rkhs.measures import Atoms
 from muhat.shrinkage.scores import Lam, Scale
-from muhat.types import Array
-from muhat.validation import check_count, check_flag, check_rows, in_column_order
 
 FEWEST_BINS = 20
 """A sketch with room for fewer bins would give tests in which many rows are in no bin."""

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import log_ndtr, logsumexp
 
+from muhat._support.types import Array
 from muhat.inference.permutations import EPS, permutation_pvalue
-from muhat.types import Array
 
 LEAST_SKEWNESS = 0.05
 """Rows with less skewness are taken for this skew; below it the gamma distribution is the normal one."""

@@ -16,6 +16,7 @@ import numpy as np
 from scipy.spatial.distance import pdist, squareform
 from scipy.stats import rankdata
 
+from muhat._support.types import Array
 from muhat.features.nystroem import Nystroem
 from muhat.inference.combine import Component
 from muhat.inference.difference_statistics import PAIR_ROWS, normal_scores, standardised
@@ -24,7 +25,6 @@ from muhat.kernels.radial import Gaussian
 from muhat.linalg.blocks import blocks, random_rows
 from muhat.linalg.centered_gram import center_gram
 from muhat.linalg.whitening import Whitening
-from muhat.types import Array
 
 MULTIPLES = (0.125, 0.5, 2.0)
 """Bandwidths of each side, in units of its median distance."""

@@ -16,6 +16,7 @@ from scipy.spatial.distance import pdist
 from scipy.special import ndtri
 from scipy.stats import rankdata
 
+from muhat._support.types import Array
 from muhat.inference.combine import Component
 from muhat.inference.kernel_sums import (
     Binned,
@@ -34,7 +35,6 @@ from muhat.kernels.mixed import rescaled
 from muhat.kernels.radial import Gaussian
 from muhat.linalg.blocks import blocks, random_rows
 from muhat.linalg.whitening import Whitening, column_deviations
-from muhat.types import Array
 
 MAX_EXACT_ROWS = 12_000
 """Beyond this many rows Gaussian kernels are replaced by features."""

@@ -12,7 +12,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from scipy.stats import t as student
 
-from muhat.elements import Element, embed
+from muhat._support.types import Array, RandomState
+from muhat._support.validation import check_count, check_number, check_rng, warn_caller
 from muhat.inference.bernstein import bernstein_radius
 from muhat.kernels.base import Kernel
 from muhat.kernels.capabilities import upper_bound
@@ -22,9 +23,8 @@ from muhat.linalg.resources import one_blas_thread
 from muhat.means.base import BaseKernelMean, fit_of
 from muhat.means.nested import mean_element, mean_weights
 from muhat.means.simple_shrinkage import KernelMean
-from muhat.measures import Atoms
-from muhat.types import Array, RandomState
-from muhat.validation import check_count, check_number, check_rng, warn_caller
+from muhat.rkhs.elements import Element, embed
+from muhat.rkhs.measures import Atoms
 
 COUNT_BYTES = 2**25
 """Size of a block of bootstrap counts; each column is one resample."""

@@ -7,7 +7,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from muhat.elements import Element
+from muhat._support.types import Array, RandomState
+from muhat._support.validation import check_count, check_rng
 from muhat.inference.combine import Component
 from muhat.inference.dependence_statistics import (
     FEATURES,
@@ -29,9 +30,8 @@ from muhat.linalg.distances import power_of_two_near
 from muhat.linalg.resources import check_memory, one_blas_thread
 from muhat.means.base import BaseKernelMean
 from muhat.means.nested import check_mean, mean_weights
+from muhat.rkhs.elements import Element
 from muhat.tables.encoder import Feature
-from muhat.types import Array, RandomState
-from muhat.validation import check_count, check_rng
 
 _PAIRS_OF_COLUMNS = {
     "rank correlation": "are correlated",

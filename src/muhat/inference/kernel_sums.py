@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from muhat._support.types import Array
 from muhat.inference.mmd import KernelSums
 from muhat.inference.permutations import Splits
 from muhat.kernels.base import Kernel
 from muhat.linalg.blocks import blocks
 from muhat.linalg.distances import squared_distances
 from muhat.linalg.gram import mapping
-from muhat.types import Array
 
 Floats = NDArray[Any]
 Tick = Callable[[float], None]

@@ -13,14 +13,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from muhat._support.types import Array
+from muhat._support.validation import check_number
 from muhat.inference.permutations import Splits
 from muhat.linalg.blocks import blocks
 from muhat.linalg.gram import mapping
 from muhat.means.base import BaseKernelMean
 from muhat.means.nested import mean_weights
 from muhat.means.simple_shrinkage import KernelMean, ShrunkKernelMean, simple_shrinkage
-from muhat.types import Array
-from muhat.validation import check_number
 
 PRODUCTS = 2**20
 """Products of features with splits that are kept at a time."""

@@ -9,6 +9,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from scipy.stats import t as student
 
+from muhat._support.types import Array, RandomState
+from muhat._support.validation import check_count, check_rng
 from muhat.inference.error_bars import (
     bootstrap_counts,
     check_level,
@@ -24,8 +26,6 @@ from muhat.kernels.capabilities import upper_bound
 from muhat.kernels.radial import Gaussian
 from muhat.linalg import gram
 from muhat.linalg.resources import one_blas_thread
-from muhat.types import Array, RandomState
-from muhat.validation import check_count, check_rng
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from scipy import fft
 from scipy.special import comb, factorial
 
+from muhat._support.types import Array
+from muhat._support.validation import first_missing
 from muhat.linalg.blocks import blocks
-from muhat.types import Array
-from muhat.validation import first_missing
 
 EPS = float(np.finfo(np.float64).eps)
 

@@ -10,12 +10,12 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from muhat._support.types import Array
 from muhat.inference.combine import Component, combine_statistics
 from muhat.inference.samples import Samples
 from muhat.kernels.base import Kernel
 from muhat.kernels.mixed import rescaled
 from muhat.tables.encoder import MISSING
-from muhat.types import Array
 
 SIGNIFICANT = 0.05
 """Above this p-value a summary says that nothing was found."""

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from muhat._support.types import Array
 from muhat.tables.encoder import TableEncoder, fit_encoder
 from muhat.tables.frames import as_table
 from muhat.tables.scales import given_scales, mean_absolute_deviations, warn_of_dominant_column
-from muhat.types import Array
 
 BYTES_PER_COLUMN = 300.0
 """What the name, the kind and the feature of a column take in memory, beside its values."""

@@ -10,7 +10,9 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from muhat.elements import Element
+from muhat._support.progress import progress
+from muhat._support.types import Array, RandomState
+from muhat._support.validation import check_count, check_gram, check_overflow, check_rng
 from muhat.features.nystroem import Nystroem
 from muhat.features.sketch import MeanSketch
 from muhat.inference.combine import Component
@@ -45,11 +47,9 @@ from muhat.linalg.distances import power_of_two_near
 from muhat.linalg.resources import check_memory, one_blas_thread
 from muhat.means.base import BaseKernelMean
 from muhat.means.nested import check_mean
-from muhat.measures import Atoms
-from muhat.progress import progress
+from muhat.rkhs.elements import Element
+from muhat.rkhs.measures import Atoms
 from muhat.tables.encoder import TableFunction
-from muhat.types import Array, RandomState
-from muhat.validation import check_count, check_gram, check_overflow, check_rng
 
 FLOAT32_TIE = 1e-4
 """Combined statistics this close, relatively, are ties where matrices are float32."""

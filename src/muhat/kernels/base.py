@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from muhat.measures import Atoms, Gaussians
-from muhat.parameters import Value
-from muhat.types import Array
-from muhat.validation import GRAM_TOLERANCE, check_gram, check_number, check_rows
+from muhat._support.parameters import Value
+from muhat._support.types import Array
+from muhat._support.validation import GRAM_TOLERANCE, check_gram, check_number, check_rows
+from muhat.rkhs.measures import Atoms, Gaussians
 
 Measure = Atoms | Gaussians
 

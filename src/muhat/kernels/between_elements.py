@@ -10,12 +10,12 @@ from functools import singledispatch
 
 import numpy as np
 
+from muhat._support.types import Array
+from muhat._support.validation import warn_caller
 from muhat.kernels.base import Composed, Kernel
 from muhat.kernels.dot import InnerProduct
 from muhat.kernels.radial import FARTHEST, Radial
 from muhat.linalg.distances import element_squared_distances
-from muhat.types import Array
-from muhat.validation import warn_caller
 
 
 @singledispatch

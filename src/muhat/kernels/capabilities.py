@@ -13,12 +13,12 @@ from math import comb, factorial, inf
 
 import numpy as np
 
+from muhat._support.types import Array
 from muhat.kernels.base import Composed, Kernel
 from muhat.kernels.dot import Linear, Polynomial
 from muhat.kernels.mixed import Categorical, OnColumns, Rescaled
 from muhat.kernels.radial import Gaussian, Laplace, Matern, Radial
 from muhat.linalg.gram import evaluate_fast, exact_feature_count, exact_features
-from muhat.types import Array
 
 __all__ = [
     "evaluate_fast",

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from muhat._support.types import Array
+from muhat._support.validation import check_count, check_number
 from muhat.kernels.base import Kernel
-from muhat.types import Array
-from muhat.validation import check_count, check_number
 
 
 class InnerProduct(Kernel):

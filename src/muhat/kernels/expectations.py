@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 
+from muhat._support.types import Array
 from muhat.kernels.base import Kernel, Measure, Scaled, Sum
 from muhat.kernels.dot import Linear, Polynomial
 from muhat.kernels.foreign import Precomputed
 from muhat.kernels.radial import Gaussian, Radial
 from muhat.linalg import gram
-from muhat.measures import Atoms, FactoredCovariance, Gaussians
-from muhat.types import Array
+from muhat.rkhs.measures import Atoms, FactoredCovariance, Gaussians
 
 LARGEST_DEGREE = 3
 """Polynomial kernels of higher degree have no closed form here."""

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from muhat._support.types import Array
+from muhat._support.validation import check_rows
 from muhat.kernels.base import Composed, Kernel, check_values, some_rows
-from muhat.types import Array
-from muhat.validation import check_rows
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from scipy.spatial.distance import cdist
 
+from muhat._support.types import Array
+from muhat._support.validation import check_rows
 from muhat.kernels.base import Kernel, check_kernel
-from muhat.types import Array
-from muhat.validation import check_rows
 
 
 @dataclass(frozen=True, repr=False)

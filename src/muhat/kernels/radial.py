@@ -10,6 +10,8 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 from scipy.spatial.distance import cdist
 
+from muhat._support.types import Array
+from muhat._support.validation import check_number, check_rows
 from muhat.kernels.base import Kernel
 from muhat.linalg.distances import (
     Metric,
@@ -18,8 +20,6 @@ from muhat.linalg.distances import (
     squared_distances,
 )
 from muhat.linalg.gram import gaussian_bandwidth
-from muhat.types import Array
-from muhat.validation import check_number, check_rows
 
 FARTHEST = 1e100
 """Distances are cut here, so that powers of them are numbers."""

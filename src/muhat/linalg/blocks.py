@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from muhat.types import Array
+from muhat._support.types import Array
 
 
 def blocks(n: int, size: int, start: int = 0) -> Iterator[slice]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from muhat.types import Array
+from muhat._support.types import Array
 
 _STRIP = 256  # rows of a Gram matrix that stay in the cache
 

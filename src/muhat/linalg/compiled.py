@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from muhat._support.types import Array
 from muhat.linalg.distances import EXPANDABLE
-from muhat.types import Array
 
 FEW = 8
 """More columns than these are multiplied faster by BLAS, from a tile of kernel values."""

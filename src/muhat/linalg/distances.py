@@ -8,9 +8,9 @@ from typing import Literal
 import numpy as np
 from scipy.spatial.distance import cdist, pdist
 
+from muhat._support.types import Array
+from muhat._support.validation import warn_caller
 from muhat.linalg.blocks import lexicographic_order
-from muhat.types import Array
-from muhat.validation import warn_caller
 
 Metric = Literal["euclidean", "cityblock"]
 

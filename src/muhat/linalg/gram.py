@@ -24,12 +24,12 @@ from joblib import effective_n_jobs
 from numpy.typing import NDArray
 from scipy.sparse import issparse
 
+from muhat._support.types import Array
+from muhat._support.validation import check_count, check_overflow
 from muhat.linalg import compiled
 from muhat.linalg.blocks import blocks
 from muhat.linalg.distances import negative_half_squares
 from muhat.linalg.resources import check_memory, one_blas_thread
-from muhat.types import Array
-from muhat.validation import check_count, check_overflow
 
 TileProduct = Callable[[Array, Array, Array], "Array | None"]
 

@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 
 from threadpoolctl import ThreadpoolController
 
-from muhat.validation import check_number
+from muhat._support.validation import check_number
 
 SHARE = 0.6
 """The share of the free memory that a fit may take by default."""

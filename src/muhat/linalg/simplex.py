@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.optimize import nnls
 
-from muhat.types import Array
+from muhat._support.types import Array
 
 
 def simplex_minimiser(M: Array, ones: Array, floor: float = 0.0) -> Array:

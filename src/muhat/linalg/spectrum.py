@@ -9,9 +9,9 @@ import numpy as np
 from scipy.linalg import svd
 from scipy.linalg.lapack import dsyevd
 
+from muhat._support.types import Array
 from muhat.linalg import gram
 from muhat.linalg.distances import power_of_two_near
-from muhat.types import Array
 
 
 class Spectrum:

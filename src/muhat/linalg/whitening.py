@@ -14,7 +14,7 @@ from typing import NamedTuple, Self
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve, eigh
 
-from muhat.types import Array
+from muhat._support.types import Array
 
 RIDGE = 1e-3
 """The ridge λ of a metric, relative to the largest eigenvalue of the correlation matrix."""
@@ -66,7 +66,7 @@ class Whitening:
             Whether λ is given in units of the variance of a standardised column.
         shrinkage : float in [0, 1]
             The amount a by which S is first shrunk toward the identity, :math:`(1 - a) S + a I`, for example
-            :func:`muhat.oas_gaussian.oas_amount`.
+            :func:`muhat.rkhs.oas_gaussian.oas_amount`.
         """
         centre, deviations = rows.mean(axis=0), column_deviations(rows)
         variances, axes = _eigenpairs((rows - centre) / deviations)

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from muhat.elements import Element
+from muhat._support.types import Array
 from muhat.kernels.base import Kernel
 from muhat.kernels.radial import Gaussian
 from muhat.linalg import gram
@@ -26,9 +26,9 @@ from muhat.means.targets import (
     sampled_element,
     sampled_target,
 )
+from muhat.rkhs.elements import Element
 from muhat.shrinkage.leave_one_out import LooMoments, TikhonovLoo, plain_loo_moments, tikhonov_factors, times
 from muhat.shrinkage.scores import TIE, ScorePath, SpectralScore, choose_shrinkage, on_edges
-from muhat.types import Array
 
 
 class AdaptiveKernelMean(BaseKernelMean):

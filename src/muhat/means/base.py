@@ -12,17 +12,9 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from muhat.elements import Element
-from muhat.features.nystroem import Nystroem
-from muhat.kernels.base import Kernel
-from muhat.kernels.foreign import Precomputed, evaluates_new_rows
-from muhat.linalg import gram
-from muhat.linalg.resources import FEWEST_NUMBERS_FOR_THREADS, steady_blas
-from muhat.measures import Atoms
-from muhat.parameters import ValueParametersMixin
-from muhat.shrinkage.scores import ScorePath
-from muhat.types import Array
-from muhat.validation import (
+from muhat._support.parameters import ValueParametersMixin
+from muhat._support.types import Array
+from muhat._support.validation import (
     check_counts,
     check_gram,
     check_overflow,
@@ -31,6 +23,14 @@ from muhat.validation import (
     is_precomputed,
     unchanged_on_error,
 )
+from muhat.features.nystroem import Nystroem
+from muhat.kernels.base import Kernel
+from muhat.kernels.foreign import Precomputed, evaluates_new_rows
+from muhat.linalg import gram
+from muhat.linalg.resources import FEWEST_NUMBERS_FOR_THREADS, steady_blas
+from muhat.rkhs.elements import Element
+from muhat.rkhs.measures import Atoms
+from muhat.shrinkage.scores import ScorePath
 
 
 class FitSample(NamedTuple):

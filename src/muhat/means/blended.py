@@ -12,6 +12,9 @@ from scipy.special import ndtr, ndtri
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from muhat._support.parameters import ValueParametersMixin
+from muhat._support.types import Array, RandomState
+from muhat._support.validation import check_count, check_flag, check_rng, check_rows, unchanged_on_error
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.capabilities import is_stationary
 from muhat.kernels.radial import Gaussian
@@ -20,12 +23,9 @@ from muhat.linalg.blocks import blocks
 from muhat.linalg.gram import gaussian_bandwidth
 from muhat.linalg.resources import check_memory, steady_blas
 from muhat.means.targets import LooTarget, TargetKind, gaussian_kind, gaussian_target, sampled_target
-from muhat.oas_gaussian import FittedGaussian, varying_columns
-from muhat.parameters import ValueParametersMixin
+from muhat.rkhs.oas_gaussian import FittedGaussian, varying_columns
 from muhat.tables.frames import FrameType
 from muhat.tables.scales import ColumnScales
-from muhat.types import Array, RandomState
-from muhat.validation import check_count, check_flag, check_rng, check_rows, unchanged_on_error
 
 MAX_COLUMNS_FOR_COVARIANCE = 300
 """Up to this many columns the Gaussian has a covariance matrix; beyond, a sample of it stands for it in the kernel."""

@@ -8,14 +8,14 @@ from typing import Literal
 
 import numpy as np
 
+from muhat._support.types import Array
+from muhat._support.validation import check_flag, check_number_or
 from muhat.kernels.base import Kernel
 from muhat.kernels.radial import Gaussian
 from muhat.linalg.distances import power_of_two_near
 from muhat.linalg.simplex import simplex_minimiser
 from muhat.means.base import BaseKernelMean, FitSample, MeanFit, Scored
 from muhat.means.simple_shrinkage import gram_averages, simple_shrinkage
-from muhat.types import Array
-from muhat.validation import check_flag, check_number_or
 
 
 class ConstrainedKernelMean(BaseKernelMean):

@@ -7,14 +7,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from muhat._support.types import Array
+from muhat._support.validation import check_number, check_overflow
 from muhat.features.nystroem import pivoted_cholesky
 from muhat.kernels.base import Kernel
 from muhat.linalg import gram
 from muhat.linalg.gram import exact_feature_count, exact_features
 from muhat.linalg.resources import check_memory, memory_budget
 from muhat.linalg.spectrum import Spectrum, low_rank_spectrum, whole_spectrum
-from muhat.types import Array
-from muhat.validation import check_number, check_overflow
 
 MAX_ROWS_FOR_WHOLE_SPECTRUM = 3000
 """Up to this many rows ``solver="auto"`` decomposes the whole Gram matrix."""

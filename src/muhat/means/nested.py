@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, process_routing
 
-from muhat.elements import Element, embed
+from muhat._support.types import Array
+from muhat._support.validation import check_counts, check_overflow
 from muhat.kernels.base import Kernel
 from muhat.linalg import gram
 from muhat.linalg.blocks import blocks
 from muhat.means.base import BaseKernelMean, MeanFit, all_weights
-from muhat.types import Array
-from muhat.validation import check_counts, check_overflow
+from muhat.rkhs.elements import Element, embed
 
 
 def check_mean(name: str, mean: Any) -> None:

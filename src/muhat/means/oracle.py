@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from muhat.elements import Element, embed
+from muhat._support.validation import check_count
 from muhat.kernels.base import Kernel, Measure
 from muhat.kernels.expectations import expect_diag
-from muhat.measures import Atoms, Gaussians
-from muhat.validation import check_count
+from muhat.rkhs.elements import Element, embed
+from muhat.rkhs.measures import Atoms, Gaussians
 
 
 class OracleShrinkage(NamedTuple):

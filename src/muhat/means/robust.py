@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from muhat._support.types import Array, RandomState
+from muhat._support.validation import check_count, check_number, check_number_or, check_rng, warn_caller
 from muhat.kernels.base import Kernel
 from muhat.kernels.radial import Gaussian
 from muhat.linalg.distances import power_of_two_near
 from muhat.means.base import BaseKernelMean, FitSample, MeanFit, Scored
 from muhat.shrinkage.leave_one_out import LooMoments
-from muhat.types import Array, RandomState
-from muhat.validation import check_count, check_number, check_number_or, check_rng, warn_caller
 
 BLOCK_ROWS = 3
 """Rows of a block of the median of means by default: a sixth of the rows cannot spoil more than half of the blocks."""

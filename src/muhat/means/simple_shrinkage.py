@@ -8,7 +8,8 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from muhat.elements import Element, check_element
+from muhat._support.types import Array
+from muhat._support.validation import check_number_or, check_overflow
 from muhat.features.feature_gram import MeanChoice
 from muhat.features.nystroem import Nystroem
 from muhat.kernels.base import Kernel
@@ -17,9 +18,8 @@ from muhat.linalg import gram
 from muhat.linalg.resources import NUMBERS_OF_ONE_THREAD
 from muhat.means.base import BaseKernelMean, FitSample, MeanFit, Scored, fit_of
 from muhat.means.sketched import SketchedMeanMixin, SketchPlan
+from muhat.rkhs.elements import Element, check_element
 from muhat.shrinkage.scores import ScorePath, simple_score
-from muhat.types import Array
-from muhat.validation import check_number_or, check_overflow
 
 
 class GramAverages(NamedTuple):

@@ -7,14 +7,14 @@ from typing import Any, NamedTuple, Self
 from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
 
+from muhat._support.types import Array
+from muhat._support.validation import check_rows, is_precomputed, unchanged_on_error
 from muhat.features.feature_gram import MeanChoice
 from muhat.features.nystroem import Nystroem
 from muhat.features.sketch import MeanSketch
 from muhat.linalg.resources import one_blas_thread
 from muhat.means.base import FitSample, MeanFit, Scored
 from muhat.shrinkage.scores import Lam, Scale
-from muhat.types import Array
-from muhat.validation import check_rows, is_precomputed, unchanged_on_error
 
 RESERVOIR = 1000
 """Rows that a sketch keeps for λ by deletion."""

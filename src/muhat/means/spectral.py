@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from muhat._support.types import Array
 from muhat.features.feature_gram import MeanChoice
 from muhat.features.nystroem import Nystroem
 from muhat.kernels.base import Kernel
@@ -15,7 +16,6 @@ from muhat.means.eigensolvers import Decomposition, certificate, decompose, deco
 from muhat.means.sketched import SketchedMeanMixin, SketchPlan
 from muhat.shrinkage.filters import Filter, Tikhonov
 from muhat.shrinkage.scores import Lam, LooScore, Scale, ScorePath, choose_shrinkage, given_lam, given_scale
-from muhat.types import Array
 
 
 class SpectralKernelMean(SketchedMeanMixin, BaseKernelMean):

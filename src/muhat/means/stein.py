@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from scipy.special import hyp1f1
 
-from muhat.types import Array
-from muhat.validation import check_count, check_number, check_rows, check_weights
+from muhat._support.types import Array
+from muhat._support.validation import check_count, check_number, check_rows, check_weights
 
 
 def james_stein(X: Any, variance: float, target: Any = 0.0, positive_part: bool = True) -> Array:

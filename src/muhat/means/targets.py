@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from muhat.elements import Element, check_element
+from muhat._support.types import Array
 from muhat.kernels.base import Kernel, linear_terms
 from muhat.kernels.capabilities import is_stationary, length_scales
 from muhat.kernels.dot import polynomial_form
@@ -21,8 +21,9 @@ from muhat.kernels.expectations import has_gaussian_expectations
 from muhat.kernels.foreign import evaluates_new_rows
 from muhat.linalg.blocks import random_folds
 from muhat.linalg.gram import gaussian_bandwidth
-from muhat.measures import Atoms
-from muhat.oas_gaussian import (
+from muhat.rkhs.elements import Element, check_element
+from muhat.rkhs.measures import Atoms
+from muhat.rkhs.oas_gaussian import (
     LARGEST,
     SMALLEST,
     FittedGaussian,
@@ -31,7 +32,6 @@ from muhat.oas_gaussian import (
     SampledFit,
     gaussian_sample,
 )
-from muhat.types import Array
 
 MAX_ROWS_LEFT_OUT_ONE_BY_ONE = 3000
 """Up to this many rows the Gaussian kernel's target is fitted without each row, whose values are an n x n array."""

@@ -9,16 +9,16 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from muhat.elements import Element, check_element
+from muhat._support.parameters import ValueParametersMixin
+from muhat._support.types import Array
+from muhat._support.validation import check_gram, check_rows, unchanged_on_error
 from muhat.kernels.base import Kernel, Measure
 from muhat.kernels.expectations import expectations, gaussian_diagonal, gaussian_expectations
 from muhat.linalg.centered_gram import subtract_means
 from muhat.means.base import BaseKernelMean
 from muhat.means.nested import NestedMeansMixin, check_mean, mean_from_gram
-from muhat.measures import Atoms, Gaussians
-from muhat.parameters import ValueParametersMixin
-from muhat.types import Array
-from muhat.validation import check_gram, check_rows, unchanged_on_error
+from muhat.rkhs.elements import Element, check_element
+from muhat.rkhs.measures import Atoms, Gaussians
 
 
 @dataclass(frozen=True, repr=False)

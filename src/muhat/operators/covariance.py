@@ -8,7 +8,9 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from muhat.elements import Element
+from muhat._support.parameters import ValueParametersMixin
+from muhat._support.types import Array
+from muhat._support.validation import check_overflow, check_rows, unchanged_on_error
 from muhat.features.nystroem import Nystroem
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.radial import Gaussian
@@ -19,12 +21,10 @@ from muhat.linalg.resources import steady_blas
 from muhat.means.base import BaseKernelMean, MeanFit
 from muhat.means.nested import NestedMeansMixin, check_mean, check_unweighted, mean_from_gram, mean_weights
 from muhat.means.sketched import SketchPlan, fitted_features
-from muhat.measures import Atoms
 from muhat.operators.centering import Centered
 from muhat.operators.covariance_operator import CovarianceOperator, PairKernel
-from muhat.parameters import ValueParametersMixin
-from muhat.types import Array
-from muhat.validation import check_overflow, check_rows, unchanged_on_error
+from muhat.rkhs.elements import Element
+from muhat.rkhs.measures import Atoms
 
 _BLOCK = 128
 

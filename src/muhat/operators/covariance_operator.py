@@ -9,14 +9,14 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import eigh, svd
 
-from muhat.elements import Element
+from muhat._support.types import Array
+from muhat._support.validation import check_count
 from muhat.kernels.base import Kernel
 from muhat.linalg import gram
 from muhat.linalg.centered_gram import subtract_means
 from muhat.linalg.gram import evaluate_fast
-from muhat.measures import Atoms
-from muhat.types import Array
-from muhat.validation import check_count
+from muhat.rkhs.elements import Element
+from muhat.rkhs.measures import Atoms
 
 
 class SingularSystem(NamedTuple):

@@ -10,6 +10,19 @@ from scipy.linalg import solve
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from muhat._support.parameters import ValueParametersMixin
+from muhat._support.types import Array
+from muhat._support.validation import (
+    GRAM_TOLERANCE,
+    INDEFINITE_GRAM,
+    check_count,
+    check_gram,
+    check_number,
+    check_precomputed,
+    check_rows,
+    is_precomputed,
+    unchanged_on_error,
+)
 from muhat.features.nystroem import Nystroem
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.foreign import Precomputed, evaluates_new_rows
@@ -29,19 +42,6 @@ from muhat.operators.principal_components import (
     is_partial,
     principal_components,
     smallest_ritz_value,
-)
-from muhat.parameters import ValueParametersMixin
-from muhat.types import Array
-from muhat.validation import (
-    GRAM_TOLERANCE,
-    INDEFINITE_GRAM,
-    check_count,
-    check_gram,
-    check_number,
-    check_precomputed,
-    check_rows,
-    is_precomputed,
-    unchanged_on_error,
 )
 
 

@@ -13,9 +13,9 @@ from scipy.linalg import eigh, eigvalsh_tridiagonal
 from scipy.linalg.blas import dsymv
 from scipy.sparse.linalg import LinearOperator, eigsh
 
+from muhat._support.types import Array
 from muhat.linalg.centered_gram import center_gram
 from muhat.linalg.gram import above_rounding
-from muhat.types import Array
 
 PARTIAL_ROWS, PARTIAL_COMPONENTS = 500, 50
 """From this many rows on, up to this many components come from a partial solver."""

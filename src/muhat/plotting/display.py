@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from muhat.types import Array
+from muhat._support.types import Array
 
 MARGIN = 0.25
 """A function is drawn over the range of the sample, and this share of it more on both sides."""

@@ -8,14 +8,14 @@ from typing import Any, Literal, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from muhat.elements import Element
+from muhat._support.types import Array, RandomState
+from muhat._support.validation import check_count, check_rows, check_weights
 from muhat.inference.error_bars import Bands, mean_bands
 from muhat.kernels.foreign import evaluates_new_rows
 from muhat.linalg.blocks import random_rows
-from muhat.measures import GaussianMixture
 from muhat.plotting.display import POINTS, Display, line_over
-from muhat.types import Array, RandomState
-from muhat.validation import check_count, check_rows, check_weights
+from muhat.rkhs.elements import Element
+from muhat.rkhs.measures import GaussianMixture
 
 _SIDE = 80  # points of each side of a lattice
 _LEVELS = 12

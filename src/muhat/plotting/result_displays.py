@@ -8,9 +8,9 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from muhat._support.types import Array
 from muhat.plotting.display import Display
 from muhat.shrinkage.scores import ScorePath
-from muhat.types import Array
 
 _MAX_BARS = 15
 

@@ -9,13 +9,13 @@ import numpy as np
 from sklearn.decomposition import KernelPCA
 from sklearn.utils.validation import check_is_fitted
 
+from muhat._support.types import Array
 from muhat.bags.distribution_kernel import DistributionKernel
 from muhat.bags.moments import RIDGE
 from muhat.kernels.base import Kernel
 from muhat.kernels.radial import Gaussian
 from muhat.means.base import BaseKernelMean
 from muhat.plotting.display import Display
-from muhat.types import Array
 
 _MOST_NAMED = 10  # classes of a legend
 

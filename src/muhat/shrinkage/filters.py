@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from muhat._support.parameters import Value
+from muhat._support.types import Array
+from muhat._support.validation import check_count, check_number
 from muhat.linalg.spectrum import Spectrum
-from muhat.parameters import Value
 from muhat.shrinkage.leave_one_out import FilteredLoo, LeaveOneOut, TikhonovLoo, tikhonov_factors
-from muhat.types import Array
-from muhat.validation import check_count, check_number
 
 
 class Filter(Value, ABC):

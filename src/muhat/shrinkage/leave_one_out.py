@@ -14,8 +14,8 @@ from typing import ClassVar, NamedTuple, Protocol
 import numpy as np
 from scipy.linalg import eigh
 
+from muhat._support.types import Array
 from muhat.linalg.spectrum import Spectrum
-from muhat.types import Array
 
 
 class LooMoments(NamedTuple):

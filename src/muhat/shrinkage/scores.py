@@ -14,10 +14,10 @@ import numpy as np
 from numpy.polynomial import chebyshev
 from scipy.optimize import minimize_scalar
 
+from muhat._support.types import Array
+from muhat._support.validation import check_number_or
 from muhat.linalg.spectrum import Spectrum, whole_spectrum
 from muhat.shrinkage.leave_one_out import LeaveOneOut, LooMoments, TikhonovLoo, plain_loo_moments
-from muhat.types import Array
-from muhat.validation import check_number_or
 
 Lam = float | Literal["loo", "theorem4"]
 

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from muhat._support.types import Array
+from muhat._support.validation import check_columns
 from muhat.tables.frames import KIND_IN_WORDS, Column, Kind, Table, as_table
 from muhat.tables.scales import standard_deviations
-from muhat.types import Array
-from muhat.validation import check_columns
 
 MOST_LEVELS = 20
 """Categories of one column that have a feature each; where there are more, the rarer ones are pooled."""

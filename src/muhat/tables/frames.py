@@ -14,8 +14,8 @@ import numpy as np
 from narwhals.exceptions import DuplicateError
 from numpy.typing import NDArray
 
-from muhat.types import Array
-from muhat.validation import check_not_path, check_rows, equals_itself
+from muhat._support.types import Array
+from muhat._support.validation import check_not_path, check_rows, equals_itself
 
 Kind = Literal["number", "boolean", "date", "duration", "category", "missing"]
 """What a column holds; "missing" is a column without values, which goes with any other kind."""

@@ -8,8 +8,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from muhat.types import Array
-from muhat.validation import check_weights, warn_caller
+from muhat._support.types import Array
+from muhat._support.validation import check_weights, warn_caller
 
 DOMINANT = 0.98
 """A column that makes up more of the squared distances than this is worth a warning."""

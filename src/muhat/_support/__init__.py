@@ -1,0 +1,1 @@
+"""Validation, parameters, progress and types, which every other subpackage uses."""

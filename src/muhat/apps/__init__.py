@@ -1,0 +1,1 @@
+"""Applications to tables and streams; nothing outside this folder depends on it."""

@@ -1,0 +1,273 @@
+"""Options of the commands: parsers, values, files that a command writes, and parameters written as options."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+from collections.abc import Callable, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import NamedTuple, NoReturn
+
+from muhat.apps.report.page import write_whole
+
+FAILED = 2  # no answer: a wrong call, a file that cannot be used, or anything unexpected
+
+_HELP = """examples:
+  muhat compare january.csv february.csv    do two tables differ, in which columns, and by how much?
+  muhat describe january.csv                what does a table hold, and which rows are unusual?
+  muhat watch last_month.csv < today.csv    when do the rows of a stream stop looking like a reference?
+  muhat reproduce --quick                   the paper's experiments in some minutes
+  muhat COMMAND --help                      the options of a command"""
+
+_PARAMETERS = re.compile(
+    r"\b(?:n_)?(at_least|block_length|categorical|columns|delimiter|exclude|header|level|missing|resamples|rows|run_length"
+    r"|seconds|strata)=([\w'\"\[])?"
+)
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are a line, and not the usage and a line."""
+
+    def error(self, message: str) -> NoReturn:
+        """Exit with a message."""
+        if message.endswith("required: FILE"):
+            message += " (before options that take several names, such as --columns)"
+        self.exit(FAILED, f"{self.prog}: error: {message}; {self.prog} --help lists the options\n")
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """The options of a command, which is None where none was asked for; only the parser that is needed gets options."""
+    parser = Parser(
+        prog="muhat",
+        description="Compare tables and monitor streams, with kernel means that improve on the empirical average.",
+        epilog=_HELP,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"muhat {version('muhat')}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    for name, command in COMMANDS.items():
+        own = commands.add_parser(name, help=command.help, description=command.description)
+        if name in arguments:
+            command.add_options(own)
+    options, unknown = parser.parse_known_args(arguments)
+    if unknown:
+        commands.choices.get(options.command, parser).error(f"unrecognized arguments: {' '.join(unknown)}")
+    if options.command is None:
+        parser.print_help()
+    return options
+
+
+# ------------------------------------------------------------------------------------------------------------ commands
+
+
+def _compare(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("files", nargs=2, metavar="FILE")
+    add("--at-least", type=_effect, default=0.0, metavar="D", help="differ only if an effect exceeds D, such as 5%%")
+    add("--level", type=_share, default=0.05, metavar="P", help="p-value of a finding; default 0.05")
+    add("--strata", metavar="NAME", help="compare rows within the values of this column only")
+    add("--resamples", type=_whole(1), metavar="B", help="permutations of the joint test; default 999, or 3 / level")
+    add("--seconds", type=_above_zero, default=10.0, metavar="S", help="about how long the joint test may take")
+    add("--kernel", choices=("auto", "gaussian", "laplace"), default="auto", help="default auto")
+    add("--strict", action="store_true", help="exit code 2 where a column could not be compared, as in one file only")
+    add("--junit", metavar="FILE", help="also write a JUnit report, with a case for each column")
+    _output_and_reading(parser)
+
+
+def _describe(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE")
+    _output_and_reading(parser)
+
+
+def _watch(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("reference", metavar="REFERENCE", help="a file of rows without drift, or an .npz by --save")
+    add("stream", nargs="?", default="-", metavar="STREAM", help="a file; default -, standard input")
+    add("--format", choices=("csv", "jsonl"), help="of a stream in a pipe; default: look at its first line")
+    run_length = "average number of rows until a false alarm; default 10000"
+    add("--run-length", type=_whole(2), default=10_000, metavar="N", help=run_length)
+    block_length = (
+        "consecutive rows that depend on each other, 1 for none; default: found in the order of the reference"
+    )
+    add("--block-length", type=_whole(1), metavar="B", help=block_length)
+    add("--save", metavar="FILE.npz", help="keep the calibrated reference; pass it as REFERENCE later")
+    add("--every", type=_whole(1), metavar="N", help="print a line of JSON with the score every N rows")
+    _output_and_reading(parser)
+
+
+def _output_and_reading(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--json", action="store_true", help="print JSON in place of text")
+    add("--html", metavar="FILE", help="also write a page with pictures")
+    _seed(parser)
+    add("--columns", nargs="+", metavar="NAME", help="columns to use, by name or pattern (price_*)")
+    add("--exclude", nargs="+", metavar="NAME", help="columns to leave out, by name or pattern")
+    add("--categorical", nargs="+", metavar="NAME", help="columns of numbers that are categories")
+    add("--missing", nargs="+", default=(), metavar="MARK", help="further marks of missing values, such as n.d.")
+    add("--rows", type=_whole(2), metavar="N", help="sample at most N rows for what looks at rows")
+    what = "separates cells of CSV, such as '|', or tab; default: look at the first lines"
+    add("--delimiter", type=_delimiter, metavar="D", help=what)
+    add("--header", action=argparse.BooleanOptionalAction, help="the first row holds names; default: look at it")
+
+
+def _reproduce(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("names", nargs="*", metavar="NAME", help="figure1, figure2, table1, …; default: all of them")
+    add("--quick", action="store_true", help="a reduced form of each, in minutes, without a data folder")
+    _report_folder(parser)
+    add("--data", metavar="DIR", help="folder with uci/ and groups/; default: $MUHAT_DATA")
+    add("--jobs", type=_whole(1), default=os.cpu_count() or 1, metavar="N", help="processes; default: one per core")
+    _seed(parser)
+    add("--repetitions", type=_whole(1), metavar="R", help="repetitions of each experiment; default: its own")
+    add("--dask", metavar="ADDRESS", help="run on the Dask cluster of this scheduler")
+
+
+def _report_folder(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--out", default="report", metavar="DIR", help="folder of the report; default: report")
+
+
+def _prepare(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("name", choices=("scenes", "scenes4", "hep"), help="scenes4 keeps the four indoor classes")
+    add("--from", dest="source", required=True, metavar="PATH", help="folder of images, or CSV file")
+    add("--out", default="data", metavar="DIR", help="data folder, for --data; default data")
+    _seed(parser, "draws the patches; default 0")
+
+
+def _seed(parser: argparse.ArgumentParser, what: str = "seed of all random numbers; default 0") -> None:
+    parser.add_argument("--seed", type=_whole(0), default=0, metavar="S", help=what)
+
+
+class Command(NamedTuple):
+    """A command: the line that lists it, what its own help says, and the function that adds its options."""
+
+    help: str
+    description: str | None
+    add_options: Callable[[argparse.ArgumentParser], None]
+
+
+COMMANDS = {
+    "compare": Command(
+        "do two tables come from one distribution, where do they differ, and by how much?",
+        "Compare the rows of two tables in files (CSV, Parquet, NPY, JSON lines, also compressed by gzip; "
+        "patterns such as 'jan/*.csv'; - is the standard input): each column, pairs of columns, and all columns "
+        "together. Exit code 0: no difference found; 1: a difference; 2: a file or an option is wrong, or with "
+        "--strict a column could not be compared.",
+        _compare,
+    ),
+    "describe": Command(
+        "what does a table hold: kinds, missing values, extremes, unusual rows, pairs that depend",
+        "Describe the rows of a file (CSV, Parquet, NPY, JSON lines): kinds, missing values and extremes "
+        "of columns, pairs of columns that depend on each other, and the rows least like the others. Exit code 0; 2: "
+        "the file or an option is wrong.",
+        _describe,
+    ),
+    "watch": Command(
+        "raise an alarm when a stream no longer resembles a reference",
+        "Read the rows of a stream as they come, from a file or a pipe, and compare them with the rows of "
+        "a reference. The columns are known by their names; categories, dates and missing values are watched too. Exit "
+        "code 0: the stream ended without drift; 1: it drifted; 2: a file or an option is wrong.",
+        _watch,
+    ),
+    "reproduce": Command(
+        "run the paper's experiments and write a report",
+        "Run the paper's experiments, show our numbers beside the paper's, and judge its claims. Every "
+        "finished cell is stored at once: interrupt the command as you like, the same command goes on.",
+        _reproduce,
+    ),
+    "claims": Command("the claims of the paper and the verdicts of a finished run", None, _report_folder),
+    "prepare": Command(
+        "make the bags of table 2 from public data",
+        "Make the data that table 2 of the paper needs from public sources: scenes from a folder of "
+        "images, one folder a class; hep from atlas-higgs-challenge-2014-v2.csv of the CERN Open Data portal.",
+        _prepare,
+    ),
+}
+
+
+# -------------------------------------------------------------------------------------------------------------- values
+
+
+def _whole(low: int) -> Callable[[str], int]:
+    def value(text: str) -> int:
+        if not text.isdecimal() or int(text) < low:
+            raise argparse.ArgumentTypeError(f"{text!r} must be a whole number, {low} or more")
+        return int(text)
+
+    return value
+
+
+def _number(text: str) -> float:
+    """The number that a text is, NaN where it is none."""
+    try:
+        return float(text)
+    except ValueError:
+        return float("nan")
+
+
+def _above_zero(text: str) -> float:
+    if not 0.0 < _number(text) < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} must be a number above 0")
+    return _number(text)
+
+
+def _share(text: str) -> float:
+    if not 0.0 < _number(text) < 1.0:
+        raise argparse.ArgumentTypeError(f"{text!r} must be a number between 0 and 1")
+    return _number(text)
+
+
+def _effect(text: str) -> float:
+    """A share, such as 0.05 or 5%."""
+    plain = text.strip()
+    value = _number(plain.removesuffix("%")) / (100.0 if plain.endswith("%") else 1.0)
+    if not 0.0 <= value <= 1.0:
+        raise argparse.ArgumentTypeError(f"{text!r} must be a share, such as 5% or 0.05")
+    return value
+
+
+def _delimiter(text: str) -> str:
+    sign = {"tab": "\t", "\\t": "\t"}.get(text, text)
+    if len(sign) != 1 or not sign.isascii() or sign.isalnum() or sign in "\"'.+-\r\n":
+        raise argparse.ArgumentTypeError(f"{text!r} must be one sign, such as ';' or '|', or the word tab")
+    return sign
+
+
+# --------------------------------------------------------------------------------------------------- files and messages
+
+
+def check_target(option: str, target: str | None, tables: Sequence[str]) -> None:
+    """Say before the work what would fail after it, and let no table be written over."""
+    if target is None:
+        return
+    path = Path(target)
+    if any(Path(table).exists() and path.exists() and path.samefile(table) for table in tables):
+        raise ValueError(f"--{option} {target} would write over the table; name another file")
+    if path.is_dir() or not path.parent.is_dir():
+        raise ValueError(f"--{option} {target} must be a file in a folder that exists")
+
+
+def write_text(option: str, target: str | None, text: Callable[[], str]) -> None:
+    """Write a file whole where one is asked for, or say why not."""
+    if target is None:
+        return
+    try:
+        write_whole(Path(target), text())
+    except OSError as error:
+        raise ValueError(f"--{option} {target} cannot be written: {error.strerror or error}") from error
+
+
+def as_options(message: str) -> str:
+    """A message of a function, with its parameters written as the options of the command.
+
+    >>> as_options("run_length=9 cannot be promised; pass block_length=1 (name them in columns= or say header=False)")
+    '--run-length 9 cannot be promised; pass --block-length 1 (name them in --columns or say --no-header)'
+    """
+
+    def option(found: re.Match[str]) -> str:
+        return f"--{found[1].replace('_', '-')}" + (f" {found[2]}" if found[2] else "")
+
+    flags = message.replace("header=False", "--no-header").replace("header=True", "--header")
+    return _PARAMETERS.sub(option, flags)

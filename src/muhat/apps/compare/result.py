@@ -1,0 +1,509 @@
+"""Results of a comparison: effects of columns, missing values and pairs, and the comparison as a whole."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import narwhals.stable.v2 as nw
+import numpy as np
+
+from muhat.apps.compare.column_counts import ColumnCounts, histogram
+from muhat.apps.compare.effects import Interval
+from muhat.apps.compare.text_report import readable, shown, text_report
+from muhat.apps.compare.unusual_rows import UnusualRow
+from muhat.inference.results import ComponentResult
+from muhat.inference.two_sample import MMDResult
+from muhat.tables.frames import LeftOut, Table
+
+_COLOURS = ("#2563eb", "#d97706")
+
+
+class TableFacts(NamedTuple):
+    """A table by its name, with the number of its rows and of those that were compared as a whole."""
+
+    name: str
+    rows: int
+    rows_together: int
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Finding:
+    """An effect, its interval, and p-values, as :class:`ColumnResult` describes them."""
+
+    effect: float
+    interval: Interval
+    pvalue: float
+    adjusted_pvalue: float
+    exceeds_pvalue: float
+
+    @property
+    def effect_name(self) -> str:
+        """What the effect is."""
+        return "difference of shares"
+
+    @property
+    def _label(self) -> str:
+        """What the effect is of, where that has a name."""
+        return ""
+
+    def __repr__(self) -> str:
+        low, high = self.interval
+        return (
+            f"{type(self).__name__}({self._label}{self.effect_name} {readable(self.effect)}, {readable(low)} to "
+            f"{readable(high)}, adjusted p = {readable(self.adjusted_pvalue)})"
+        )
+
+    def _numbers(self, level: float) -> dict[str, Any]:
+        return {
+            "effect": self.effect,
+            "effect_name": self.effect_name,
+            "interval": list(self.interval),
+            "pvalue": self.pvalue,
+            "adjusted_pvalue": self.adjusted_pvalue,
+            "exceeds_pvalue": self.exceeds_pvalue,
+            "significant": self.adjusted_pvalue <= level,
+            "differs": self.exceeds_pvalue <= level,
+        }
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MissingResult(Finding):
+    """Comparison of the shares of missing values of a column.
+
+    Parameters
+    ----------
+    effect : float
+        Difference of the shares.
+    interval, pvalue, adjusted_pvalue, exceeds_pvalue
+        As those of a ColumnResult.
+    shares : (float, float)
+        Share of missing values in each table.
+
+    See Also
+    --------
+    ColumnResult : The result that has it as ``missing``.
+
+    Examples
+    --------
+    >>> import muhat as mh
+    >>> old, new = {"plan": ["x", "y", None, "y"] * 20}, {"plan": ["x", None, None, "y"] * 20}
+    >>> mh.compare(old, new, random_state=0)["plan"].missing.shares
+    (0.25, 0.5)
+    """
+
+    shares: tuple[float, ...] = (0.0, 0.0)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ColumnResult(Finding):
+    """Comparison of one column, by all rows of both tables.
+
+    Parameters
+    ----------
+    effect : float
+        KS distance of numbers, dates and durations; total variation of categories and truth values.
+    interval : (float, float)
+        Confidence interval of the effect. All intervals of a comparison hold together.
+    pvalue : float
+        Of any difference, by itself.
+    adjusted_pvalue : float
+        The same, corrected for everything that was looked at.
+    exceeds_pvalue : float
+        Of an effect beyond ``at_least``, corrected; with ``at_least=0`` that is ``adjusted_pvalue``.
+    counts : ColumnCounts
+        The column's values, and how often each occurs in both tables.
+    missing : MissingResult or None
+        Comparison of missing values; None where no value is missing.
+
+    See Also
+    --------
+    Comparison : The result that has it in ``columns``.
+
+    Examples
+    --------
+    >>> import muhat as mh
+    >>> result = mh.compare({"a": [1.0, 2.0, 3.0, 4.0] * 20}, {"a": [1.0, 5.0, 3.0, 6.0] * 20}, random_state=0)
+    >>> result["a"]
+    ColumnResult('a', KS distance 0.5, 0.2853 to 0.7147, adjusted p = 7.508e-09)
+    """
+
+    counts: ColumnCounts
+    missing: MissingResult | None = None
+
+    @property
+    def name(self) -> str:
+        """The column's name."""
+        return self.counts.name
+
+    @property
+    def _label(self) -> str:
+        return f"{self.name!r}, "
+
+    @property
+    def kind(self) -> str:
+        """What the column holds: "number", "boolean", "date", "duration" or "category"."""
+        return self.counts.kind
+
+    @property
+    def effect_name(self) -> str:
+        """ "KS distance" of numbers, dates and durations, else "total variation"."""
+        return "KS distance" if self.counts.is_ordered else "total variation"
+
+    @property
+    def order(self) -> tuple[float, ...]:
+        """What columns are sorted by, the most different first."""
+        parts = [self] if self.missing is None else [self, self.missing]
+        return (
+            min(part.exceeds_pvalue for part in parts),
+            min(part.adjusted_pvalue for part in parts),
+            min(part.pvalue for part in parts),
+            -max(part.effect for part in parts),
+        )
+
+    def to_dict(self, level: float) -> dict[str, Any]:
+        """Numbers and texts for JSON."""
+        found: dict[str, Any] = {
+            "name": self.name,
+            "kind": self.kind,
+            **self._numbers(level),
+            "rows": self.counts.present,
+        }
+        for j, moment in enumerate(("mean", "standard_deviation", "smallest", "largest")):
+            if self.counts.moments:
+                found[moment] = [None if np.isnan(m[j]) else m[j] for m in self.counts.moments]
+        if not self.counts.is_ordered:
+            shares = self.counts.shares().T[:20].tolist()
+            found["shares"] = [{"value": str(v), "shares": s} for v, s in zip(self.counts.values, shares, strict=False)]
+        if self.missing is not None:
+            found["missing"] = {"shares": list(self.missing.shares), **self.missing._numbers(level)}
+        return found
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PairResult(Finding):
+    """Comparison of the dependence of two columns, by their rank correlation in each table.
+
+    Parameters
+    ----------
+    effect : float
+        Difference of the rank correlations.
+    interval, pvalue, adjusted_pvalue, exceeds_pvalue
+        As those of a ColumnResult.
+    columns : (str, str)
+        Names of the columns.
+    parts : (str, str)
+        The categories that the correlation is of, "" for a column of numbers.
+    correlations : (float, float)
+        Rank correlation in each table.
+
+    See Also
+    --------
+    Comparison : The result that has it in ``pairs``.
+
+    Examples
+    --------
+    >>> import numpy as np, muhat as mh
+    >>> x, y = np.random.default_rng(0).normal(size=(2, 80))
+    >>> mh.compare({"x": x, "y": x + y}, {"x": x, "y": y}, random_state=0).pairs[0].names
+    ('x', 'y')
+    """
+
+    columns: tuple[str, str]
+    parts: tuple[str, str]
+    correlations: tuple[float, float]
+
+    @property
+    def effect_name(self) -> str:
+        """What the effect is."""
+        return "difference of rank correlations"
+
+    @property
+    def _label(self) -> str:
+        return f"{' and '.join(map(repr, self.names))}, "
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """The columns, with the category where the correlation is that of one."""
+        first, second = (f"{c} = {p}" if p else c for c, p in zip(self.columns, self.parts, strict=True))
+        return first, second
+
+    def to_dict(self, level: float) -> dict[str, Any]:
+        """Numbers and texts for JSON."""
+        return {"names": list(self.names), "rank_correlations": list(self.correlations), **self._numbers(level)}
+
+
+class Columns(tuple[ColumnResult, ...]):
+    """Results of columns, the most different first; a column is found by its place or by its name."""
+
+    def __getitem__(self, key: Any) -> Any:
+        if not isinstance(key, str):
+            return super().__getitem__(key)
+        for column in self:
+            if column.name == key:
+                return column
+        raise KeyError(f"{key!r} is none of the columns that were compared: {[c.name for c in self][:8]}")
+
+
+def _clearness(part: ComponentResult) -> float:
+    """Evidence; a change of a column alone shows in its relation to the others too, which counts less."""
+    return part.evidence * (0.75 if part.change == "relation" else 1.0)
+
+
+def _without_own_relations(parts: list[ComponentResult], level: float) -> list[ComponentResult]:
+    """Without relations of categories whose shares differ: they may be those to other categories of their column."""
+    shares = {part.column for part in parts if part.change == "share" and len(parts) * part.pvalue <= level}
+    return [part for part in parts if part.change != "relation" or part.column not in shares]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Comparison:
+    """Result of :func:`muhat.compare`. ``print`` it, or show it in a notebook.
+
+    Parameters
+    ----------
+    names : (str, str)
+        What the tables are called.
+    tables : two TableFacts
+        Name and numbers of rows of each table.
+    level, at_least : float
+        As given.
+    pvalue : float
+        Of the whole: of any difference, or with ``at_least`` of an effect beyond it.
+    significance : float
+        The p-value of any difference, whatever ``at_least`` is.
+    columns : tuple of ColumnResult
+        The most different first; ``columns["income"]``, or ``result["income"]``, is the one of that name.
+    pairs : tuple of PairResult
+        The most changed first.
+    joint : MMDResult
+        The test of all columns together.
+    joint_pvalue : float
+        Its p-value as it counts in the answer: times the number of questions, which is three, or two without pairs.
+    normalised_squared_mmd : float
+        The squared MMD (Gaussian kernel) divided by the mean squared distance of rows of different tables: 0 where the
+        distributions are equal, 1 where no rows are alike. Its scale is not that of the effects of columns.
+    rows : tuple of UnusualRow
+        Rows of each table that are most unlike the other one.
+    samples : two Tables
+        The sampled rows, of which pairs and the joint test are.
+    not_compared : tuple of LeftOut
+        Columns that could not be compared, and why.
+    notes : tuple of str
+        Remarks for the reader, such as what was sampled.
+    identical : bool
+        Whether both tables hold the same rows, in any order.
+    columns_can_be_told : bool
+        Whether there are enough rows that a single column can be significant.
+
+    See Also
+    --------
+    muhat.compare : The function that makes it.
+    muhat.testing.assert_same_distribution : The same as an assertion.
+
+    Examples
+    --------
+    >>> import pandas as pd, muhat as mh
+    >>> old = pd.DataFrame({"a": [1.0, 2.0, 3.0, 4.0] * 20, "b": ["x", "y", None, "y"] * 20})
+    >>> new = pd.DataFrame({"a": [1.0, 5.0, 3.0, 6.0] * 20, "b": ["x", None, None, "y"] * 20})
+    >>> result = mh.compare(old, new, random_state=0)
+    >>> result.differs, [column.name for column in result.columns]
+    (True, ['a', 'b'])
+    """
+
+    names: tuple[str, str]
+    tables: tuple[TableFacts, ...]
+    level: float
+    at_least: float
+    pvalue: float
+    significance: float
+    columns: Columns
+    pairs: tuple[PairResult, ...]
+    joint: MMDResult
+    joint_pvalue: float
+    normalised_squared_mmd: float
+    rows: tuple[UnusualRow, ...]
+    samples: tuple[Table, ...]
+    not_compared: tuple[LeftOut, ...] = ()
+    notes: tuple[str, ...] = ()
+    identical: bool = False
+    columns_can_be_told: bool = True
+
+    @property
+    def differs(self) -> bool:
+        """Whether a difference was found, or with ``at_least`` an effect that exceeds it."""
+        return self.pvalue <= self.level
+
+    @property
+    def is_significant(self) -> bool:
+        """Whether there is any difference, however small."""
+        return self.significance <= self.level
+
+    def named(self, findings: Any, exceeding: bool = False) -> list[Any]:
+        """Those of the columns, missing values or pairs that are significant, or whose effect exceeds ``at_least``."""
+        return [f for f in findings if (f.exceeds_pvalue if exceeding else f.adjusted_pvalue) <= self.level]
+
+    @cached_property
+    def significant_columns(self) -> list[ColumnResult]:
+        """Columns whose values differ significantly."""
+        return self.named(self.columns)
+
+    @cached_property
+    def missing(self) -> dict[str, MissingResult]:
+        """The comparison of missing values, by the name of the column."""
+        return {column.name: column.missing for column in self.columns if column.missing is not None}
+
+    @cached_property
+    def significant_pairs(self) -> list[PairResult]:
+        """Pairs of columns whose dependence changed significantly."""
+        return self.named(self.pairs)
+
+    def is_named(self, column: ColumnResult) -> bool:
+        """Whether the values of a column or their missing values differ, by more than ``at_least``."""
+        return bool(self.named([part for part in (column, column.missing) if part is not None], exceeding=True))
+
+    @property
+    def joint_explanation(self) -> str:
+        """What the joint test saw, in words, with the column in which it is clearest."""
+        a, b = self.names
+        named = [part for part in self.joint.components if part.column is not None]
+        components = _without_own_relations(named, self.level)
+        found = max(components, key=_clearness, default=None)
+        if found is None or len(components) * found.pvalue > self.level:
+            return f"the rows of {a} and {b} differ"
+        words = re.sub(r"(column )?'(column \d+)'", r"\2", found.explanation)  # of columns without names
+        # such as "column 'age' is higher in Y" or "'age' is missing more often in Y: 1 % → 4 %"
+        told = re.sub(r" in ([XY])(: [^:]*)?$", lambda m: f" in {a if m[1] == 'X' else b}{m[2] or ''}", words)
+        return f"the rows of {a} and {b} differ; most clearly, {told}"
+
+    def __getitem__(self, name: str) -> ColumnResult:
+        """The column of that name."""
+        column: ColumnResult = self.columns[name]
+        return column
+
+    def __str__(self) -> str:
+        return text_report(self)
+
+    def __repr__(self) -> str:
+        return (
+            f"Comparison({self.names[0]!r}, {self.names[1]!r}, differs={self.differs}, pvalue={readable(self.pvalue)})"
+        )
+
+    def _repr_html_(self) -> str:
+        from muhat.apps.compare.html_report import fragment
+
+        return fragment(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """All numbers and texts, for JSON.
+
+        Returns
+        -------
+        dict
+            Numbers, texts, lists and dicts alone.
+        """
+        return {
+            "differs": self.differs,
+            "identical": self.identical,
+            "level": self.level,
+            "at_least": self.at_least,
+            "pvalue": self.pvalue,
+            "significant": self.is_significant,
+            "significance": self.significance,
+            "tables": [table._asdict() for table in self.tables],
+            "columns": [column.to_dict(self.level) for column in self.columns],
+            "pairs": [pair.to_dict(self.level) for pair in self.pairs[: max(100, len(self.significant_pairs))]],
+            "joint": {
+                "pvalue": self.joint.pvalue,
+                "adjusted_pvalue": self.joint_pvalue,
+                "resamples": len(self.joint.null_distribution),
+                "statistic": self.joint.statistic,
+                "normalised_squared_mmd": self.normalised_squared_mmd,
+                "in_words": self.joint_explanation if self.joint_pvalue <= self.level else "no difference found",
+            },
+            "rows": [row.to_dict() for row in self.rows],
+            "not_compared": [column._asdict() for column in self.not_compared],
+            "notes": list(self.notes),
+        }
+
+    def to_frame(self, backend: Literal["pandas", "polars", "pyarrow"] | None = None) -> Any:
+        """The columns as a data frame.
+
+        Parameters
+        ----------
+        backend : "pandas", "polars" or "pyarrow", optional
+            The library of the frame; by default the first of these that is installed.
+
+        Returns
+        -------
+        data frame
+            One row per column of the tables. ``significant`` and ``differs`` are of its values, and
+            ``missing_significant`` and ``missing_differs`` of its shares of missing values.
+        """
+        libraries: tuple[Literal["pandas", "polars", "pyarrow"], ...] = ("pandas", "polars", "pyarrow")
+        backend = backend or next((name for name in libraries if find_spec(name)), "pandas")
+        rows = [{**column._numbers(self.level), "column": column.name, "kind": column.kind} for column in self.columns]
+        for row, column in zip(rows, self.columns, strict=True):
+            row["low"], row["high"] = row.pop("interval")
+            lost = column.missing
+            row["missing_a"], row["missing_b"] = column.counts.missing_shares
+            row["missing_adjusted_pvalue"] = None if lost is None else lost.adjusted_pvalue
+            row["missing_significant"] = lost is not None and lost.adjusted_pvalue <= self.level
+            row["missing_differs"] = lost is not None and lost.exceeds_pvalue <= self.level
+        order = ["column", "kind", *(key for key in rows[0] if key not in ("column", "kind"))]
+        return nw.from_dict({key: [row[key] for row in rows] for key in order}, backend=backend).to_native()
+
+    def save_html(self, path: str | Path) -> None:
+        """Write the report as one HTML page that loads nothing from elsewhere.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file to write.
+        """
+        from muhat.apps.compare.html_report import page
+        from muhat.apps.report.page import write_whole
+
+        write_whole(Path(path), page(self))
+
+    def plot(self, columns: int = 6) -> Any:
+        """Draw histograms of the most different columns in both tables with matplotlib.
+
+        Parameters
+        ----------
+        columns : int, default 6
+            How many columns are drawn.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            One panel per column.
+        """
+        import matplotlib.pyplot as plt
+
+        def plain(text: str) -> str:
+            return text.replace("$", r"\$")  # which would begin mathematics
+
+        chosen = self.columns[:columns]
+        width = min(3, len(chosen))
+        height = -(-len(chosen) // width)
+        size = (3.2 * width, 2.3 * height)
+        figure, axes = plt.subplots(height, width, figsize=size, squeeze=False, layout="constrained")
+        for ax in axes.flat[len(chosen) :]:
+            ax.set_axis_off()
+        for ax, column in zip(axes.flat, chosen, strict=False):
+            drawn = histogram(column.counts)
+            places = np.arange(drawn.heights.shape[1])
+            for which, heights in enumerate(drawn.heights):
+                options = {"color": _COLOURS[which], "label": plain(self.names[which])}
+                ax.bar(places + 0.4 * which, heights, 0.4, align="edge", **options)
+            ax.set_xticks([0.4, len(places) - 0.6], [plain(shown(column.kind, end, 12)) for end in drawn.ends])
+            ax.set_yticks([])
+            ax.set_title(plain(f"{column.name[:28]}: {column.effect_name} {column.effect:.2f}"), fontsize=9)
+            ax.spines[["top", "right", "left"]].set_visible(False)
+        axes[0, 0].legend(frameon=False, fontsize=8)
+        return figure

@@ -1,0 +1,472 @@
+r"""A reference and the components that compare rows of a stream with it: kernels, whitened means, dispersions.
+
+Rows are seen in three ways, with d columns: *scaled*, y = (x − mean) / sd; *whitened*, z = Wᵀy with WWᵀ = (S + ρI)⁻¹,
+where S is the correlation matrix of the reference and ρ = 0.1 d/n; and *ranked*, normal scores of the ranks of x among
+the reference rows, whitened in the same way. The components, in the order of their columns in all arrays, are
+
+- the unbiased MMD² of the scaled rows, with Gaussian kernels at one and at a quarter of their median distance;
+- the unbiased MMD² of the whitened rows, with a Gaussian kernel at the median distance;
+- Hotelling's statistic as a U-statistic, the mean of zᵀz′ over the pairs of a window, of whitened and of ranked rows;
+- the dispersion, plus and minus the mean of log(1 + ‖z‖²/d), of whitened and of ranked rows;
+- log(1 + ‖z‖²/d) of a single whitened row.
+
+How far out a row may be is not known from a reference. In Hotelling's statistic and in the dispersions rows are
+therefore held at the norm of the farthest row of the reference: then a window is extreme by many rows, of which
+simulations know, and a single far row is left to the last component.
+
+Each row of a stream is evaluated by itself, in arrays whose shapes do not depend on how the stream is cut into blocks,
+and on one thread. So its values are the same to the last bit in any block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import log, sqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.linalg import cholesky, solve_triangular
+from scipy.spatial.distance import pdist
+from scipy.special import ndtri
+
+from muhat._support.types import Array
+from muhat.kernels.base import Kernel
+from muhat.kernels.radial import Gaussian
+from muhat.linalg.compiled import row_values
+from muhat.linalg.gram import gaussian_bandwidth
+from muhat.linalg.resources import check_memory
+from muhat.linalg.whitening import PairProducts, RowProducts, leave_one_out, leave_two_out
+from muhat.tables.scales import ColumnScales
+
+RIDGE = 0.1
+"""ρ n/d: the ridge of the metric, small beside what a direction with variance must have to be estimated at all."""
+
+BANDWIDTHS = (1.0, 0.25)
+"""Bandwidths of the kernels of scaled rows, in scales of the median distance."""
+
+CELLS = 2**18
+"""Kernel values of one piece of a block: 2 MB."""
+
+COMPONENTS = (
+    "distribution",
+    "fine structure",
+    "whitened distribution",
+    "whitened means",
+    "whitened means of ranks",
+    "larger dispersion",
+    "smaller dispersion",
+    "larger dispersion of ranks",
+    "smaller dispersion of ranks",
+    "a far row",
+)
+"""Names of the components; the first five compare pairs of rows, and the last judges single rows."""
+
+_FARTHEST = 1e70  # of a scaled value: sums of its fourth powers are finite
+_MEDIAN_ROWS = 1000
+
+
+class Views(NamedTuple):
+    """Rows of a stream as the components see them: shapes (T, d)."""
+
+    scaled: Array
+    whitened: Array
+    ranked: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Metric:
+    """The whitening of standardised columns.
+
+    Parameters
+    ----------
+    rows : array of shape (n, d)
+        The standardised rows that it was fitted to.
+    ridge : float
+        ρ.
+    factor : array of shape (d, d)
+        W.
+    farthest : float
+        The largest norm of a whitened row under a metric that was fitted without it.
+    """
+
+    rows: Array
+    ridge: float
+    factor: Array
+    farthest: float
+
+    @classmethod
+    def of(cls, rows: Array) -> Metric:
+        """Fit to standardised rows."""
+        n, d = rows.shape
+        ridge = RIDGE * d / n
+        factor = metric_factor(rows, ridge)
+        own = float(((rows @ factor) ** 2).sum(axis=1).max())
+        # Without the row itself in the fit its squared norm is larger, up to terms of order 1/n (Sherman and Morrison).
+        return cls(rows, ridge, factor, sqrt(own / max(1.0 - own / n, 1.0 / n)))
+
+    def held(self, whitened: Array) -> Array:
+        """Whitened rows; one that is farther out than all of the reference is drawn in to the distance of its farthest.
+
+        How far out rows may be is not known from a reference. So that simulated streams know what a mean of some rows
+        may be, its extremes must come from many rows, not from one.
+        """
+        norms = np.sqrt((whitened**2).sum(axis=1, keepdims=True))
+        return whitened * (self.farthest / np.maximum(norms, self.farthest))
+
+    def whiten(self, rows: Array) -> Array:
+        """Wᵀy, each row by itself."""
+        return np.array([row @ self.factor for row in rows]).reshape(rows.shape)
+
+
+def metric_factor(rows: Array, ridge: float) -> Array:
+    """W with WWᵀ = (YᵀY/n + ρI)⁻¹, for rows Y with columns of mean 0."""
+    S = rows.T @ rows / len(rows)
+    S[np.diag_indices_from(S)] += ridge
+    # S + ρI = LLᵀ, so that its inverse is L⁻ᵀL⁻¹ and W = L⁻ᵀ.
+    lower = cholesky(S, lower=True, check_finite=False)
+    return np.ascontiguousarray(solve_triangular(lower, np.eye(len(S)), lower=True, check_finite=False).T)
+
+
+@dataclass(frozen=True, eq=False)
+class Ranks:
+    """Normal scores of ranks among the rows of a reference, standardised.
+
+    Parameters
+    ----------
+    columns : array of shape (d, n)
+        The sorted columns of the reference.
+    scores : array of shape (2n + 1,)
+        Score of a new value by the number of reference values that are less, plus those that are not larger.
+    centre, scale : arrays of shape (d,)
+        Of the scores of the reference.
+    """
+
+    columns: Array
+    scores: Array
+    centre: Array
+    scale: Array
+
+    @classmethod
+    def of(cls, rows: Array) -> tuple[Ranks, Array]:
+        """The ranks of a reference, and its own standardised scores, each row ranked among the others."""
+        n = len(rows)
+        columns = np.ascontiguousarray(np.sort(rows, axis=0).T)
+        # Among the other n − 1 rows a value has one fewer that is not larger: itself. Its position is
+        # (less + not larger − 1 + 1) / (2 (n − 1) + 2).
+        own = ndtri(_position_counts(columns, rows) / (2.0 * n))
+        centre, scale = own.mean(axis=0), own.std(axis=0)
+        scale = np.where(scale > 0.0, scale, 1.0)
+        scores = ndtri((np.arange(2 * n + 1) + 1.0) / (2.0 * n + 2.0))
+        return cls(columns, scores, centre, scale), (own - centre) / scale
+
+    def __call__(self, rows: Array) -> Array:
+        """Standardised scores of new rows."""
+        return np.asarray((self.scores[_position_counts(self.columns, rows)] - self.centre) / self.scale)
+
+
+def _position_counts(columns: Array, rows: Array) -> Any:
+    """How many reference values are less, plus how many are not larger, for each value of the rows: shape (T, d)."""
+    if len(rows) == 1:  # one comparison with all values takes less time than two searches in each column
+        return ((columns < rows.T).sum(axis=1) + (columns <= rows.T).sum(axis=1))[None]
+    counts = [
+        np.searchsorted(column, x) + np.searchsorted(column, x, "right")
+        for column, x in zip(columns, rows.T, strict=True)
+    ]
+    return np.stack(counts, axis=1)
+
+
+class KernelValues:
+    """Values of some kernels between points and rows, Gaussian ones by compiled loops where numba is installed.
+
+    Parameters
+    ----------
+    kernels : sequence of Kernel
+        Without "median".
+    """
+
+    def __init__(self, kernels: Sequence[Kernel]) -> None:
+        self.kernels = tuple(kernels)
+        widths = [width for kernel in self.kernels if (width := gaussian_bandwidth(kernel)) is not None]
+        self._rates = np.array([0.5 / (width * width * log(2.0)) for width in widths])
+
+    def __call__(self, points: Array, starts: Any, stops: Any, rows: Array, places: int) -> Array:
+        """Kernel values of each row with the points from its start to its stop: shape (T, m, places), zeros behind."""
+        out = np.zeros((len(rows), len(self.kernels), places))
+        compiled = row_values() if len(self._rates) == len(self.kernels) else None
+        if compiled is not None:
+            compiled(np.ascontiguousarray(points.T), starts, stops, np.ascontiguousarray(rows.T), self._rates, out)
+            return out
+        for t, (start, stop) in enumerate(zip(starts, stops, strict=True)):
+            for j, kernel in enumerate(self.kernels):
+                if stop > start:
+                    out[t, j, : stop - start] = kernel.evaluate(points[start:stop], rows[None, t])[:, 0]
+        return out
+
+    def means(self, points: Array, rows: Array) -> Array:
+        """r(y) for each row y: shape (T, m)."""
+        none = np.zeros(len(rows), np.int64)
+        return np.asarray(self(points, none, none + len(points), rows, len(points)).mean(axis=2))
+
+    def gram(self, points: Array) -> Array:
+        """Kernel values of all pairs of points: shape (m, n, n)."""
+        with np.errstate(over="ignore", invalid="ignore"):  # refused with a word
+            return np.stack([kernel.evaluate(points, points) for kernel in self.kernels])
+
+
+@dataclass(frozen=True, eq=False)
+class Reference:
+    """Rows that a stream is compared with, and what the components know of them.
+
+    Parameters
+    ----------
+    rows : array of shape (n, d)
+        In the order of time, where it has a meaning.
+    scales : ColumnScales
+        Centre and scale of the columns.
+    whitens : bool
+        Whether there are the whitened, ranked and dispersion components; without them there are only the kernels.
+    plain, whitened : KernelValues
+        Kernels of scaled and of whitened rows.
+    metric, rank_metric : Metric
+        The whitening of scaled and of ranked rows.
+    ranks : Ranks
+        Normal scores of ranks.
+    views : Views
+        The reference itself, under the metrics that it was fitted to.
+    """
+
+    rows: Array
+    scales: ColumnScales
+    whitens: bool
+    plain: KernelValues
+    whitened: KernelValues
+    metric: Metric
+    rank_metric: Metric
+    ranks: Ranks
+    views: Views
+
+    @classmethod
+    def of(cls, rows: Array, kernels: Sequence[Kernel] | None = None) -> Reference:
+        """Fit to rows.
+
+        Parameters
+        ----------
+        rows : array of shape (n, d)
+            In the order of time, where it has a meaning.
+        kernels : sequence of Kernel, optional
+            Kernels that are used in place of all components.
+        """
+        scales = ColumnScales.of(rows)
+        metric = Metric.of(_clipped(rows, scales))
+        ranks, scores = Ranks.of(rows)
+        rank_metric = Metric.of(scores)
+        views = Views(metric.rows, metric.rows @ metric.factor, scores @ rank_metric.factor)
+        if kernels is None:
+            median = _median_distance(views.scaled)
+            plain = KernelValues([Gaussian(factor * median) for factor in BANDWIDTHS])
+        else:
+            plain = KernelValues([kernel.resolve(views.scaled) for kernel in kernels])
+        whitened = KernelValues([Gaussian(_median_distance(views.whitened))])
+        return cls(rows, scales, kernels is None, plain, whitened, metric, rank_metric, ranks, views)
+
+    @property
+    def paired(self) -> int:
+        """How many components compare pairs of rows."""
+        return len(self.plain.kernels) + (3 if self.whitens else 0)
+
+    def view(self, rows: Array) -> Views:
+        """Rows as the components see them, each by itself."""
+        scaled = _clipped(rows, self.scales)
+        if not self.whitens:
+            return Views(scaled, scaled[:, :0], scaled[:, :0])
+        return Views(scaled, self.metric.whiten(scaled), self.rank_metric.whiten(self.ranks(rows)))
+
+    def window_constants(self, lengths: Any) -> Array:
+        """Constants of the statistics of windows of these lengths: shape (w, c).
+
+        Hotelling's statistics, which only compare pairs, do not exist for a window of one row, and that of a far row
+        for no other window: −inf.
+        """
+        grams = list(self.plain.gram(self.views.scaled))
+        grams += list(self.whitened.gram(self.views.whitened)) if self.whitens else []
+        n = len(self.rows)
+        means = [(K.sum() - np.trace(K)) / (n * (n - 1.0)) for K in grams]
+        table = np.repeat([[*means, *np.zeros(7)] if self.whitens else means], len(lengths), axis=0)
+        if self.whitens:
+            table[lengths == 1, self.paired - 2 : self.paired] = -np.inf
+            table[lengths > 1, -1] = -np.inf
+        return table
+
+    def singles(self, views: Views) -> Array:
+        """s of each row for each component: shape (T, c)."""
+        plain = -2.0 * self.plain.means(self.views.scaled, views.scaled)
+        if not self.whitens:
+            return plain
+        kernel = -2.0 * self.whitened.means(self.views.whitened, views.whitened)
+        norms = [(rows**2).sum(axis=1) for rows in (views.whitened, views.ranked)]
+        return np.column_stack([plain, kernel, *self.means_and_dispersions(norms)])
+
+    def means_and_dispersions(self, squared_norms: Sequence[Array]) -> list[Array]:
+        """s of the last components, from squared norms of whitened and of ranked rows.
+
+        There is nothing for the means, plus and minus log(1 + ‖z‖²/d) of rows that are held, and that of rows as they
+        are for the far row.
+        """
+        d, none = self.rows.shape[1], np.zeros(len(squared_norms[0]))
+        metrics = (self.metric, self.rank_metric)
+        first, second = (
+            np.log1p(np.minimum(squares, metric.farthest**2) / d)
+            for metric, squares in zip(metrics, squared_norms, strict=True)
+        )
+        return [none, none, first, -first, second, -second, np.log1p(squared_norms[0] / d)]
+
+    def pairs(self, views: Views, seen: int, before: int) -> Array:
+        """h of each row with those before it for each component: shape (T, before, m), the oldest first.
+
+        The first ``before`` rows of the views are those before the first row, of which ``seen`` are there.
+        """
+        now = np.arange(before, len(views.scaled))
+        reach = np.minimum(seen + now - before, before)
+        parts = [self.plain(views.scaled, now - reach, now, views.scaled[before:], before)]
+        if self.whitens:
+            parts.append(self.whitened(views.whitened, now - reach, now, views.whitened[before:], before))
+            products = np.zeros((len(now), 2, before))
+            held = self.metric.held(views.whitened), self.rank_metric.held(views.ranked)
+            for j, rows in enumerate(held):
+                for t, (count, row) in enumerate(zip(reach, now, strict=True)):
+                    products[t, j, :count] = rows[row - count : row] @ rows[row]
+            parts.append(products)
+        return np.ascontiguousarray(np.moveaxis(np.concatenate(parts, axis=1), 1, 2))
+
+    def block_size(self, longest: int) -> int:
+        """Rows of a stream that are evaluated at a time."""
+        return max(1, min(1024, CELLS // (self.paired * max(len(self.rows), longest))))
+
+
+class Population(NamedTuple):
+    """What simulated streams of reference rows are looked up in.
+
+    Parameters
+    ----------
+    values : array of float32, of shape (n, n, m)
+        h of all pairs of rows, under metrics that were fitted without the two.
+    singles : array of shape (n, c)
+        s of all rows, under metrics that were fitted without the row.
+    """
+
+    values: Any
+    singles: Array
+
+
+def population(reference: Reference, folds: Sequence[slice] | None = None, reach: int = 0) -> Population:
+    """Values of the components between the rows of a reference, as if none of them had been in the reference.
+
+    A row drawn twice is not a pair of independent rows. Its h(x, x), larger than any other value, would make all
+    statistics noisier; the mean of h(x, ·) over the other rows stands in its place.
+
+    Parameters
+    ----------
+    reference : Reference
+    folds : sequence of slice, optional
+        Stretches of consecutive rows that metrics are fitted without where rows depend on each other, in place of
+        single rows.
+    reach : int
+        Neighbours on each side that a row is not compared with by kernels of scaled rows.
+    """
+    n, m = len(reference.rows), reference.paired
+    check_memory(
+        8.0 * n * n * (1.5 * m + 1.5 + (8.0 if reference.whitens else 0.0)),
+        None,
+        f"calibration with {n:,} rows and {m} components",
+        "pass kernel=muhat.Gaussian(), a single kernel",
+    )
+    grams = reference.plain.gram(reference.views.scaled)
+    if not np.isfinite(grams).all():
+        raise ValueError(f"{reference.plain.kernels[0]!r} gives values that are not finite; rescale the reference")
+    far = np.abs(np.subtract.outer(np.arange(n), np.arange(n))) > reach
+    values, means = list(grams), [np.where(far, K, 0.0).sum(axis=0) / far.sum(axis=0) for K in grams]
+    parts: list[Array] = []
+    if reference.whitens:
+        parts = _cross_fitted_parts(reference, folds, values, means)
+    singles = np.column_stack([*(-2.0 * np.array(means)), *parts])
+    table = np.empty((n, n, m), np.float32)
+    for j, K in enumerate(values):
+        np.fill_diagonal(K, 0.0)
+        np.fill_diagonal(K, K.sum(axis=1) / (n - 1))
+        table[..., j] = K
+    return Population(table, np.ascontiguousarray(singles))
+
+
+def _cross_fitted_parts(
+    reference: Reference, folds: Sequence[slice] | None, values: list[Array], means: list[Array]
+) -> list[Array]:
+    """Add the whitened matrices to ``values`` and r of the whitened kernel to ``means``; s of the other components."""
+    norms, products = [], []
+    for metric in (reference.metric, reference.rank_metric):
+        pairs = leave_two_out(metric.rows, metric.ridge) if folds is None else pairs_of_folds(metric, folds)
+        rows = leave_one_out(metric.rows, metric.ridge) if folds is None else single_folds(metric, folds)
+        products.append(pairs.products)
+        norms.append(rows.squared_norms)
+        if metric is reference.metric:
+            rate = -0.5 / float(gaussian_bandwidth(reference.whitened.kernels[0]) or 1.0) ** 2
+            values.append(np.exp(rate * pairs.squared_distances))
+            distances = rows.squared_distances
+            np.fill_diagonal(distances, np.inf)
+            means.append(np.exp(rate * distances).sum(axis=0) / np.isfinite(distances).sum(axis=0))
+    values += products
+    return reference.means_and_dispersions(norms)
+
+
+def pairs_of_folds(metric: Metric, folds: Sequence[slice]) -> PairProducts:
+    """Products and squared distances of whitened rows, each pair under a metric without the folds of the two."""
+    n = len(metric.rows)
+    products, distances = np.empty((n, n)), np.empty((n, n))
+    for k, first in enumerate(folds):
+        for second in folds[k:]:
+            whitened = _whitened_without(metric, [first, second])
+            one, other = whitened[first], whitened[second]
+            inner = one @ other.T
+            products[first, second], products[second, first] = inner, inner.T
+            squares = (one**2).sum(axis=1)[:, None] + (other**2).sum(axis=1) - 2.0 * inner
+            distances[first, second], distances[second, first] = squares, squares.T
+    return PairProducts(products, distances)
+
+
+def single_folds(metric: Metric, folds: Sequence[slice]) -> RowProducts:
+    """Squared norms of whitened rows, and squared distances (k, j), under a metric without the fold of j.
+
+    Distances within a fold are infinite: they have no part in means over the others.
+    """
+    n = len(metric.rows)
+    norms, distances = np.empty(n), np.empty((n, n))
+    for fold in folds:
+        whitened = _whitened_without(metric, [fold])
+        squares = (whitened**2).sum(axis=1)
+        norms[fold] = squares[fold]
+        distances[:, fold] = squares[:, None] + squares[fold] - 2.0 * whitened @ whitened[fold].T
+        distances[fold, fold] = np.inf
+    return RowProducts(norms, distances)
+
+
+def _whitened_without(metric: Metric, folds: Sequence[slice]) -> Array:
+    """All rows, whitened from the mean and by the covariance of the rows that are in none of the folds."""
+    kept = np.ones(len(metric.rows), bool)
+    for fold in folds:
+        kept[fold] = False
+    centre = metric.rows[kept].mean(axis=0)
+    return np.asarray((metric.rows - centre) @ metric_factor(metric.rows[kept] - centre, metric.ridge))
+
+
+def _clipped(rows: Array, scales: ColumnScales) -> Array:
+    """Columns from their centres in their scales; values are held where their squares are finite."""
+    with np.errstate(over="ignore"):
+        return np.clip((rows - scales.centre) / scales.scale, -_FARTHEST, _FARTHEST)
+
+
+def _median_distance(rows: Array) -> float:
+    """The median distance of rows that differ, of at most 1,000 of them."""
+    some = rows[:: -(-len(rows) // _MEDIAN_ROWS)]
+    squares = pdist(some, "sqeuclidean")
+    positive = squares[squares > 0.0]
+    return float(np.sqrt(np.median(positive))) if len(positive) else 1.0

@@ -1,0 +1,359 @@
+"""A fitted monitor as a value that never changes, its place in a stream as another, and what an alarm shows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from operator import itemgetter
+
+import numpy as np
+from numpy.typing import NDArray
+
+from muhat._support.types import Array
+from muhat.apps.monitor.calibration import Calibration
+from muhat.apps.monitor.dependence import Autoregression, Dependence
+from muhat.apps.monitor.reference import COMPONENTS, Reference, Views
+from muhat.apps.monitor.windows import WindowSums
+from muhat.linalg.blocks import blocks
+from muhat.tables.encoder import MISSING, TableEncoder
+
+HISTORY = 1000
+"""How many of the last scores are kept for pictures."""
+
+_MOST_VALUES = 1e8  # kernel values of all columns that an explanation may take
+_MOST_ROWS = 1000  # of the reference that columns are compared with
+
+
+@dataclass(frozen=True)
+class Drift:
+    """Alarm of a monitor: its rows, and the columns and relations that changed.
+
+    Parameters
+    ----------
+    row : int
+        The row of the alarm, counted from 1 since ``fit`` or ``reset``.
+    since : int
+        The first row of the window that raised it: the stream differs from the reference at least since about then.
+    window : int
+        How many rows that window has.
+    score : float
+        Minus the logarithm of a tail probability: the larger, the less like the reference.
+    threshold : float
+        What the score exceeded.
+    component : str
+        The statistic that raised it, such as "whitened means" or "larger dispersion".
+    columns : tuple of (str, float) pairs
+        The columns by themselves, those that changed most first. The number compares the distance of the column's two
+        kernel means with its size under chance, which is about 1.
+    relations : tuple of (str, str, float) triples
+        Columns in their relation to all others, those that changed most first, each with the column that predicts it
+        best. The number is that of what is left of the column when the others have predicted it, about 1 by chance.
+    missing : tuple of str
+        Columns that changed by their missing values: the window has some, and the reference has none, or another share.
+
+    See Also
+    --------
+    muhat.DriftMonitor : The monitor that has it as ``result_``.
+    muhat.plotting.DriftDisplay : Draws the score around the alarm.
+    muhat.plotting.FunctionDisplay : Draws where a column changed, by ``from_monitor``.
+
+    Examples
+    --------
+    >>> import numpy as np, muhat as mh
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> monitor = mh.DriftMonitor(run_length=300, random_state=0).fit(X)
+    >>> monitor.update(X[:50] + [0.0, 3.0])
+    True
+    >>> monitor.result_.columns[0][0]
+    'x1'
+    """
+
+    row: int
+    since: int
+    window: int
+    score: float
+    threshold: float
+    component: str
+    columns: tuple[tuple[str, float], ...]
+    relations: tuple[tuple[str, str, float], ...]
+    missing: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        rows = f"row {self.row:,} differs" if self.window == 1 else f"rows {self.since:,} to {self.row:,} differ"
+        return (
+            f"drift at row {self.row:,}: {rows} from the reference in {self.component} (score {self.score:.1f}, "
+            f"threshold {self.threshold:.1f}); most changed: {self.most_changed()}, with about 1 by chance"
+        )
+
+    def most_changed(self, most: int = 3) -> str:
+        """The columns that changed most, after the relation that did if that changed more.
+
+        Parameters
+        ----------
+        most : int, default 3
+            How many columns are named.
+
+        Returns
+        -------
+        str
+            Text for a message.
+        """
+        words = [
+            f"{'missing values of ' if name in self.missing else ''}{name} ({number:.1f})"
+            for name, number in self.columns[:most]
+        ]
+        if self.relations and self.relations[0][2] > self.columns[0][1]:
+            name, other, number = self.relations[0]
+            words = [f"the relation of {name} to {other} ({number:.1f})", *words[: most - 1]]
+        return ", ".join(words)
+
+
+@dataclass(frozen=True, eq=False)
+class StreamState:
+    """What a monitor knows of a stream.
+
+    Parameters
+    ----------
+    sums : WindowSums
+        Sums over the last rows.
+    recent : array of shape (p + longest − 1, d)
+        The last rows, the newest last, zeros where there are none; p is the order of the autoregression.
+    views : Views
+        The last longest − 1 of them as the components see them.
+    rows : int
+        Rows so far.
+    scores : array
+        The last scores, at most 1,000.
+    result : Drift or None
+        The first alarm.
+    alarm_rows : array of shape (window, d)
+        The rows of its window as the reference sees them; none before an alarm.
+    """
+
+    sums: WindowSums
+    recent: Array
+    views: Views
+    rows: int
+    scores: Array
+    result: Drift | None
+    alarm_rows: Array
+
+
+@dataclass(frozen=True, eq=False)
+class MonitorModel:
+    """Everything that a monitor knows before the first row of a stream.
+
+    Parameters
+    ----------
+    encoder : TableEncoder
+        How tables become rows of numbers.
+    reference : Reference
+        Rows of the reference, or the residuals of their autoregression.
+    autoregression : Autoregression or None
+        Where neighbouring rows depend on each other.
+    dependence : Dependence or None
+        What was found of that.
+    block_length : float
+        Mean number of consecutive rows that simulated streams were drawn in.
+    windows : array of int
+        Lengths of the windows.
+    constants : array of shape (w, c)
+        Constants of the statistics.
+    calibration : Calibration
+        Scale of the scores and thresholds.
+    """
+
+    encoder: TableEncoder
+    reference: Reference
+    autoregression: Autoregression | None
+    dependence: Dependence | None
+    block_length: float
+    windows: NDArray[np.int64]
+    constants: Array
+    calibration: Calibration
+
+    @property
+    def names(self) -> list[str]:
+        """The column of each feature."""
+        return [f.column if self.encoder.named else f"x{f.column}" for f in self.encoder.features]
+
+    @property
+    def order(self) -> int:
+        """Rows at the beginning of a stream that only serve to predict the next."""
+        return 0 if self.autoregression is None else self.autoregression.order
+
+    @property
+    def components(self) -> tuple[str, ...]:
+        """Names of the components."""
+        if self.reference.whitens:
+            return COMPONENTS
+        return tuple(repr(kernel) for kernel in self.reference.plain.kernels)
+
+    def start(self) -> StreamState:
+        """The state before the first row."""
+        sums = WindowSums.empty(self.windows, self.constants, self.reference.paired)
+        recent = np.zeros((self.order + sums.longest - 1, self.reference.rows.shape[1]))
+        return StreamState(sums, recent, self.views(recent), 0, np.empty(0), None, recent[:0])
+
+    def views(self, rows: Array) -> Views:
+        """Rows after the first p as the components see them."""
+        return self.reference.view(self.seen_as(rows))
+
+    def seen_as(self, rows: Array) -> Array:
+        """Rows after the first p as the reference sees them: themselves, or their residuals."""
+        return rows if self.autoregression is None else self.autoregression.residuals(rows)
+
+    def take(self, state: StreamState, rows: Array) -> StreamState:
+        """The state after some rows, in effect one after the other; rows after an alarm are ignored."""
+        for block in blocks(len(rows), self.reference.block_size(state.sums.longest)):
+            if state.result is None:
+                state = self._take_block(state, rows[block])
+        return state
+
+    def _take_block(self, state: StreamState, rows: Array) -> StreamState:
+        """The state after rows of which all values fit into the memory, up to an alarm."""
+        before, p = state.sums.longest - 1, self.order
+        unpredicted = min(max(p - state.rows, 0), len(rows))  # the first p rows of a stream only serve to predict
+        stretch = np.concatenate([state.recent, rows])
+        new = self.views(stretch[before + unpredicted :])
+        views = Views(*(np.concatenate(pair) for pair in zip(state.views, new, strict=True)))
+        with np.errstate(over="ignore", invalid="ignore"):  # refused with a word
+            singles, pairs = self.reference.singles(new), self.reference.pairs(views, state.sums.seen, before)
+            total = singles.sum() + pairs.sum()
+        if not np.isfinite(total):
+            kernel = self.reference.plain.kernels[0]
+            raise ValueError(f"{kernel!r} overflows on X; rescale the columns, or drop rows with such values")
+        sums, statistics = state.sums.after(pairs, singles)
+        scores, largest = self.calibration.scale(statistics[:, 0])
+        thresholds = self.calibration.thresholds(state.sums.seen, len(scores))
+        alarms = np.flatnonzero(scores > thresholds)
+        taken = int(alarms[0]) + 1 if len(alarms) else len(scores)
+        if taken < len(scores):
+            sums, _ = state.sums.after(pairs[:taken], singles[:taken])
+        seen, recent = unpredicted + taken, stretch[unpredicted + taken :][: p + before]
+        state = StreamState(
+            sums,
+            recent,
+            Views(*(view[taken : taken + before] for view in views)),
+            state.rows + seen,
+            np.concatenate([state.scores, np.full(unpredicted, -np.inf), scores[:taken]])[-HISTORY:],
+            None,
+            state.alarm_rows,
+        )
+        if not len(alarms):
+            return state
+        place, component = divmod(int(largest[taken - 1]), self.constants.shape[1])
+        window = int(self.windows[place])
+        raw = stretch[: p + before + seen]
+        shown, missing = self.seen_as(raw[-window - p :]), self.missing_columns(raw[-window:])
+        raised = (float(scores[taken - 1]), float(thresholds[taken - 1]))
+        result = self.drift(state.rows, component, shown, *raised, missing)
+        return replace(state, result=result, alarm_rows=shown)
+
+    def missing_columns(self, rows: Array) -> list[str]:
+        """The columns of which a value is missing in encoded rows."""
+        code = self.encoder.transform(np.full((1, len(self.encoder.columns)), np.nan))[0]  # a row without any value
+        equal = rows == code
+        groups = groupby(enumerate(self.names), key=itemgetter(1))  # the features of a column
+        return [name for name, group in groups if equal[:, [place for place, _ in group]].all(axis=1).any()]
+
+    def drift(
+        self, row: int, component: int, rows: Array, score: float, threshold: float, missing: Sequence[str]
+    ) -> Drift:
+        """What the rows of a window show that raised an alarm; values of the columns ``missing`` are missing there."""
+        window, names = len(rows), self.names
+        # The change may be younger than the window, so columns are compared in that of the shorter windows, too, which
+        # shows them best.
+        lengths = self.windows[self.windows <= window]
+        changes = changed_features(self.reference.rows, rows, lengths)
+        best = int(changes.max(axis=1).argmax())
+        indicators = [feature.level == MISSING for feature in self.encoder.features]
+        found = list(zip(names, changes[best].tolist(), indicators, strict=True))
+        # The first missing values of a column are as large a change as another value of a constant one.
+        known = {name for name, _, indicator in found if indicator}
+        found += [(name, float(len(self.reference.rows)), True) for name in missing if name not in known]
+        largest: dict[str, tuple[str, float, bool]] = {}
+        for triple in sorted(found, key=lambda triple: -triple[1]):
+            largest.setdefault(triple[0], triple)  # of a column with several features
+        columns = tuple((name, number) for name, number, _ in largest.values())
+        by_missing = tuple(name for name, _, indicator in largest.values() if indicator)
+        relations = changed_relations(self.reference, rows[-int(lengths[best]) :], names)
+        text = self.components[component]
+        return Drift(row, row - window + 1, window, score, threshold, text, columns, relations, by_missing)
+
+
+def changed_features(reference: Array, rows: Array, lengths: Sequence[int] | NDArray[np.int64]) -> Array:
+    """How much each feature changed in the last L rows, for each length L: shape (w, d).
+
+    The number of a feature is MMD² of the two samples, with a Gaussian kernel of the width of the feature's standard
+    deviation, over its expectation without a change, (1/n + 1/L) (1 − mean k): about 1 by chance.
+
+    Parameters
+    ----------
+    reference : array of shape (n, d)
+        Of many rows some are taken.
+    rows : array of shape (T, d)
+        With T at least the largest length.
+    lengths : sequence of int
+        How many of the last rows are compared.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> reference = np.column_stack([np.arange(50.0), np.arange(50.0)])
+    >>> int(changed_features(reference, np.array([[90.0, 20.0]]), [1]).argmax())
+    0
+    """
+    most = min(_MOST_ROWS, int(np.sqrt(_MOST_VALUES / reference.shape[1])))
+    if len(reference) > most:
+        reference = reference[np.random.default_rng(0).choice(len(reference), most, replace=False)]
+    return np.array([_changes(x, y, lengths) for x, y in zip(reference.T, rows.T, strict=True)]).T
+
+
+def _changes(x: Array, y: Array, lengths: Sequence[int] | NDArray[np.int64]) -> list[float]:
+    """The numbers of one feature."""
+    with np.errstate(over="ignore"):
+        centre = x.mean()
+        width = float(np.sqrt(((x - centre) ** 2).mean()))
+    if not (np.isfinite(width) and width > 0):
+        return [0.0 if (y[-length:] == x[0]).all() else float(len(x)) for length in lengths]
+    x, y = (np.clip((values - centre) / width, -1e9, 1e9) for values in (x, y))
+    within, across, inside = (np.exp(-0.5 * (a[:, None] - b) ** 2) for a, b in ((x, x), (x, y), (y, y)))
+    level, towards = float(within.mean()), across.mean(axis=0)
+    by_chance = max(1.0 - level, np.finfo(np.float64).tiny)
+    return [
+        float(level + inside[-length:, -length:].mean() - 2.0 * towards[-length:].mean())
+        / ((1.0 / len(x) + 1.0 / length) * by_chance)
+        for length in lengths
+    ]
+
+
+def changed_relations(reference: Reference, rows: Array, names: Sequence[str]) -> tuple[tuple[str, str, float], ...]:
+    """Columns, the column that predicts each best, and how much their relation changed, the most changed first.
+
+    For the metric P = (S + ρI)⁻¹ of standardised columns y, column j of Py is what the other columns leave of column j,
+    up to a factor: y_j − Σ_k b_jk y_k with b_jk = −P_jk / P_jj. It is compared as a column by itself is.
+
+    Parameters
+    ----------
+    reference : Reference
+        Its metric is P.
+    rows : array of shape (L, d)
+        Rows of the stream.
+    names : sequence of str
+        The column of each feature.
+    """
+    if len(set(names)) < 2:
+        return ()
+    metric, columns = reference.metric, np.array(names, dtype=object)
+    P = metric.factor @ metric.factor.T
+    old, new = (y @ P for y in (metric.rows, reference.view(rows).scaled))
+    # Without row i in the fit its residuals are larger by the factor 1 / (1 − yᵢᵀPyᵢ/n), up to terms of order 1/n.
+    old = old / np.maximum(1.0 - (old * metric.rows).sum(axis=1, keepdims=True) / len(old), 0.1)
+    numbers = changed_features(old, new, [len(rows)])[0].tolist()
+    partners = columns[np.where(columns[:, None] == columns, -1.0, np.abs(P)).argmax(axis=1)]
+    found: dict[str, tuple[str, str, float]] = {}
+    for triple in sorted(zip(names, partners, numbers, strict=True), key=lambda triple: -triple[2]):
+        found.setdefault(triple[0], triple)  # of a column with several features the largest
+    return tuple(found.values())

@@ -1,5 +1,0 @@
-"""Commands of the shell: compare, describe, watch, reproduce, claims and prepare."""
-
-from muhat.cli.command_line import main
-
-__all__ = ["main"]
