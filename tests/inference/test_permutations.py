@@ -13,7 +13,7 @@ from tables import sample
 import muhat as mh
 from muhat.inference import permutations
 from muhat.inference.independence import hsic_test
-from muhat.inference.permutations import bin_means, draw_bins, number_of_splits, other_splits
+from muhat.inference.permutations import bin_means, draw_bins, draw_units, number_of_splits, other_splits
 from muhat.inference.two_sample import mmd_test
 
 
@@ -156,3 +156,75 @@ def test_families_scatter_the_p_value_no_more_than_independent_draws():
     binomial = pvalues.mean() * (1 - pvalues.mean()) / 79
     low, high = stats.chi2.ppf([1e-4, 1 - 1e-4], 399) / 399
     assert low < pvalues.var(ddof=1) / binomial < high
+
+
+@pytest.mark.parametrize("strata", [None, "two"])
+@pytest.mark.parametrize("sizes", [(40, 60), (3000, 2500), (100, 5000)])
+def test_units_cut_rows_within_samples_and_strata(sizes, strata):
+    rng = np.random.default_rng(0)
+    labels = None if strata is None else rng.integers(2, size=sum(sizes))
+    units = draw_units(sizes, labels, None, 2000, 1000, rng)
+    observed = np.repeat([1.0, 0.0], sizes)
+    inside = units.numbers >= 0
+    assert_array_equal(observed[inside], units.of_first[units.numbers[inside]])
+    assert len(np.unique(np.bincount(units.numbers[inside]))) == 1
+    if labels is not None:
+        assert len(np.unique(np.column_stack([units.strata[units.numbers[inside]], labels[inside]]), axis=0)) == 2
+    members = units.members(3, rng)
+    assert_array_equal(units.numbers[members], np.tile(np.arange(len(units.of_first)), (3, 1)))
+
+
+def test_clusters_change_sides_whole():
+    """The MMD of means of clusters is that of weighted rows, and a cluster of many counts like one of few."""
+    rng = np.random.default_rng(0)
+    clusters = np.repeat(np.arange(9), [1, 2, 3, 4, 5, 1, 2, 3, 9])
+    rows = rng.normal(size=(len(clusters), 2)) + rng.normal(size=(9, 2))[clusters]
+    n = int((clusters < 4).sum())
+    result = mh.mmd_test(rows[:n], rows[n:], mh.Gaussian(1.0), clusters=clusters, random_state=0)
+    weights = np.array([1 / np.sum(clusters == c) * (1 / 4 if c < 4 else -1 / 5) for c in clusters])
+    assert_allclose(result.statistic, weights @ mh.Gaussian(1.0)(rows, rows) @ weights, rtol=1e-10)
+    assert len(result.null_distribution) == 125  # all choices of four clusters among nine, but the observed one
+    assert_allclose(result.witness(rows[:2]), mh.Gaussian(1.0)(rows[:2], rows) @ weights, rtol=1e-10)
+    for kernel in (None, [mh.Gaussian(1.0), mh.Linear()]):
+        several = mh.mmd_test(rows[:n], rows[n:], kernel, clusters=clusters, random_state=0)
+        assert several.smallest_pvalue == result.smallest_pvalue == 1 / 126
+        assert several.method == "9 clusters, with 4 rows each"
+
+
+@pytest.mark.parametrize("kernel", [None, mh.Gaussian()], ids=["default", "kernel"])
+def test_clusters_keep_the_level(kernel):
+    """Rows of one cluster are nearly equal: without clusters nearly every test rejects."""
+    rng = np.random.default_rng(1)
+    clusters = np.repeat(np.arange(24), 5)
+
+    def pvalue(**options):
+        rows = 3 * rng.normal(size=(24, 2))[clusters] + rng.normal(size=(120, 2))
+        return mh.mmd_test(rows[:60], rows[60:], kernel, 39, rng, **options).pvalue
+
+    found = np.array([pvalue(clusters=clusters) for _ in range(100)])
+    assert np.count_nonzero(found <= 0.05) <= stats.binom.ppf(0.9999, 100, 0.05)
+    assert np.mean([pvalue() <= 0.05 for _ in range(20)]) > 0.5
+
+
+@pytest.mark.parametrize(
+    ("clusters", "strata", "message"),
+    [
+        ([1, 2, 3], None, r"clusters has shape \(3,\) and must have one label for each of the 8"),
+        ([1, 1, 2, 3, 3, 4, 4, 5], None, "label 3 in several samples.*pass strata= in place"),
+        ([1, 1, 2, 2, 3, 3, 4, 4], [0, 1] * 4, "label 1 in several strata.*leave strata out"),
+        ([1, 1, 1, 1, 2, 3, 4, 5], None, "1 and 4 labels in the two samples, and two each are needed"),
+        ([1, 1, 2, 2, 3, 3, 4, np.nan], None, r"clusters\[7\] is missing"),
+    ],
+)
+def test_clusters_that_cannot_be_permuted(clusters, strata, message):
+    rows = np.random.default_rng(0).normal(size=(8, 2))
+    with pytest.raises(ValueError, match=message):
+        mh.mmd_test(rows[:4], rows[4:], clusters=clusters, strata=strata)
+
+
+def test_many_clusters_are_permuted_in_bins():
+    rng = np.random.default_rng(0)
+    clusters = np.repeat(np.arange(3000), 2)
+    units = draw_units((3000, 3000), None, clusters, 2000, 1000, rng)
+    assert len(units.of_first) == 1000
+    assert_array_equal(units.numbers[::2], units.numbers[1::2])

@@ -1,4 +1,4 @@
-"""Permutations of rows: splits of pooled rows into two samples, pairings of two sides, within strata and of bins.
+"""Permutations: splits of pooled rows into two samples, pairings of two sides, within strata, of bins and clusters.
 
 Where all permutations are few, each is taken once. Bins are equal numbers of rows of one sample (and stratum), drawn at
 random, which a test permutes as a whole. Under the null hypothesis bins of equal size are exchangeable as independent
@@ -301,6 +301,7 @@ class Bins(NamedTuple):
     of_first: Array
     strata: Any
     unused: int = 0
+    kind: str = "bins"
 
     @property
     def size(self) -> int:
@@ -313,6 +314,8 @@ class Bins(NamedTuple):
         return self.members.ravel()
 
     def __str__(self) -> str:
+        if self.kind == "clusters":
+            return f"{len(self.of_first):,} clusters, with {self.size} rows each"
         rows = "rows are" if self.unused != 1 else "row is"
         return f"{len(self.of_first):,} bins of {self.size} rows; {self.unused:,} {rows} in no bin"
 
@@ -326,11 +329,7 @@ def draw_bins(observed: Array, strata: Any, count: int, rng: np.random.Generator
     """About ``count`` bins of equal size, each of rows of one sample and stratum, drawn at random."""
     numbers = np.zeros(len(observed), dtype=np.intp) if strata is None else strata
     cells = np.stack([np.bincount(numbers, weights=1.0 - observed), np.bincount(numbers, weights=observed)])
-    mixed = cells.min(axis=0) > 0  # permuted rows are all in these strata
-    size = bin_size(cells[0, mixed].astype(np.intp), cells[1, mixed].astype(np.intp), count)
-    counts = cells.astype(np.intp) // size
-    # More bins of one sample than these make a test hardly more powerful, and cost as much as the others.
-    counts = np.minimum(counts, np.maximum(max(2, count // len(mixed)), MOST_UNEQUAL * counts.min(axis=0)))
+    size, counts = _bin_counts(cells.astype(np.intp), count)
     members, samples, labels = [], [], []
     for first, stratum in np.argwhere(counts):
         inside = rng.permutation(np.flatnonzero((observed == first) & (numbers == stratum)))
@@ -340,6 +339,15 @@ def draw_bins(observed: Array, strata: Any, count: int, rng: np.random.Generator
     drawn = np.concatenate(members, axis=1)
     of_strata = None if strata is None else np.unique(labels, return_inverse=True)[1]
     return Bins(drawn, np.array(samples), of_strata, len(observed) - drawn.size)
+
+
+def _bin_counts(cells: NDArray[np.intp], count: int) -> tuple[int, NDArray[np.intp]]:
+    """The size of bins, and how many of them each sample (row) and stratum (column) with so many rows has."""
+    mixed = cells.min(axis=0) > 0  # permuted rows are all in these strata
+    size = bin_size(cells[0, mixed], cells[1, mixed], count)
+    counts = cells // size
+    # More bins of one sample than these make a test hardly more powerful, and cost as much as the others.
+    return size, np.minimum(counts, np.maximum(max(2, count // len(mixed)), MOST_UNEQUAL * counts.min(axis=0)))
 
 
 def bin_size(first: Any, second: Any, count: int) -> int:
@@ -358,3 +366,119 @@ def bin_size(first: Any, second: Any, count: int) -> int:
 def bin_means(features: Array, size: int) -> Array:
     """Means of features over bins; rows are in the order of :attr:`Bins.rows`."""
     return features if size == 1 else features.reshape(size, len(features) // size, -1).mean(axis=0)
+
+
+# ---------------------------------------------------------------- units
+
+
+class Units(NamedTuple):
+    """What changes sides as a whole: rows, bins of rows or clusters.
+
+    ``numbers`` has the unit of each pooled row, those of the first sample first, and −1 for a row in none; ``of_first``
+    and ``strata`` have the sample and the stratum of each unit.
+    """
+
+    numbers: NDArray[Any]
+    of_first: Array
+    strata: Any
+    kind: str = "rows"
+
+    def members(self, size: int, rng: np.random.Generator) -> NDArray[np.intp]:
+        """Column u holds ``size`` rows of unit u: a random part of a larger unit; rows of a smaller one repeat."""
+        order = rng.permutation(np.flatnonzero(self.numbers >= 0))
+        order = order[np.argsort(self.numbers[order], kind="stable")]
+        counts = np.bincount(self.numbers[order], minlength=len(self.of_first))
+        starts = counts.cumsum() - counts
+        return np.asarray(order[starts + np.arange(size)[:, None] * counts // size])
+
+    def bins(self, size: int, rng: np.random.Generator) -> Bins:
+        """The units with so many rows each."""
+        return Bins(self.members(size, rng), self.of_first, self.strata, int((self.numbers < 0).sum()), self.kind)
+
+
+def draw_units(
+    sizes: tuple[int, int], strata: Any, clusters: Any, single: int, count: int, rng: np.random.Generator
+) -> Units:
+    """Clusters where they are given, else rows up to ``single`` of them, else about ``count`` bins of equal size.
+
+    ``strata`` and ``clusters`` are the checked numbers of the pooled rows, or None.
+    """
+    total = sum(sizes)
+    if clusters is not None:
+        return _clusters_as_units(np.arange(total) < sizes[0], strata, clusters, count, rng)
+    if total <= single:
+        return Units(np.arange(total), np.repeat([1.0, 0.0], sizes), strata)
+    labels = np.zeros(1, dtype=np.intp) if strata is None else strata
+    parts = (slice(sizes[0], None), slice(sizes[0]))  # as in bins, the second sample first
+    cells = np.array(sizes[::-1], dtype=np.intp)[:, None]
+    if strata is not None:
+        cells = np.stack([np.bincount(strata[part], minlength=int(strata.max()) + 1) for part in parts])
+    size, counts = _bin_counts(cells, count)
+    numbers = np.full(total, -1, dtype=np.int16 if counts.sum() < 2**15 else np.int32)
+    for unit, ((sample, stratum), own) in zip(counts.cumsum() - counts.ravel(), np.ndenumerate(counts), strict=True):
+        drawn = np.full(cells[sample, stratum], -1, dtype=numbers.dtype)
+        drawn[: own * size] = np.repeat(np.arange(unit, unit + own, dtype=numbers.dtype), size)
+        rng.shuffle(drawn)
+        numbers[parts[sample]][(labels[parts[sample]] == stratum) if strata is not None else slice(None)] = drawn
+    samples, of_strata = np.divmod(np.repeat(np.arange(counts.size), counts.ravel()), cells.shape[1])
+    used = None if strata is None else np.unique(of_strata, return_inverse=True)[1]
+    return Units(numbers, samples.astype(np.float64), used, "bins")
+
+
+def _clusters_as_units(is_first: Any, strata: Any, clusters: Any, count: int, rng: np.random.Generator) -> Units:
+    """Each cluster, or where there are more than ``count`` random bins of clusters of one sample and stratum."""
+    first_rows = np.unique(clusters, return_index=True)[1]
+    of_first, of_strata = is_first[first_rows].astype(np.float64), None if strata is None else strata[first_rows]
+    if len(of_first) <= count:
+        return Units(clusters, of_first, of_strata, "clusters")
+    bins = draw_bins(of_first, of_strata, count, rng)
+    unit = np.full(len(of_first), -1)
+    unit[bins.members] = np.arange(len(bins.of_first))
+    return Units(unit[clusters], bins.of_first, bins.strata, "clusters")
+
+
+def check_clusters(clusters: Any, observed: Array, strata: Any) -> Any:
+    """Numbers of the clusters of the pooled rows, or None; every cluster lies in one sample and one stratum."""
+    if clusters is None:
+        return None
+    labels = np.asarray(clusters)
+    n = len(observed)
+    if labels.shape != (n,):
+        raise ValueError(
+            f"clusters has shape {labels.shape} and must have one label for each of the {n} n + m rows, those of X "
+            "first"
+        )
+    missing = first_missing(clusters)
+    if missing is not None:
+        raise ValueError(f"clusters[{missing}] is missing; leave rows without a cluster out, or give them a label each")
+    if len({type(label) for label in labels.tolist()}) > 1:
+        labels = labels.astype(str)  # numbers and texts have no common order
+    names, numbers = np.unique(labels, return_inverse=True)
+    remedies = {
+        "samples": (observed, "where one unit was observed in both, pass strata= in place of clusters="),
+        "strata": (strata, "use strata that hold whole clusters, or leave strata out"),
+    }
+    for what, (groups, remedy) in remedies.items():
+        lowest, highest = (np.full(len(names), start) for start in (np.inf, -np.inf))
+        np.minimum.at(lowest, numbers, 0 if groups is None else groups)
+        np.maximum.at(highest, numbers, 0 if groups is None else groups)
+        if (lowest < highest).any():
+            several = names.tolist()[int((lowest < highest).argmax())]
+            raise ValueError(
+                f"clusters has the label {several!r} in several {what}, and whole clusters change sides; {remedy}"
+            )
+    counts = [len(np.unique(numbers[observed == sample])) for sample in (1, 0)]
+    if min(counts) < 2:
+        raise ValueError(
+            f"clusters has {counts[0]} and {counts[1]} labels in the two samples, and two each are needed to permute "
+            "them; use smaller clusters, such as weeks in place of months, or collect more of them"
+        )
+    return numbers
+
+
+def cluster_means(K: Array, numbers: Any) -> Array:
+    """The Gram matrix of the mean elements of clusters: means of the blocks of K."""
+    share = np.zeros((int(numbers.max()) + 1, len(K)))
+    share[numbers, np.arange(len(K))] = 1.0
+    share /= share.sum(axis=1, keepdims=True)
+    return np.asarray(share @ K @ share.T)

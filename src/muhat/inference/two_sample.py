@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from muhat.features.nystroem import Nystroem
 from muhat.features.sketch import MeanSketch
 from muhat.inference.combine import Component
 from muhat.inference.difference_statistics import MAX_EXACT_ROWS, default_components
-from muhat.inference.kernel_sums import Family, GivenKernel, kernel_sums
+from muhat.inference.kernel_sums import Binned, Family, GivenKernel, kernel_sums
 from muhat.inference.mmd import PRODUCTS, mean_similarities, split_means, sums_from_features
 from muhat.inference.permutations import (
     EPS,
@@ -26,8 +26,11 @@ from muhat.inference.permutations import (
     Splits,
     bins_of_one_row,
     centred_splits,
+    check_clusters,
     check_strata,
+    cluster_means,
     draw_bins,
+    draw_units,
     other_splits,
     permutation_pvalue,
     smallest_pvalue,
@@ -142,6 +145,7 @@ def mmd_test(
     mean: BaseKernelMean | None = None,
     unbiased: bool = False,
     strata: Any = None,
+    clusters: Any = None,
     scale: Any = "auto",
     memory_limit: float | None = None,
     verbose: bool = False,
@@ -154,7 +158,8 @@ def mmd_test(
     p-value of component k on split b, the combined statistic of a split is :math:`t_b = \log \sum_k w_k / p_{kb}`, and
     the p-value is the share of splits, the observed one among them, whose statistic reaches the observed one. For rows
     that are drawn independently of each other the type I error is controlled at every n, m and number of splits, also
-    with ties; for dependent rows, as in time series, it is not.
+    with ties. Where rows depend on each other, as in time series or with several rows per patient, ``clusters`` says
+    which of them stay together; the clusters then have to be independent.
 
     With ``kernel`` the statistic is the squared distance of the two estimated means, for the plain average
 
@@ -188,6 +193,9 @@ def mmd_test(
         n(n−1) and m(m−1). It is zero on average under the null hypothesis, and maybe negative.
     strata : array of n + m labels, optional
         Splits permute rows within strata only (X's rows first): centres, batches, years. None may be missing.
+    clusters : array of n + m labels, optional
+        Rows with the same label change samples together (X's rows first): weeks, patients, batches. A label lies in one
+        sample, and every cluster counts alike, whatever the number of its rows. None may be missing.
     scale : "auto", "columns", None or array of d positive numbers, default "auto"
         What columns are divided by. "columns" is the mean absolute deviation from the median of the pooled column, so
         that no unit matters. "auto" is "columns" in the default test; with kernels of yours columns stay as they are,
@@ -242,19 +250,19 @@ def mmd_test(
     """
     n_resamples, rng = check_count("n_resamples", n_resamples), check_rng(random_state)
     if isinstance(X, MeanSketch) or isinstance(Y, MeanSketch):
-        options = {"kernel": kernel, "mean": mean, "unbiased": unbiased or None, "strata": strata}
+        options = {"kernel": kernel, "mean": mean, "unbiased": unbiased or None, "strata": strata, "clusters": clusters}
         return _sketched_test(X, Y, n_resamples, rng, memory_limit, options, scale)
     one_statistic = unbiased or mean is not None
     if mean is not None:
         check_mean("mean", mean)
     if isinstance(kernel, str) and kernel == "precomputed":
         K, observed = _precomputed_gram(X, Y, scale)
-        work = _Work(observed, check_strata(strata, observed, len(K)), n_resamples, rng, memory_limit, verbose)
+        work = _Work.of(observed, strata, clusters, n_resamples, rng, memory_limit, verbose)
         return _single_test(K, mean, unbiased, work)
     kernels = _kernels(kernel, one_statistic)
     samples = encode_samples({"X": X, "Y": Y}, scale, default=kernels is None)
     observed = np.repeat([1.0, 0.0], samples.sizes)
-    work = _Work(observed, check_strata(strata, observed, len(observed)), n_resamples, rng, memory_limit, verbose)
+    work = _Work.of(observed, strata, clusters, n_resamples, rng, memory_limit, verbose)
     if kernels is None:
         return _default_test(samples, work)
     rows = samples.scaled
@@ -317,14 +325,32 @@ def pooled_gram(kernel: Kernel, points: Array, memory_limit: float | None) -> Ar
 
 
 class _Work(NamedTuple):
-    """What is permuted, which rows are the first sample's and their strata; how often, by what; memory; progress."""
+    """Which rows are the first sample's, their strata and clusters; how often they are permuted; memory; progress."""
 
     observed: Array
     strata: Any
+    clusters: Any
     n_resamples: int
     rng: np.random.Generator
     memory_limit: float | None
     verbose: bool
+
+    @classmethod
+    def of(cls, observed: Array, strata: Any, clusters: Any, *rest: Any) -> Self:
+        """The same with strata and clusters checked, and as numbers."""
+        strata = check_strata(strata, observed, len(observed))
+        return cls(observed, strata, check_clusters(clusters, observed, strata), *rest)
+
+    def bins(self, count: int, single: int) -> Bins:
+        """What is permuted: clusters, or rows where there are no more than ``single``, or else about ``count`` bins."""
+        total = len(self.observed)
+        if self.clusters is not None:
+            n = int(self.observed.sum())
+            units = draw_units((n, total - n), self.strata, self.clusters, single, count, self.rng)
+            return units.bins(-(-total // len(units.of_first)), self.rng)
+        if total <= single:
+            return bins_of_one_row(self.observed, self.strata)
+        return draw_bins(self.observed, self.strata, count, self.rng)
 
     def splits(self, bins: Bins, rows: int, columns: int) -> Splits:
         """Random splits of bins, if there is memory for them and for the rows."""
@@ -355,33 +381,38 @@ class _Work(NamedTuple):
 
 
 def _default_test(samples: Samples, work: _Work) -> MMDResult:
-    """All statistics combined, on splits of rows or of bins of rows."""
-    total = len(work.observed)
-    if total <= MAX_SINGLE_ROWS:
-        bins = bins_of_one_row(work.observed, work.strata)
-    else:
-        bins = draw_bins(work.observed, work.strata, BINS if total <= MAX_EXACT_ROWS else FEATURE_BINS, work.rng)
+    """All statistics combined, on splits of rows, of bins of rows or of clusters."""
+    bins = work.bins(BINS if len(work.observed) <= MAX_EXACT_ROWS else FEATURE_BINS, MAX_SINGLE_ROWS)
     splits = work.splits(bins, *samples.pooled.shape)
-    rows, method = samples.centred, "exact"
-    if bins.size > 1 or bins.unused:
-        rows, method = rows[bins.rows], str(bins)
     with work.ticking() as tick:
-        components = default_components(rows, bins.size, splits, work.rng, tick)
+        return default_test_of(samples, bins, splits, work.n_resamples, work.rng, tick)
+
+
+def default_test_of(
+    samples: Samples, bins: Bins, splits: Splits, n_resamples: int, rng: np.random.Generator, tick: Any = lambda s: None
+) -> MMDResult:
+    """All statistics combined, on given splits of given bins of the pooled rows."""
+    rows, method = samples.centred, "exact"
+    if bins.size > 1 or bins.unused or bins.kind == "clusters":
+        rows, method = rows[bins.rows], str(bins)
+    components = default_components(rows, bins.size, splits, rng, tick)
     if len(rows) > MAX_EXACT_ROWS:
         method = f"features of each kernel, {method}"
-    smallest = smallest_pvalue(bins.of_first, work.n_resamples, bins.strata)
+    smallest = smallest_pvalue(bins.of_first, n_resamples, bins.strata)
     return _combined_result(samples, components, splits, method, smallest)
 
 
 def _several_kernels_test(samples: Samples, kernels: list[Kernel], work: _Work) -> MMDResult:
     """The unbiased MMDs of several kernels, combined."""
-    rows = samples.scaled
-    splits = work.splits(bins_of_one_row(work.observed, work.strata), *rows.shape)
+    bins = work.bins(len(work.observed), len(work.observed))
+    rows = samples.scaled[bins.rows]
+    splits = work.splits(bins, *rows.shape)
     families: list[Family] = []
     for kernel in kernels:
         diagonal = kernel.diagonal(rows)
         check_overflow(kernel, diagonal)
-        families.append(GivenKernel(kernel, rows, power_of_two_near(float(np.abs(diagonal).max()))))
+        family = GivenKernel(kernel, rows, power_of_two_near(float(np.abs(diagonal).max())))
+        families.append(Binned(family, bins.size, len(bins.of_first)) if bins.size > 1 else family)
     with work.ticking() as tick:
         sums = kernel_sums(families, splits, tick)
     components = []
@@ -390,8 +421,8 @@ def _several_kernels_test(samples: Samples, kernels: list[Kernel], work: _Work) 
             raise ValueError(f"{kernel!r} gives values that are not finite; correct it, or rescale the data")
         found = mean_similarities(each, splits)
         components.append(Component(type(kernel).__name__, repr(kernel), found.mmd, found.rounding, value=kernel))
-    smallest = smallest_pvalue(work.observed, work.n_resamples, work.strata)
-    return _combined_result(samples, components, splits, "exact", smallest)
+    smallest = smallest_pvalue(bins.of_first, work.n_resamples, bins.strata)
+    return _combined_result(samples, components, splits, "exact" if bins.size == 1 else str(bins), smallest)
 
 
 def _combined_result(
@@ -409,7 +440,11 @@ def _single_test(
     K: Array, mean: Any, unbiased: bool, work: _Work, samples: Samples | None = None, kernel: Kernel | None = None
 ) -> MMDResult:
     """Test by the squared distance of two estimated means under one kernel, from samples or from a Gram matrix."""
-    observed, strata = work.observed, work.strata
+    observed, strata, clusters, method = work.observed, work.strata, work.clusters, "exact"
+    if clusters is not None:
+        K, method = cluster_means(K, clusters), f"{int(clusters.max()) + 1:,} clusters"
+        first_rows = np.unique(clusters, return_index=True)[1]
+        observed, strata = observed[first_rows], None if strata is None else strata[first_rows]
     n = int(observed.sum())
     means = split_means(mean, K, n, unbiased)
     statistic = float(means.statistics(observed[:, None])[0])
@@ -419,9 +454,14 @@ def _single_test(
     outer, witness = None, None
     if samples is not None and kernel is not None:
         outer = rescaled(kernel, samples.scales)
-        witness = _witness(samples, outer, means.weights(observed[:, None])[:, 0])
+        weights = means.weights(observed[:, None])[:, 0]
+        if clusters is not None:
+            weights = (weights / np.bincount(clusters))[clusters]
+        witness = _witness(samples, outer, weights)
     smallest = smallest_pvalue(observed, work.n_resamples, strata)
-    return MMDResult(statistic, pvalue, null, (), "exact", outer, witness, (n, len(K) - n), smallest_pvalue=smallest)
+    n = int(work.observed.sum())
+    sizes = n, len(work.observed) - n
+    return MMDResult(statistic, pvalue, null, (), method, outer, witness, sizes, smallest_pvalue=smallest)
 
 
 def _witness(samples: Samples, kernel: Kernel | None, weights: Array) -> Element | TableFunction | None:
