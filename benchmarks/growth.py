@@ -165,9 +165,6 @@ JOBS = {
     "AdaptiveKernelMean": Job(fit_of(mh.AdaptiveKernelMean(kernel()))),
     "RobustKernelMean": Job(fit_of(mh.RobustKernelMean(kernel()))),
     "KernelPCA(20)": Job(fit_of(mh.KernelPCA(20, kernel())), peer="scikit-learn's KernelPCA(20)", too_much=10**5),
-    "KernelPCA(20, features=Nystroem(n_components=200))": Job(
-        fit_of(mh.KernelPCA(20, kernel(), features=mh.Nystroem(n_components=200, random_state=0))), first=1000
-    ),
     "mmd_test": Job(two_samples, peer="one Gram matrix, 999 splits"),
     "hsic_test": Job(pairs),
     "DistributionRidge": Job(bags),

@@ -83,18 +83,12 @@ def read_stream(n: int, rows: int = 10_000) -> None:
         sketch.update(rng.normal(size=(rows, D)))
 
 
-def fit_pca(n: int) -> None:
-    X, kernel = sample(n)
-    mh.KernelPCA(20, kernel, features=mh.Nystroem(n_components=500, random_state=0)).fit(X)
-
-
 JOBS: dict[str, Callable[[int], None]] = {
     "tiles": fit_tiles,
     "numpy-tiles": fit_numpy_tiles,
     "dense": fit_dense,
     "low-rank": fit_low_rank,
     "sketch": read_stream,
-    "pca-nystroem": fit_pca,
 }
 
 
@@ -220,7 +214,7 @@ def pca(full: bool, n: int = 4000, n_components: int = 20) -> bool:
         target = ">= 2" if rival == min(rivals) else "none"
         what = f"scikit-learn ({solver}) / KernelPCA({n_components}), n = {n:,}, with the Gram matrix"
         met &= report(what, rival / own, target, rival >= 2 * own or target == "none")
-    return bounded("pca-nystroem", 100_000, 4096) and met
+    return met
 
 
 def sketch(full: bool) -> bool:

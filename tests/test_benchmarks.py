@@ -18,7 +18,6 @@ SMALLEST = {
     "natural_groups.py": "--quick --only wdbc wine digits --part regression anomalies",
     "guide/adaptive.py": "--samples 2 --part points",
     "guide/error_bars.py": "--draws 3 --resamples 20",
-    "guide/operators.py": "--rows 200 --landmarks 20 --draws 2",
     "guide/robust.py": "--draws 2",
     "guide/sketch_tests.py": "--draws 2",
     "guide/sketches.py": "--rows 1000",

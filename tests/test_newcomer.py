@@ -174,10 +174,9 @@ def test_a_kernel_that_is_none(estimator, kernel):
         lambda: mh.embed("rbf", X),
         lambda: mh.oracle_shrinkage("rbf", mh.paper_mixture(3, random_state=0), 5),
         lambda: mh.KernelMean("rbf", features=mh.Nystroem(n_components=5)).fit(X),
-        lambda: mh.KernelPCA(kernel="rbf", features=mh.Nystroem(n_components=5)).fit(X),
         lambda: mh.KernelCovariance(kernel_y="rbf").fit(X, Y),
     ],
-    ids=["mmd", "hsic", "embed", "oracle", "features", "PCA of features", "covariance"],
+    ids=["mmd", "hsic", "embed", "oracle", "features", "covariance"],
 )
 def test_a_word_for_a_kernel_in_a_function(call):
     with pytest.raises(

@@ -113,13 +113,6 @@ def test_an_outer_estimator_holds_no_gram_matrix_for_its_mean(mean_class):
         assert getattr(other, name) is None
 
 
-@pytest.mark.parametrize("outer", [mh.KernelPCA, mh.KernelCovariance])
-def test_features_fit_no_mean(outer):
-    fitted = outer(mean=mh.ShrunkKernelMean()).fit(X)
-    assert fitted.mean_fit_ is not None
-    assert fitted.set_params(features=mh.Nystroem(n_components=3)).fit(X).mean_fit_ is None
-
-
 OUTER = [
     mh.KernelPCA(2, mean=mh.KernelMean()),
     mh.KernelCovariance(mean=mh.KernelMean()),
@@ -131,13 +124,6 @@ OUTER = [
 def test_without_routing_the_message_says_what_to_do(outer):
     with pytest.raises(ValueError, match=r"sample_weight .*enable_metadata_routing=True.*set_fit_request"):
         outer.fit(X, sample_weight=COUNTS)
-
-
-@pytest.mark.usefixtures("routing")
-@pytest.mark.parametrize("outer", [mh.KernelPCA, mh.KernelCovariance])
-def test_features_take_no_weights(outer):
-    with pytest.raises(ValueError, match="sample_weight cannot be used with features"):
-        outer(mean=asking(mh.ShrunkKernelMean()), features=mh.Nystroem(n_components=3)).fit(X, sample_weight=COUNTS)
 
 
 @pytest.mark.usefixtures("routing")

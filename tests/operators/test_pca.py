@@ -205,43 +205,6 @@ def test_sparse_input_is_refused_with_a_remedy(rows):
         mh.KernelPCA(2).fit(sparse.csr_array(rows))
 
 
-@pytest.mark.parametrize("name", ["standard", "centring by S", "centring by F"])
-def test_features_on_all_rows_equal_the_exact_components(name, rows, others):
-    exact = mh.KernelPCA(4, mh.Gaussian(2.0), **SCENARIOS[name]).fit(rows)
-    found = mh.KernelPCA(4, mh.Gaussian(2.0), features=mh.Nystroem(n_components=40), **SCENARIOS[name]).fit(rows)
-    signs = np.sign((found.transform(others) * exact.transform(others)).sum(axis=0))
-    assert_allclose(found.eigenvalues_, exact.eigenvalues_, rtol=1e-7)
-    assert_allclose(found.explained_variance_ratio_, exact.explained_variance_ratio_, rtol=1e-7)
-    assert_allclose(found.transform(others) * signs, exact.transform(others), atol=1e-6)
-    for of in ("centered", "centred", "feature"):
-        assert_allclose(found.reconstruction_error(others, of), exact.reconstruction_error(others, of), atol=1e-7)
-    assert_allclose(found.fit_transform(rows), found.transform(rows), atol=1e-12)
-
-
-def test_few_landmarks_come_close_and_have_pre_images():
-    X = np.random.default_rng(0).normal(size=(2000, 3))
-    exact = mh.KernelPCA(5, mh.Gaussian(2.5)).fit(X)
-    features = mh.Nystroem(n_components=100, landmarks="k-means++", random_state=0)
-    found = mh.KernelPCA(5, mh.Gaussian(2.5), features=features, pre_image="fixed-point").fit(X)
-    assert_allclose(found.eigenvalues_, exact.eigenvalues_, rtol=1e-3)
-    assert_allclose(found.reconstruction_error(X), exact.reconstruction_error(X), rtol=1e-2)
-    assert found.inverse_transform(found.transform(X[:5])).shape == (5, 3)
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"features": mh.Nystroem(n_components=10), "covariance": mh.ShrunkKernelMean()}, "covariance="),
-        ({"features": mh.Nystroem(n_components=3)}, "n_components=5 must not exceed the 3 features"),
-        ({"features": mh.Fourier()}, "Nystroem"),
-        ({"features": mh.Nystroem(n_components=10), "kernel": "precomputed"}, "kernel='precomputed'"),
-    ],
-)
-def test_features_that_do_not_fit(parameters, message, rows):
-    with pytest.raises(ValueError, match=message):
-        mh.KernelPCA(5, **parameters).fit(rows)
-
-
 @pytest.mark.parametrize("shift", [0.0, 1e6])
 def test_many_equal_rows_have_few_components(shift):
     points = sample(6, 10, seed=0) + shift

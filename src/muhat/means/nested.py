@@ -72,12 +72,6 @@ def mean_element(mean: BaseKernelMean | None, kernel: Kernel, X: Array, sample_w
     return mean.estimate(kernel, X, check_counts(sample_weight, len(X))).mean
 
 
-def check_unweighted(sample_weights: dict[str, Any]) -> None:
-    """Raise a ValueError where an estimator that works in features is to weigh rows."""
-    if any(weights is not None for weights in sample_weights.values()):
-        raise ValueError("sample_weight cannot be used with features, which sum rows of equal weight; leave one out")
-
-
 class NestedMeansMixin:
     """``sample_weight`` of ``fit`` goes to the nested mean estimators that request it, as scikit-learn routes metadata.
 

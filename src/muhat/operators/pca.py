@@ -23,8 +23,7 @@ from muhat._support.validation import (
     is_precomputed,
     unchanged_on_error,
 )
-from muhat.features.nystroem import Nystroem
-from muhat.kernels.base import Kernel, check_kernel
+from muhat.kernels.base import Kernel
 from muhat.kernels.foreign import Precomputed, evaluates_new_rows
 from muhat.kernels.radial import Gaussian
 from muhat.linalg import gram
@@ -34,11 +33,9 @@ from muhat.linalg.distances import power_of_two_near
 from muhat.linalg.gram import gaussian_bandwidth
 from muhat.linalg.resources import FEWEST_NUMBERS_FOR_THREADS, steady_blas
 from muhat.means.base import BaseKernelMean, MeanFit
-from muhat.means.nested import NestedMeansMixin, check_mean, check_unweighted, mean_from_gram
-from muhat.means.sketched import SketchPlan, fitted_features
+from muhat.means.nested import NestedMeansMixin, check_mean, mean_from_gram
 from muhat.operators.principal_components import (
     PrincipalComponents,
-    feature_components,
     is_partial,
     principal_components,
     smallest_ritz_value,
@@ -75,9 +72,6 @@ class KernelPCA(
         by the fixed-point iteration of Mika et al. for the Gaussian kernel.
     pre_image_ridge : float > 0, default 1.0
         Ridge of the regression from scores to rows, for ``pre_image="ridge"``.
-    features : Nystroem, optional
-        Work in the span of landmarks, O(nr²) time and O(r²) memory beyond X, for many rows: ``coefficients_`` and
-        ``mean_weights_`` are then those of the landmarks. Not with ``covariance``.
 
     Attributes
     ----------
@@ -91,7 +85,7 @@ class KernelPCA(
         Weights of the mean and of the covariance operator.
     mean_fit_, covariance_fit_ : MeanFit or None
         Results of ``mean`` and ``covariance``: the weights, and what they chose as ``chosen``. None for the plain
-        average, and with ``features``.
+        average.
     coefficients_ : array of shape (n, n_components)
         A direction is the sum of coefficients times φ(x_j), the centring written out.
 
@@ -129,7 +123,6 @@ class KernelPCA(
         *,
         pre_image: Literal["ridge", "fixed-point"] = "ridge",
         pre_image_ridge: float = 1.0,
-        features: Nystroem | None = None,
     ) -> None:
         self.n_components = n_components
         self.kernel = kernel
@@ -137,7 +130,6 @@ class KernelPCA(
         self.covariance = covariance
         self.pre_image = pre_image
         self.pre_image_ridge = pre_image_ridge
-        self.features = features
 
     _nested = ("mean", "covariance")
 
@@ -180,20 +172,16 @@ class KernelPCA(
         array of shape (n, n_components)
             The scores.
         """
-        K = self._fit(X, metadata)
-        return self.transform(X) if K is None else K @ self.coefficients_ - self._shift
+        return self._fit(X, metadata) @ self.coefficients_ - self._shift
 
-    def _fit(self, X: Any, metadata: dict[str, Any]) -> Array | None:
-        """Fit, and return the Gram matrix of the rows where it was computed."""
+    def _fit(self, X: Any, metadata: dict[str, Any]) -> Array:
+        """Fit, and return the Gram matrix of the rows."""
         check_mean("mean", self.mean)
         check_mean("covariance", self.covariance)
         if self.pre_image not in ("ridge", "fixed-point"):
             raise ValueError(f'pre_image={self.pre_image!r} must be "ridge" or "fixed-point"')
         rows = check_rows(X, estimator=self, min_rows=2, copy=isinstance(self.kernel, Kernel))
         n_components, sample_weights = self._checked_n_components(len(rows)), self._sample_weights(metadata)
-        if self.features is not None:
-            self._fit_features(rows, n_components, sample_weights)
-            return None
         threaded = len(rows) * max(rows.shape) > FEWEST_NUMBERS_FOR_THREADS
         with steady_blas(len(rows)) if threaded else nullcontext():
             return self._fit_gram(rows, n_components, sample_weights)
@@ -213,30 +201,6 @@ class KernelPCA(
         self.covariance_weights_ = covariance.weights
         self._store(principal_components(K, mean.weights, covariance.weights, n_components))
         return K
-
-    def _fit_features(self, rows: Array, n_components: int | None, sample_weights: dict[str, Any]) -> None:
-        """Fit in the span of landmarks: directions and mean are vectors of features, mapped to the landmarks."""
-        check_kernel("kernel", self.kernel)
-        if self.covariance is not None:
-            raise ValueError("covariance= weighs every row and cannot be used with features; leave one of them out")
-        check_unweighted(sample_weights)
-        plan = SketchPlan() if self.mean is None else self.mean.sketch_plan()
-        features, n = fitted_features(self.features, self.kernel, rows), len(rows)
-        if n_components is not None and n_components > features.n_features_out_:
-            raise ValueError(f"n_components={n_components} must not exceed the {features.n_features_out_} features")
-        sketch = plan.empty(features, second_moment=True).update(rows)
-        mean, average = sketch.mean_features(*plan), sketch.mean_features()
-        diagonal_sum = float(features.kernel_.diagonal(rows).sum())
-        found = feature_components(sketch.moment_, average, mean, n, diagonal_sum, n_components)
-        self.kernel_, self._points = features.kernel_, features.landmarks_
-        self.mean_fit_ = self.covariance_fit_ = None
-        self.covariance_weights_ = np.full(n, 1.0 / n)
-        to_landmarks = features.projection_
-        self._store(
-            found._replace(
-                coefficients=to_landmarks @ found.coefficients, mean_weights=to_landmarks @ found.mean_weights
-            )
-        )
 
     def _store(self, found: PrincipalComponents) -> None:
         self.eigenvalues_, self.explained_variance_ratio_ = found.eigenvalues, found.explained

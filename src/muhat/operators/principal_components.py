@@ -1,7 +1,7 @@
-"""Kernel principal components as a pure function of a Gram matrix, or of moments of features.
+"""Kernel principal components as a pure function of a Gram matrix.
 
-:class:`muhat.KernelPCA` validates, calls :func:`principal_components` or :func:`feature_components` and stores the
-result. Dense, partial (Lanczos) and indefinite eigenproblems are told apart here.
+:class:`muhat.KernelPCA` validates, calls :func:`principal_components` and stores the result. Dense, partial (Lanczos)
+and indefinite eigenproblems are told apart here.
 """
 
 from __future__ import annotations
@@ -76,26 +76,6 @@ def principal_components(
     trace = float(B @ (np.diag(K) - 2.0 * at_rows + squared_norm))  # Σ_i B_i ‖φ(x_i) − μ‖²
     return PrincipalComponents(
         pairs.values, coefficients, mean_weights, at_rows @ coefficients, squared_norm, _shares(pairs.values, trace)
-    )
-
-
-def feature_components(
-    moment: Array, average: Array, mean: Array, n: int, diagonal_sum: float, n_components: int | None
-) -> PrincipalComponents:
-    """The same from moments of n rows z of features: ZᵀZ, their average, and the mean m to centre about.
-
-    Coefficients and weights of the mean are vectors of features then. ``diagonal_sum``, the sum of k(x, x) over the
-    rows, is not known to the features.
-    """
-    C = moment - n * (np.outer(average, mean) + np.outer(mean, average) - np.outer(mean, mean))
-    r = len(C)
-    pairs = _standard_form(_eigen_pairs(C, np.zeros(r), np.ones(r), n_components), n_components)
-    # C is not a Gram matrix here but the operator itself: its unit eigenvectors are the directions.
-    directions = pairs.coefficients * np.sqrt(pairs.values)
-    squared_norm = float(mean @ mean)
-    trace = diagonal_sum + n * (squared_norm - 2.0 * float(average @ mean))
-    return PrincipalComponents(
-        pairs.values, directions, mean, mean @ directions, squared_norm, _shares(pairs.values, trace)
     )
 
 
