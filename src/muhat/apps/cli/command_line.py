@@ -54,8 +54,10 @@ def _ended_by_signals() -> Iterator[None]:
 
     def end(number: int, frame: object) -> NoReturn:
         signal.signal(number, signal.SIG_IGN)  # a second one does not stop the tidying
+        ended.append(number)
         raise SystemExit(128 + number)
 
+    ended: list[int] = []
     numbers = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
     in_main = threading.current_thread() is threading.main_thread()  # others may not set handlers
     ours = [number for number in numbers if in_main and signal.getsignal(number) is signal.SIG_DFL]
@@ -63,6 +65,12 @@ def _ended_by_signals() -> Iterator[None]:
         signal.signal(number, end)
     try:
         yield
+    except RuntimeError as error:  # DuckDB, while it reads, puts an error of its own in place of a handler's
+        if ended:
+            raise SystemExit(128 + ended[0]) from error
+        if "interrupted" in str(error):
+            raise KeyboardInterrupt from error
+        raise
     finally:
         for number in ours:
             signal.signal(number, signal.SIG_DFL)
