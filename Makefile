@@ -41,7 +41,7 @@ oldest:
 	OPENBLAS_NUM_THREADS=1 $(VENV)-oldest/bin/python -m pytest -n auto --dist worksteal -m "not slow" tests
 
 reproduce: $(VENV)/.reproduce
-	$(BIN)/muhat reproduce --quick --out report
+	$(BIN)/python -m paper --quick --out report
 
 # Warnings are errors. Nothing is loaded from the network.
 docs: $(VENV)/.docs

@@ -32,6 +32,7 @@ from threadpoolctl import threadpool_limits
 import muhat as mh
 from muhat.kernels.base import Kernel
 from muhat.means.adaptive import AdaptiveKernelMean
+from paper.data import load_uci
 
 ESTIMATORS = {
     "KME": mh.KernelMean(),
@@ -118,7 +119,7 @@ POPULATIONS: dict[str, Callable[[np.random.Generator], Rows]] = {
 def table_rows(name: str) -> Rows | None:
     """A UCI table, standardised; None where it is not there."""
     try:
-        X = mh.load_uci(name, features="paper_plausible").data
+        X = load_uci(name, features="paper_plausible").data
     except ValueError:
         return None
     X = (X - X.mean(axis=0)) / X.std(axis=0)

@@ -30,6 +30,7 @@ from muhat.bags.data import Bags
 from muhat.bags.distribution_kernel import RIDGE, BagWhitening, DistributionKernel
 from muhat.bags.moments import BagMoments, bag_moments, fit_features
 from muhat.bags.prior import pooled_means
+from paper.data import load_bags
 
 BagList = list[np.ndarray]
 Gram = tuple[str, list[np.ndarray]]  # of all bags for each pair of index sets, with the name of what made it
@@ -52,8 +53,8 @@ METHODS: Methods = {
 
 def load(name: str) -> Any:
     """Images and classes; of scenes15 those that are not rooms, which the other set has."""
-    scenes = mh.load_bags(name)
-    known = mh.load_bags("scenes4_indoor").class_names if name == "scenes15" else []
+    scenes = load_bags(name)
+    known = load_bags("scenes4_indoor").class_names if name == "scenes15" else []
     kept = [i for i, label in enumerate(scenes.target) if scenes.class_names[label] not in known]
     scenes.bags, scenes.target = [scenes.bags[i].astype(float) for i in kept], scenes.target[kept]
     return scenes

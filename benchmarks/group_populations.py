@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-import muhat as mh
+from paper.data import load_bags, load_uci
 
 Bags = list[np.ndarray]
 Sizes = Callable[[np.random.Generator, int], np.ndarray]
@@ -34,10 +34,11 @@ class Table(NamedTuple):
 def table(name: str) -> Table:
     """A table, or events, by name."""
     if name.startswith("hep"):
-        events = mh.load_bags(name)
+        events = load_bags(name)
         rows, target = events.events, events.target
     else:
-        rows, target = mh.load_uci(name, features="paper_plausible", download=False, return_X_y=True)
+        table = load_uci(name, features="paper_plausible")
+        rows, target = table.data, table.target
     if len(np.unique(target)) > 12:
         target = np.digitize(target, np.quantile(target, [1 / 3, 2 / 3]))
     return Table((rows - rows.mean(axis=0)) / rows.std(axis=0), target)
@@ -46,8 +47,8 @@ def table(name: str) -> Table:
 @cache
 def images(name: str) -> tuple[Bags, np.ndarray]:
     """Images as bags of patches; of scenes15 those that are not rooms."""
-    scenes = mh.load_bags(name)
-    known = mh.load_bags("scenes4_indoor").class_names if name == "scenes15" else []
+    scenes = load_bags(name)
+    known = load_bags("scenes4_indoor").class_names if name == "scenes15" else []
     kept = [i for i, label in enumerate(scenes.target) if scenes.class_names[label] not in known]
     return [scenes.bags[i].astype(float) for i in kept], scenes.target[kept]
 

@@ -32,6 +32,7 @@ from muhat.bags.distribution_kernel import DistributionKernel
 from muhat.features.fourier import Fourier
 from muhat.features.sketch import MeanSketch
 from muhat.linalg import compiled, gram
+from paper.data import load_bags
 
 D = 10
 SHORT = 6.0
@@ -235,7 +236,7 @@ def sketch(full: bool) -> bool:
 
 def read_bags() -> tuple[list[np.ndarray], str]:
     if os.environ.get("MUHAT_DATA"):
-        return [bag.astype(float) for bag in mh.load_bags("scenes4_indoor").bags], "scenes"
+        return [bag.astype(float) for bag in load_bags("scenes4_indoor").bags], "scenes"
     rng = np.random.default_rng(0)
     return [rng.normal(size=(100, 32)) + rng.normal(size=32) for _ in range(914)], "synthetic: MUHAT_DATA is not set"
 

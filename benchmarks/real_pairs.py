@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from sklearn import datasets
 
-import muhat as mh
+from paper.data import load_uci
 
 Draw = Callable[[np.random.Generator], tuple[np.ndarray, np.ndarray]]
 Change = Callable[[np.random.Generator, np.ndarray], np.ndarray]
@@ -40,7 +40,7 @@ def table(name: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _uci(name: str) -> tuple[np.ndarray, np.ndarray]:
-    found = mh.load_uci(name)
+    found = load_uci(name)
     return found.data, np.asarray(found.target)
 
 
@@ -49,12 +49,12 @@ def _sklearn(load: Callable[..., tuple[np.ndarray, np.ndarray]]) -> Callable[[],
 
 
 def _abalone() -> tuple[np.ndarray, np.ndarray]:
-    found = mh.load_uci("abalone")
+    found = load_uci("abalone")
     return found.data[:, 1:], found.data[:, 0]
 
 
 def _housing() -> tuple[np.ndarray, np.ndarray]:
-    found = mh.load_uci("housing")
+    found = load_uci("housing")
     return np.column_stack([found.data, found.target]), np.zeros(len(found.data))
 
 

@@ -199,7 +199,7 @@ def link_names(app, doctree, docname):
 
 
 def copy_report(app, error):
-    """The report of ``muhat reproduce``, as it is, below reproduction/."""
+    """The report of ``python -m paper``, as it is, below reproduction/."""
     if error is None and REPORT.exists():
         shutil.copytree(REPORT, Path(app.outdir) / "reproduction", dirs_exist_ok=True)
 
@@ -237,8 +237,6 @@ def setup(app):
     app.connect("builder-inited", write_notebook)
     app.connect("object-description-transform", drop_repeated_signatures)
     app.connect("autodoc-process-signature", constructor_signature)
-    if REPORT.exists():
-        app.tags.add("report")
     app.add_html_math_renderer("mathml", (write_math, None), (write_display_math, None))
     app.connect("source-read", close_blocks)
     app.connect("autodoc-skip-member", skip_inherited)

@@ -26,7 +26,6 @@ SUBPACKAGES = [
     "bags",
     "inference",
     "apps/monitor",
-    "apps/report",
     "apps/files",
     "apps/compare",
     "testing",

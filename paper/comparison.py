@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import binomtest, norm
 
-from muhat._support.types import Array
-from paper.experiment import Row
+from paper.experiment import Array, Row
 
 _SHOWN = {
     "KME": ("KME", "#6b7280"),

@@ -9,8 +9,11 @@ from typing import Any, Literal, NamedTuple
 from zlib import crc32
 
 import numpy as np
+from numpy.typing import NDArray
 
-from muhat.apps.report.page import Picture, ReportTable
+from paper.page import Picture, ReportTable
+
+Array = NDArray[np.float64]
 
 Setting = dict[str, Any]
 """All that the result of a cell depends on, as JSON values; ``seed`` and ``repetition`` are always among them."""

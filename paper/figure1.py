@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from muhat.apps.report.page import Picture
-from muhat.linalg.spectrum import whole_spectrum
 from paper.claim import SYNTHETIC_SECTION, Judgement, claim, judged, ratio_parts
 from paper.comparison import COLOURS, column, grouped, select, setting_summary, share_below
 from paper.experiment import Experiment, Row, Section, Setting, generator
 from paper.optimisers import flexible_weights
+from paper.page import Picture
 from paper.panels import (
     RATIOS,
     draw_baseline,
@@ -46,7 +45,6 @@ def _run(setting: Setting, data: str | None) -> list[Row]:
         eigenvalues = np.linalg.eigvalsh(K)
         largest = eigenvalues[-1]
         smallest = eigenvalues[eigenvalues > _ZERO * largest][0]
-        spectrum = whole_spectrum(K)
         for factor in FACTORS:
             lam = factor * smallest
             rows.append(
@@ -57,7 +55,7 @@ def _run(setting: Setting, data: str | None) -> list[Row]:
                     "KME": loss(uniform),
                     "S_literal": loss(uniform / (1.0 + lam)),
                     "S_scaled": loss(uniform / (1.0 + lam / largest)),
-                    "F": loss(flexible_weights(spectrum, lam)),
+                    "F": loss(flexible_weights(K, lam)),
                 }
             )
     return rows

@@ -8,12 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from muhat._support.types import Array
-from muhat.apps.report.page import Picture, ReportTable
-from muhat.datasets import mixture_of_design
-from muhat.kernels.base import Kernel
-from muhat.linalg.spectrum import whole_spectrum
-from muhat.rkhs.measures import GaussianMixture
+import muhat as mh
 from paper.claim import SYNTHETIC_SECTION, Judgement, Part, Words, claim, judged, paired_part, ratio_parts
 from paper.comparison import (
     COLOURS,
@@ -29,8 +24,9 @@ from paper.comparison import (
     select,
     summarised,
 )
-from paper.experiment import Experiment, Headline, Item, Plan, Row, Section, Setting, generator
+from paper.experiment import Array, Experiment, Headline, Item, Plan, Row, Section, Setting, generator
 from paper.optimisers import READINGS, flexible_weights, weights_by_reading
+from paper.page import Picture, ReportTable
 from paper.panels import draw_panels, draw_ratios, ratio_table, table_of_columns, use_log_scale
 from paper.protocol import COMPARED, KERNELS, exact_loss, population_and_sample, selected_losses
 
@@ -51,9 +47,9 @@ DESIGNS: dict[str, Row] = {
     "as in the paper": {},
     "means in ±2": {"reach": 2.0},
     "means in ±50": {"reach": 50.0},
-    "one component": {"components": 1},
-    "ten components": {"components": 10},
-    "40 degrees of freedom": {"freedom": 40},
+    "one component": {"n_components": 1},
+    "ten components": {"n_components": 10},
+    "40 degrees of freedom": {"degrees_of_freedom": 40},
 }
 """Other parameters of the mixtures, since the paper says that it tried various ones."""
 
@@ -93,20 +89,20 @@ def _run(setting: Setting, data: str | None) -> list[Row]:
 
 def _run_design(setting: Setting) -> list[Row]:
     rng = generator(NAME, setting, 1000 + list(DESIGNS).index(setting["design"]))
-    P = mixture_of_design(D, rng, **DESIGNS[setting["design"]])
+    P = mh.paper_mixture(D, rng, **DESIGNS[setting["design"]])
     X = P.sample(N, random_state=rng)
     head = {"design": setting["design"], "d": D, "n": N, "repetition": setting["repetition"]}
     return [{**head, "kernel": name, **all_losses(kernel, P, X)} for name, kernel in KERNELS.items()]
 
 
-def all_losses(kernel: Kernel, P: GaussianMixture, X: Array) -> Row:
+def all_losses(kernel: mh.kernels.Kernel, P: mh.GaussianMixture, X: Array) -> Row:
     """Losses of the estimators, of F-KMSE by each reading of the optimiser, and of F-KMSE at fixed shares."""
     kernel = kernel.resolve(X)
     loss = exact_loss(kernel, P, X)
-    spectrum = whole_spectrum(kernel(X, X))
-    largest = spectrum.top * spectrum.unit
-    by_reading = {name: loss(beta) for name, beta in weights_by_reading(spectrum).items()}
-    by_share = [loss(flexible_weights(spectrum, share * largest)) for share in SHARES]
+    K = kernel(X, X)
+    largest = np.linalg.eigvalsh(K)[-1]
+    by_reading = {name: loss(beta) for name, beta in weights_by_reading(K).items()}
+    by_share = [loss(flexible_weights(K, share * largest)) for share in SHARES]
     return {**selected_losses(kernel, P, X), **by_reading, "F_shares": by_share}
 
 

@@ -9,13 +9,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import train_test_split
 
-from muhat._support.types import Array
-from muhat.apps.report.page import Picture, ReportTable
-from muhat.datasets import UCI_TABLES
-from muhat.kernels.radial import Gaussian
-from muhat.means.base import BaseKernelMean
-from muhat.operators.covariance import KernelCovariance
-from muhat.operators.pca import KernelPCA
+import muhat as mh
 from paper.claim import Judgement, Part, claim, exact, judged, paired_part, ratio_parts
 from paper.comparison import (
     COLOURS,
@@ -30,7 +24,9 @@ from paper.comparison import (
     select,
     shown,
 )
-from paper.experiment import Experiment, Headline, Plan, Row, Section, Setting, generator
+from paper.data import UCI_TABLES
+from paper.experiment import Array, Experiment, Headline, Plan, Row, Section, Setting, generator
+from paper.page import Picture, ReportTable
 from paper.panels import draw_panels
 from paper.protocol import ESTIMATORS, population_and_sample, standardised_table, uci_tables
 
@@ -41,7 +37,7 @@ _SECONDS = dict(
     zip(UCI_TABLES, (0.1, 0.05, 0.3, 0.1, 0.2, 0.05, 80.0, 2.5, 0.4, 0.6, 0.2, 0.1, 12.0, 0.05), strict=True)
 )
 
-SCENARIOS: dict[str, dict[str, BaseKernelMean]] = {
+SCENARIOS: dict[str, dict[str, mh.means.BaseKernelMean]] = {
     "KME": {},
     **{name: {"mean": ESTIMATORS[name]} for name in SHRUNK},
     **{f"{name}_COSE": {"covariance": ESTIMATORS[name]} for name in SHRUNK},
@@ -83,16 +79,16 @@ def _run(setting: Setting, data: str | None) -> list[Row]:
     X = standardised_table(setting["set"], data)
     seed = int(generator(NAME, setting).integers(2**31))
     train, test = train_test_split(X, test_size=TEST_SHARE, random_state=seed)
-    kernel = Gaussian().resolve(train)
+    kernel = mh.Gaussian().resolve(train)
     errors = {
-        name: _errors(KernelPCA(COMPONENTS, kernel, **means).fit(train), train, test)
+        name: _errors(mh.KernelPCA(COMPONENTS, kernel, **means).fit(train), train, test)
         for name, means in SCENARIOS.items()
     }
     part = {"set": setting["set"], "repetition": setting["repetition"]}
     return [{**part, "reading": r, **{name: errors[name][r] for name in SCENARIOS}} for r in READINGS]
 
 
-def _errors(pca: KernelPCA, train: Array, test: Array) -> dict[str, float]:
+def _errors(pca: mh.KernelPCA, train: Array, test: Array) -> dict[str, float]:
     """The two readings, and the diagnostic.
 
     A direction solves BK^c c = νc, so that c = B K^c c / ν follows from the scores of the training rows. Orthonormal
@@ -118,11 +114,11 @@ def _operator_rows(setting: Setting) -> list[Row]:
     sample = points[rng.integers(POINTS, size=SIZES[-1])]
     rows = []
     for n in SIZES:
-        kernel = Gaussian().resolve(sample[:n])
-        truth = KernelCovariance(kernel).fit(points).operator_
+        kernel = mh.Gaussian().resolve(sample[:n])
+        truth = mh.KernelCovariance(kernel).fit(points).operator_
         means = {"KME": None, **{name: clone(ESTIMATORS[name]) for name in SHRUNK}}
         errors = {
-            name: KernelCovariance(kernel, mean=mean).fit(sample[:n]).operator_.distance(truth) ** 2
+            name: mh.KernelCovariance(kernel, mean=mean).fit(sample[:n]).operator_.distance(truth) ** 2
             for name, mean in means.items()
         }
         rows.append({"set": OPERATOR, "reading": "HS", "n": n, "repetition": setting["repetition"], **errors})

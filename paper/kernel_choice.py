@@ -9,12 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import spearmanr
 
-from muhat._support.types import Array
-from muhat.apps.report.page import Picture
-from muhat.kernels.base import Kernel
-from muhat.kernels.radial import Gaussian, Laplace, Matern
-from muhat.linalg.distances import median_distance
-from muhat.rkhs.measures import Atoms
+import muhat as mh
 from paper.claim import ESTIMATOR_SECTION, Judgement, Part, Words, claim, judged, paired_part
 from paper.comparison import (
     LABELS,
@@ -27,7 +22,8 @@ from paper.comparison import (
     select,
     setting_summary,
 )
-from paper.experiment import Experiment, Headline, Plan, Row, Section, Setting, generator
+from paper.experiment import Array, Experiment, Headline, Plan, Row, Section, Setting, generator
+from paper.page import Picture
 from paper.panels import RATIOS, draw_panels, draw_ratios, mark_positions, ratio_table
 from paper.protocol import COMPARED, population_and_sample, selected_losses
 
@@ -38,13 +34,13 @@ QUICK_WIDTHS = (0.1, 0.5, 1.0, 10.0)
 FAMILIES = {"RBF": "Gaussian", "L1": "Laplacian, ‖x − y‖₁", "L2": "Laplacian, ‖x − y‖₂"}
 
 
-def kernels_of_width(X: Array, width: float) -> dict[str, Kernel]:
+def kernels_of_width(X: Array, width: float) -> dict[str, mh.kernels.Kernel]:
     """One kernel of each family, with the same value e^(−1/2w) at the median distance of its own metric."""
-    euclidean, cityblock = median_distance(X, "euclidean"), median_distance(X, "cityblock")
+    euclidean, cityblock = mh.Gaussian().resolve(X).width, mh.Laplace().resolve(X).width
     return {
-        "RBF": Gaussian(bandwidth=np.sqrt(width) * euclidean),
-        "L1": Laplace(bandwidth=2.0 * width * cityblock),
-        "L2": Matern(nu=0.5, bandwidth=2.0 * width * euclidean),
+        "RBF": mh.Gaussian(bandwidth=np.sqrt(width) * euclidean),
+        "L1": mh.Laplace(bandwidth=2.0 * width * cityblock),
+        "L2": mh.Matern(nu=0.5, bandwidth=2.0 * width * euclidean),
     }
 
 
@@ -64,7 +60,7 @@ def _run(setting: Setting, data: str | None) -> list[Row]:
             "width": width,
             "repetition": setting["repetition"],
             "evenness": evenness(kernel(X, X)),
-            **selected_losses(kernel, Atoms(points), X),
+            **selected_losses(kernel, mh.Atoms(points), X),
         }
         for width in setting["width"]
         for family, kernel in kernels_of_width(X, width).items()

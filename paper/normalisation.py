@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from muhat._support.types import Array
-from muhat.apps.report.page import ReportTable
-from muhat.kernels.base import Kernel
-from muhat.means.constrained import affine_weights, simplex_weights
-from muhat.rkhs.measures import GaussianMixture
+import muhat as mh
 from paper.claim import ESTIMATOR_SECTION, Judgement, claim, judged, ratio_parts
 from paper.comparison import LABELS, PAPERS, SHRUNK, column, grouped, relative, setting_summary
-from paper.experiment import Experiment, Row, Section, Setting, generator
+from paper.experiment import Array, Experiment, Row, Section, Setting, generator
+from paper.page import ReportTable
 from paper.panels import RATIOS, ratio_table
 from paper.protocol import KERNELS, exact_loss, population_and_sample, selected_weights
 
@@ -43,6 +40,11 @@ def flexible_affine_weights(K: Array, lam: float) -> Array:
     return np.linalg.solve(system, np.append(K.mean(axis=1), 1.0))[:n]
 
 
+def constrained_weights(K: Array, alpha: float, nonnegative: bool) -> Array:
+    """The weights with Σβ = 1, and β ≥ 0 if asked for, that come nearest to simple shrinkage by α."""
+    return mh.ConstrainedKernelMean("precomputed", alpha, nonnegative).fit(K).weights_
+
+
 def _run(setting: Setting, data: str | None) -> list[Row]:
     P, X = population_and_sample(SIZES[-1], D, generator(NAME, setting))
     return [
@@ -52,15 +54,15 @@ def _run(setting: Setting, data: str | None) -> list[Row]:
     ]
 
 
-def _losses(kernel: Kernel, P: GaussianMixture, X: Array) -> Row:
+def _losses(kernel: mh.kernels.Kernel, P: mh.GaussianMixture, X: Array) -> Row:
     K, loss, weights = kernel(X, X), exact_loss(kernel, P, X), selected_weights(kernel, X)
     row: Row = {name: loss(beta) for name, beta in weights.items()}
     for name in SHRUNK:
         total = weights[name].sum()
         row[f"{name}_normalised"] = loss(weights[name] / total) if total != 0 else None
-    for suffix, alpha in (("", 1.0 - weights["S"].sum()), ("_half", HALF)):
-        simplex = simplex_weights(K, alpha)
-        row["affine" + suffix] = loss(affine_weights(K, alpha))
+    for suffix, alpha in (("", max(1.0 - weights["S"].sum(), 0.0)), ("_half", HALF)):
+        affine, simplex = (constrained_weights(K, alpha, nonnegative=flag) for flag in (False, True))
+        row["affine" + suffix] = loss(affine)
         row["simplex" + suffix] = loss(simplex)
         row["zeros" + suffix] = float((simplex < _ZERO / len(K)).mean())
     row["flexible_affine"] = loss(flexible_affine_weights(K, np.trace(K) / len(K)))

@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import inf
 
+import numpy as np
 from scipy.optimize import minimize, minimize_scalar
 
-from muhat._support.types import Array
-from muhat.linalg.spectrum import Spectrum
-from muhat.shrinkage.leave_one_out import tikhonov_factors
-from muhat.shrinkage.scores import Theorem4Score
+from paper.experiment import Array
 
 TOLERANCE = 1e-4
 Function = Callable[[float], float]
@@ -40,22 +38,40 @@ def fminsearch(function: Function, start: float) -> float:
     return float(minimize(lambda x: function(x[0]), [start], method="Nelder-Mead", options=options).x[0])
 
 
-def flexible_weights(spectrum: Spectrum, lam: float) -> Array:
+def flexible_weights(K: Array, lam: float) -> Array:
     """Weights of F-KMSE, β = (K + λI)⁻¹K1ₙ."""
-    return spectrum.weights(tikhonov_factors, lam)
+    return np.linalg.solve(K + lam * np.eye(len(K)), K.mean(axis=1))
 
 
-def weights_by_reading(spectrum: Spectrum) -> dict[str, Array]:
-    """Weights of F-KMSE with λ by each reading of the paper's optimiser."""
-    theorem4 = Theorem4Score(spectrum)
+def theorem4_score(K: Array) -> Function:
+    """The score of Theorem 4 as a function of λ, after one decomposition K = U diag(γ) Uᵀ.
+
+    With h = γ/(γ+λ) the columns βᵀK − Kᵢ of the theorem are Uγ(h·ones − uᵢ) with ones = Uᵀ1ₙ, and C_λ has in
+    this basis the eigenvalues γ/(γ − γh/n)², so that no inverse of K is needed.
+    """
+    n = len(K)
+    gammas, U = np.linalg.eigh(K)
+    gammas = np.where(gammas > n * np.finfo(float).eps * gammas[-1], gammas, 0.0)
+    ones = U.sum(axis=0) / n
 
     def score(lam: float) -> float:
-        return float(theorem4.at(lam)[0]) if lam >= 0 else inf  # the paper's λ is not negative
+        if lam < 0:
+            return inf  # the paper's λ is not negative
+        # Σᵢ (h·ones − uᵢ)² in each eigen-direction, where Σᵢ uᵢ = n·ones and Σᵢ uᵢ² = 1.
+        h = np.divide(gammas, gammas + lam, out=np.zeros(n), where=gammas > 0)
+        residuals = n * ones**2 * (h**2 - 2.0 * h) + 1.0
+        return float((gammas * residuals / (1.0 - h / n) ** 2).sum() / n)
 
+    return score
+
+
+def weights_by_reading(K: Array) -> dict[str, Array]:
+    """Weights of F-KMSE with λ by each reading of the paper's optimiser."""
+    score = theorem4_score(K)
     lams = {
         "F_fminbnd_1": fminbnd(score, 0.0, 1.0),
         "F_fminbnd_10": fminbnd(score, 0.0, 10.0),
         "F_fminsearch_01": fminsearch(score, 0.01),
         "F_fminsearch_001": fminsearch(score, 0.001),
     }
-    return {name: flexible_weights(spectrum, lam) for name, lam in lams.items()}
+    return {name: flexible_weights(K, lam) for name, lam in lams.items()}

@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from muhat.apps.report.drawing import figure, svg
-from muhat.apps.report.page import ReportTable
 from paper.comparison import COLOURS, LABELS, shown
+from paper.drawing import figure, svg
 from paper.experiment import Row
+from paper.page import ReportTable
 
 Panel = TypeVar("Panel")
 

@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.decomposition import PCA
 
-from muhat._support.types import Array, RandomState
-from muhat._support.validation import check_count, check_rng
-from muhat.features.archive import whole_file
+from paper.experiment import Array
+from paper.page import whole_file
 
 PATCH, STEP = 32, 8
 """Pixels of a patch, and between two neighbouring patches."""
@@ -46,7 +45,7 @@ def prepare_scenes(
     *,
     indoor: bool = False,
     test_share: float = 0.4,
-    random_state: RandomState = 0,
+    seed: int = 0,
 ) -> Path:
     """Make ``groups/scenes15.npz`` (or ``scenes4_indoor.npz``) from a folder of images, one folder per class.
 
@@ -55,7 +54,7 @@ def prepare_scenes(
     in folders ``train`` and ``test``; otherwise ``test_share`` of each class is held out. ``indoor`` keeps the classes
     bedroom, kitchen, living room and office alone. The file is written into ``groups`` below ``out``.
     """
-    rng = check_rng(random_state)
+    rng = np.random.default_rng(seed)
     images = list(_images(Path(folder), indoor, test_share, rng))
     descriptors = np.stack([_descriptors(image.path, rng) for image in images])
     train = np.array([not image.test for image in images])
@@ -121,7 +120,7 @@ def _opencv() -> Any:
     try:
         import cv2
     except ImportError as error:
-        raise ValueError('SIFT descriptors need OpenCV. Install it: pip install "muhat[prepare]"') from error
+        raise ValueError('SIFT descriptors need OpenCV. Install it: pip install -e ".[prepare]"') from error
     return cv2
 
 
@@ -133,7 +132,7 @@ def prepare_hep(file: str | os.PathLike[str], out: str | os.PathLike[str], *, n_
     ``atlas-higgs-challenge-2014-v2.csv`` of the CERN Open Data portal, of which the first ``n_events`` are read; the
     default is what our run used. The file is written into ``groups`` below ``out``.
     """
-    names, values, labels = _events(Path(file), check_count("n_events", n_events, low=2))
+    names, values, labels = _events(Path(file), n_events)
     background = labels == 0
     if background.sum() < 2 or background.all():
         raise ValueError(f"{file} must hold events of both labels, 's' and 'b', among its first {len(labels):,}.")

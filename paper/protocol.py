@@ -9,46 +9,37 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.utils import Bunch
 
-from muhat._support.types import Array
-from muhat.datasets import BUNDLED, UCI_TABLES, load_bags, load_uci, paper_mixture
-from muhat.kernels.base import Kernel, Measure
-from muhat.kernels.dot import Linear, Polynomial
-from muhat.kernels.radial import Gaussian
-from muhat.means.base import BaseKernelMean
-from muhat.means.oracle import oracle_shrinkage
-from muhat.means.simple_shrinkage import KernelMean, ShrunkKernelMean
-from muhat.means.spectral import SpectralKernelMean
-from muhat.rkhs.elements import embed
-from muhat.rkhs.measures import GaussianMixture
-from paper.experiment import Plan
+import muhat as mh
+from paper.data import BUNDLED, UCI_TABLES, load_bags, load_uci
+from paper.experiment import Array, Plan
 
-KERNELS: dict[str, Kernel] = {
-    "LIN": Linear(),
-    "POLY2": Polynomial(degree=2),
-    "POLY3": Polynomial(degree=3),
-    "RBF": Gaussian(),
+KERNELS: dict[str, mh.kernels.Kernel] = {
+    "LIN": mh.Linear(),
+    "POLY2": mh.Polynomial(degree=2),
+    "POLY3": mh.Polynomial(degree=3),
+    "RBF": mh.Gaussian(),
 }
 
-ESTIMATORS: dict[str, BaseKernelMean] = {
-    "KME": KernelMean(),
-    "S": ShrunkKernelMean(),
-    "F_theorem4": SpectralKernelMean(lam="theorem4"),
-    "F_loo": SpectralKernelMean(),
+ESTIMATORS: dict[str, mh.means.BaseKernelMean] = {
+    "KME": mh.KernelMean(),
+    "S": mh.ShrunkKernelMean(),
+    "F_theorem4": mh.SpectralKernelMean(lam="theorem4"),
+    "F_loo": mh.SpectralKernelMean(),
 }
 
 COMPARED = ("S", "F_theorem4", "F_loo", "oracle")
 """What the synthetic experiments compare with KME."""
 
 
-def population_and_sample(n: int, d: int, rng: np.random.Generator) -> tuple[GaussianMixture, Array]:
+def population_and_sample(n: int, d: int, rng: np.random.Generator) -> tuple[mh.GaussianMixture, Array]:
     """A random mixture of the paper's kind, and n draws from it."""
-    P = paper_mixture(d, random_state=rng)
+    P = mh.paper_mixture(d, random_state=rng)
     return P, P.sample(n, random_state=rng)
 
 
-def exact_loss(kernel: Kernel, P: Measure, X: Array) -> Callable[[Array], float]:
+def exact_loss(kernel: mh.kernels.Kernel, P: mh.kernels.Measure, X: Array) -> Callable[[Array], float]:
     """The function β -> ‖Σ βᵢ k(xᵢ, ·) − μ_P‖²."""
-    truth = embed(kernel, P)
+    truth = mh.embed(kernel, P)
     K, values, squared_norm = kernel(X, X), truth(X), truth.norm() ** 2
 
     def loss(beta: Array) -> float:
@@ -57,17 +48,17 @@ def exact_loss(kernel: Kernel, P: Measure, X: Array) -> Callable[[Array], float]
     return loss
 
 
-def selected_weights(kernel: Kernel, X: Array) -> dict[str, Array]:
+def selected_weights(kernel: mh.kernels.Kernel, X: Array) -> dict[str, Array]:
     """Weights of each estimator, with λ by leave-one-out."""
     return {name: clone(mean).set_params(kernel=kernel).fit(X).weights_ for name, mean in ESTIMATORS.items()}
 
 
-def selected_losses(kernel: Kernel, P: Measure, X: Array) -> dict[str, float]:
+def selected_losses(kernel: mh.kernels.Kernel, P: mh.kernels.Measure, X: Array) -> dict[str, float]:
     """Losses with λ by leave-one-out, and of the oracle. ``kernel`` may have a median bandwidth."""
     kernel = kernel.resolve(X)
     loss = exact_loss(kernel, P, X)
     weights = selected_weights(kernel, X)
-    weights["oracle"] = (1.0 - oracle_shrinkage(kernel, P, len(X)).shrinkage) * weights["KME"]
+    weights["oracle"] = (1.0 - mh.oracle_shrinkage(kernel, P, len(X)).shrinkage) * weights["KME"]
     return {name: loss(beta) for name, beta in weights.items()}
 
 

@@ -1,14 +1,14 @@
-"""Commands ``muhat reproduce`` and ``muhat claims``: run what is missing, judge the claims, write the report."""
+"""Runs of the experiments: run what is missing, judge the claims, write the report."""
 
 from __future__ import annotations
 
 import json
 import platform
-import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 from sklearn.utils import Bunch
 
-from muhat._support.progress import progress
 from paper.claim import MARGINS, REASON, RULE, Claim, Judgement, judge
 from paper.experiment import Experiment, Plan, Row, Section
 from paper.protocol import load_data
@@ -24,7 +23,7 @@ from paper.registry import CLAIMS, EXPERIMENTS
 from paper.results_page import Results, claims_text, write_report
 from paper.runner import Cell, CellStore, StoreError, missing_cells, open_store, run
 
-_PAUSE = 60.0  # seconds between two lines of a log
+_PAUSE = 10.0  # seconds between two lines that say how far the run is
 _PACKAGES = ("muhat", "numpy", "scipy", "scikit-learn")
 
 Files = dict[str, dict[str, Any]]
@@ -34,8 +33,9 @@ Files = dict[str, dict[str, Any]]
 def reproduce(
     names: Sequence[str], plan: Plan, out: str, data: str | None = None, workers: int = 1, dask: str | None = None
 ) -> int:
-    """Run the experiments named, by default all; 0 when the report is written. See ``muhat reproduce --help``."""
+    """Run the experiments named, by default all; 0 when the report is written. See ``python -m paper --help``."""
     experiments = _chosen(names)
+    _check_packages()
     files = _check_data(experiments, plan, data)
     with open_store(out, version("muhat")) as store:
         missing = missing_cells(experiments, plan, store, data)
@@ -72,10 +72,10 @@ def show_claims(out: str) -> int:
     try:
         text = claims_text(json.loads(path.read_text(encoding="utf-8")))
     except FileNotFoundError as error:
-        raise ValueError(f"{path} does not exist; make it by `muhat reproduce --out {out}`") from error
+        raise ValueError(f"{path} does not exist; make it by `python -m paper --out {out}`") from error
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         reason = f"{type(error).__name__}: {error}"
-        raise ValueError(f"{path} is damaged ({reason}); `muhat reproduce --out {out}` writes it again") from error
+        raise ValueError(f"{path} is damaged ({reason}); `python -m paper --out {out}` writes it again") from error
     print(text)
     return 0
 
@@ -84,7 +84,7 @@ def noted_section(experiment: Experiment, plan: Plan, rows: list[Row], files: Fi
     """Section of an experiment, with a note for each data set that is not the file of the published run."""
     section = experiment.section(rows)
     notes = [
-        f"The numbers of {name} come from a file made by `muhat prepare`, not from the file of the published run."
+        f"The numbers of {name} come from a file made by `python -m paper prepare`, not from that of the published run."
         for name in experiment.data_sets(plan)
         if not files.get(name, {}).get("original", True)
     ]
@@ -96,6 +96,13 @@ def _chosen(names: Sequence[str]) -> list[Experiment]:
     if unknown:
         raise ValueError(f"{unknown[0]!r} is not an experiment; choose from {', '.join(EXPERIMENTS)}")
     return [experiment for name, experiment in EXPERIMENTS.items() if not names or name in names]
+
+
+def _check_packages() -> None:
+    """Say before the first cell runs that the report cannot be made."""
+    missing = [name for name in ("jinja2", "matplotlib") if find_spec(name) is None]
+    if missing:
+        raise ValueError(f'the report needs {" and ".join(missing)}; in a clone: pip install -e ".[reproduce]"')
 
 
 def _check_data(experiments: list[Experiment], plan: Plan, data: str | None) -> Files:
@@ -138,20 +145,17 @@ def _say_what_was_found(store: CellStore, cells: int, missing: list[Cell], worke
 
 
 def _follow(finished: Iterable[tuple[Cell, float]], cells: list[Cell], workers: int) -> None:
-    """Say how long the other cells will take: always in a terminal, once a minute in a log.
+    """Say now and then how long the other cells will take.
 
     They are assumed to differ from their estimates as the finished ones do, by the speed and the load of the machine.
     """
     last, planned, done, elapsed = monotonic(), sum(cell.seconds for cell in cells), 0.0, 0.0
-    with progress() as say:
-        for count, (cell, seconds) in enumerate(finished, start=1):
-            done, elapsed = done + cell.seconds, elapsed + seconds
+    for count, (cell, seconds) in enumerate(finished, start=1):
+        done, elapsed = done + cell.seconds, elapsed + seconds
+        if monotonic() - last >= _PAUSE:
+            last = monotonic()
             left = duration((planned - done) * elapsed / done / workers)
-            say(line := f"{count:,} of {len(cells):,} cells, about {left} left")
-            now = monotonic()
-            if now - last >= _PAUSE and not sys.stderr.isatty():
-                last = now
-                print(line, flush=True)
+            print(f"{count:,} of {len(cells):,} cells, about {left} left", flush=True)
 
 
 def duration(seconds: float) -> str:

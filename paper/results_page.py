@@ -8,9 +8,9 @@ from shutil import get_terminal_size
 from textwrap import wrap
 from typing import Any
 
-from muhat.apps.report.page import Picture, page_template, write_whole
 from paper.claim import MARGINS, VERDICTS
 from paper.experiment import PaperTable, Section
+from paper.page import Picture, page_template, whole_file
 from paper.registry import HEADLINES
 from paper.runner import StoreError
 
@@ -71,7 +71,7 @@ def render(results: Results, sections: dict[str, Section]) -> str:
     """The page as text."""
     experiments, meta = results["experiments"], results["meta"]
     claims = [{**claim, "link": _link(claim, experiments)} for claim in _judged_first(results["claims"])]
-    return page_template("report.html", "paper").render(
+    return page_template("report.html").render(
         conclusion={} if meta["repetitions"] == 1 else conclusion(experiments),  # one has no standard error to count by
         claims=claims,
         counts=_counts(claims),
@@ -85,7 +85,6 @@ def render(results: Results, sections: dict[str, Section]) -> str:
         sections=sections,
         kind=_kind,
         meta=meta,
-        maker="reproduce",
         command=_command(meta),
     )
 
@@ -139,7 +138,8 @@ def claims_text(results: Results, width: int | None = None) -> str:
 def _write(path: Path, text: str) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, text)
+        with whole_file(path) as file:
+            file.write(text.encode())
     except OSError as error:
         reason = error.strerror or error
         raise StoreError(
@@ -154,6 +154,6 @@ def _link(claim: dict[str, Any], experiments: dict[str, Any]) -> str | None:
 
 
 def _command(meta: dict[str, Any]) -> str:
-    parts = ["muhat reproduce", "--quick" if meta["quick"] else "--data DIR", f"--seed {meta['seed']}"]
+    parts = ["python -m paper", "--quick" if meta["quick"] else "--data DIR", f"--seed {meta['seed']}"]
     parts.append(f"--repetitions {meta['repetitions']}" if meta["repetitions"] else "")
     return " ".join(filter(None, parts))

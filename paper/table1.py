@@ -10,19 +10,12 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from scipy.optimize import minimize
+from scipy.spatial.distance import cdist
 from scipy.stats import fisher_exact, norm, spearmanr
 from sklearn.base import clone
 from sklearn.cluster import KMeans
 
-from muhat._support.types import Array
-from muhat.apps.report.page import ReportTable
-from muhat.datasets import BUNDLED, UCI_TABLES
-from muhat.density.matched_mixture import MatchedGaussianMixture
-from muhat.density.objective import matching_objective
-from muhat.density.start import start_mixture
-from muhat.means.base import BaseKernelMean
-from muhat.rkhs.elements import Element
-from muhat.rkhs.measures import GaussianMixture
+import muhat as mh
 from paper.claim import (
     CONCLUSIONS,
     EXPERIMENTS_SUMMARY,
@@ -44,8 +37,10 @@ from paper.comparison import (
     sign_test,
     summarised,
 )
-from paper.experiment import Experiment, Headline, Item, PaperTable, Plan, Row, Section, Setting, generator
+from paper.data import BUNDLED, UCI_TABLES
+from paper.experiment import Array, Experiment, Headline, Item, PaperTable, Plan, Row, Section, Setting, generator
 from paper.figure3 import improved_errors
+from paper.page import ReportTable
 from paper.protocol import ESTIMATORS, KERNELS, standardised_table, uci_tables
 
 NAME = "table1"
@@ -107,8 +102,17 @@ def _start_of_real_columns(setting: Setting, data: str | None) -> float:
     rng = generator(NAME, setting)
     train, test = _split(standardised_table(setting["set"], data, "strict_real"), rng)
     start = KMeans(COMPONENTS, n_init=RESTARTS, random_state=int(rng.integers(2**31 - 1))).fit(train)
-    first = start_mixture(start, train, COMPONENTS, True, FLOOR)
-    return -float(GaussianMixture(first.weights, first.means, first.variances[:, 0]).log_density(test).mean())
+    first = _start(start, train)
+    return -float(mh.GaussianMixture(first.weights, first.means, first.variances[:, 0]).log_density(test).mean())
+
+
+def _start(clusters: KMeans, X: Array) -> mh.density.Mixture:
+    """Shares, means and mean variances of the clusters."""
+    labels = cdist(X, clusters.cluster_centers_, "sqeuclidean").argmin(axis=1)
+    members = [X[labels == j] for j in range(COMPONENTS)]
+    variances = np.array([[max(rows.var(axis=0).mean(), FLOOR)] * X.shape[1] for rows in members])
+    shares = np.bincount(labels, minlength=COMPONENTS) / len(X)
+    return mh.density.Mixture(shares, np.stack([rows.mean(axis=0) for rows in members]), variances)
 
 
 def _split(X: Array, rng: np.random.Generator) -> tuple[Array, Array]:
@@ -126,7 +130,7 @@ def _likelihoods(kernel: str, solver: Reading, start: KMeans, train: Array, test
             initial, density, converged = _matched_means(kernel, estimator, start, train)
         else:
             mean = _fast(estimator, train)
-            matched = MatchedGaussianMixture(COMPONENTS, KERNELS[kernel], mean, solver, init=start).fit(train)
+            matched = mh.MatchedGaussianMixture(COMPONENTS, KERNELS[kernel], mean, solver, init=start).fit(train)
             initial, density, converged = matched.initial_density_, matched.density_, matched.converged_
         row["initialisation"] = -float(initial.log_density(test).mean())
         row[name] = -float(density.log_density(test).mean())
@@ -136,11 +140,14 @@ def _likelihoods(kernel: str, solver: Reading, start: KMeans, train: Array, test
 
 
 def _matched_means(
-    kernel: str, estimator: BaseKernelMean, start: KMeans, train: Array
-) -> tuple[GaussianMixture, GaussianMixture, bool]:
+    kernel: str, estimator: mh.means.BaseKernelMean, start: KMeans, train: Array
+) -> tuple[mh.GaussianMixture, mh.GaussianMixture, bool]:
     """Start, matched mixture and convergence where only the means move, and weights and variances stay as they are."""
-    target: Element = clone(estimator).set_params(kernel=KERNELS[kernel]).fit(train).mean_
-    objective, first = matching_objective(target), start_mixture(start, train, COMPONENTS, True, FLOOR)
+    target: mh.Element = clone(estimator).set_params(kernel=KERNELS[kernel]).fit(train).mean_
+    objective, first = (
+        mh.density.matching_objective(target),
+        _start(start, train),
+    )
     size = float(target.kernel.diag(train).mean())
 
     def value(x: Array) -> tuple[float, Array]:
@@ -150,7 +157,7 @@ def _matched_means(
     options = {"maxiter": 5000, "maxfun": 10000, "ftol": 1e-13, "gtol": 1e-8}
     found = minimize(value, first.means.ravel(), jac=True, method="L-BFGS-B", options=options)
     means = found.x.reshape(first.means.shape)
-    initial, density = (GaussianMixture(first.weights, each, first.variances[:, 0]) for each in (first.means, means))
+    initial, density = (mh.GaussianMixture(first.weights, each, first.variances[:, 0]) for each in (first.means, means))
     return initial, density, bool(found.success)
 
 

@@ -6,24 +6,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import inf
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.svm import SVC, OneClassSVM
 
-from muhat._support.types import Array
-from muhat.apps.report.page import ReportTable
-from muhat.bags.distribution_kernel import evaluate_level2, resolve_level2
-from muhat.datasets import draw_bags, load_bags, paper_mixture
-from muhat.kernels.base import Kernel
-from muhat.kernels.radial import Gaussian
-from muhat.linalg.blocks import blocks
-from muhat.linalg.gram import evaluate_fast
-from muhat.means.nested import mean_weights
-from muhat.rkhs.measures import GaussianMixture
+import muhat as mh
 from paper.claim import BY_CHANCE, EXPERIMENTS_SUMMARY, Judgement, Part, claim, paired_part
 from paper.comparison import (
     LABELS,
@@ -37,7 +29,9 @@ from paper.comparison import (
     select,
     summarised,
 )
-from paper.experiment import Experiment, Headline, PaperTable, Plan, Row, Section, Setting, generator
+from paper.data import draw_bags, load_bags
+from paper.experiment import Array, Experiment, Headline, PaperTable, Plan, Row, Section, Setting, generator
+from paper.page import ReportTable
 from paper.protocol import ESTIMATORS
 
 NAME = "table2"
@@ -148,13 +142,13 @@ def _members(labels: NDArray[np.intp]) -> list[NDArray[np.intp]]:
 
 def _synthetic_bags(size: int, rng: np.random.Generator) -> SplitBags:
     """Bags from one mixture, with mixing weights drawn for each bag about those of the bag's class."""
-    P = paper_mixture(SYNTHETIC_COLUMNS, random_state=rng)
+    P = mh.paper_mixture(SYNTHETIC_COLUMNS, random_state=rng)
     classes = rng.dirichlet(np.ones(len(P.weights)), size=SYNTHETIC_CLASSES)
 
     def drawn(count: int) -> tuple[Array, NDArray[np.intp]]:
         labels = np.repeat(np.arange(SYNTHETIC_CLASSES), count)
         weights = [rng.dirichlet(_CONCENTRATION * classes[label] + 0.01) for label in labels]
-        bags = [GaussianMixture(each, P.means, P.covariances).sample(size, random_state=rng) for each in weights]
+        bags = [mh.GaussianMixture(each, P.means, P.covariances).sample(size, random_state=rng) for each in weights]
         return np.stack(bags), labels
 
     return SplitBags(*drawn(SYNTHETIC_BAGS[0]), *drawn(SYNTHETIC_BAGS[1]))
@@ -166,9 +160,9 @@ def anomaly_bags(name: str, size: int, rng: np.random.Generator, data: str | Non
     background = rng.permutation(background)
     half = len(background) // 2
     n_train, n_test = SYNTHETIC_GROUPS if name == SYNTHETIC else GROUPS
-    train, labels = draw_bags(background[:half], signal, n_normal=n_train, n_anomalous=0, size=size, random_state=rng)
+    train, labels = draw_bags(background[:half], signal, rng, n_normal=n_train, n_anomalous=0, size=size, share=0.0)
     test, test_labels = draw_bags(
-        background[half:], signal, n_normal=n_test, n_anomalous=n_test, size=size, share=SHARE, random_state=rng
+        background[half:], signal, rng, n_normal=n_test, n_anomalous=n_test, size=size, share=SHARE
     )
     return SplitBags(np.stack(train), labels, np.stack(test), test_labels)
 
@@ -180,8 +174,8 @@ def _events(name: str, data: str | None) -> tuple[Array, Array]:
 
 def _synthetic_events(rng: np.random.Generator) -> tuple[Array, Array]:
     """Events of a mixture, and of one with its mixing weights reversed."""
-    P = paper_mixture(SYNTHETIC_COLUMNS, random_state=rng)
-    reversed_weights = GaussianMixture(P.weights[::-1], P.means, P.covariances)
+    P = mh.paper_mixture(SYNTHETIC_COLUMNS, random_state=rng)
+    reversed_weights = mh.GaussianMixture(P.weights[::-1], P.means, P.covariances)
     return P.sample(SYNTHETIC_EVENTS, random_state=rng), reversed_weights.sample(SYNTHETIC_EVENTS, random_state=rng)
 
 
@@ -244,14 +238,14 @@ def inner_products(bags: SplitBags, doublings: Sequence[int]) -> Iterator[tuple[
     the kernel serves all bandwidths.
     """
     n, size, d = bags.train.shape
-    kernel = Gaussian().resolve(bags.train.reshape(n * size, d))
+    kernel = mh.Gaussian().resolve(bags.train.reshape(n * size, d))
     rows = np.concatenate([bags.train, bags.test])
     weights, norms = _weights(kernel, rows, doublings)
     G = np.zeros((len(doublings), len(ESTIMATORS), len(rows), n))
     for left in _tiles(len(rows), size, _ROW_TILE):
         for right in _tiles(n, size, _COLUMN_TILE):
             if right.start < left.stop:  # the triangle above is that below
-                K = evaluate_fast(kernel, rows[left].reshape(-1, d), rows[right].reshape(-1, d))
+                K = mh.kernels.evaluate_fast(kernel, rows[left].reshape(-1, d), rows[right].reshape(-1, d))
                 for i, power in enumerate(_powers(K, doublings)):
                     G[i, :, left, right] = _sums(power, weights[i][left], weights[i][right])
     for i, doubling in enumerate(doublings):
@@ -263,16 +257,19 @@ def inner_products(bags: SplitBags, doublings: Sequence[int]) -> Iterator[tuple[
 def level2_grams(inner: InnerProducts, multiples: Sequence[float]) -> Iterator[BagGrams]:
     """The linear kernel, and Gaussian ones whose bandwidths are multiples of the median distance of training bags."""
     yield BagGrams("linear", None, inner.train, inner.test)
-    median = cast(Gaussian, resolve_level2(Gaussian(), inner.train))
     norms = np.diag(inner.train)
+    distances = np.add.outer(norms, norms) - 2.0 * inner.train
+    median = np.sqrt(np.median(distances[np.triu_indices(len(norms), 1)]))
     for multiple in multiples:
-        kernel = median.with_params(bandwidth=multiple * median.width)
-        train = evaluate_level2(kernel, inner.train, norms, norms)
-        yield BagGrams("gaussian", multiple, train, evaluate_level2(kernel, inner.test, inner.test_norms, norms))
+        kernel = mh.Gaussian(bandwidth=multiple * median)
+        train = mh.kernels.evaluate_between_elements(kernel, inner.train, norms, norms)
+        test = mh.kernels.evaluate_between_elements(kernel, inner.test, inner.test_norms, norms)
+        yield BagGrams("gaussian", multiple, train, test)
 
 
 def _tiles(n: int, size: int, rows: int) -> list[slice]:
-    return list(blocks(n, max(1, rows // size)))
+    step = max(1, rows // size)
+    return [slice(first, min(first + step, n)) for first in range(0, n, step)]
 
 
 def _powers(K: Array, doublings: Sequence[int]) -> Iterator[Array]:
@@ -285,14 +282,14 @@ def _powers(K: Array, doublings: Sequence[int]) -> Iterator[Array]:
         yield K
 
 
-def _weights(kernel: Kernel, rows: Array, doublings: Sequence[int]) -> tuple[Array, Array]:
+def _weights(kernel: mh.kernels.Kernel, rows: Array, doublings: Sequence[int]) -> tuple[Array, Array]:
     """Weights of each bag's rows, (bandwidths, bags, estimators, size), and norms (bandwidths, estimators, bags)."""
     weights = np.empty((len(doublings), len(rows), len(ESTIMATORS), rows.shape[1]))
     norms = np.empty((len(doublings), len(ESTIMATORS), len(rows)))
-    means = [None if name == "KME" else mean for name, mean in ESTIMATORS.items()]  # the plain average needs no fit
+    means = [clone(mean).set_params(kernel="precomputed") for mean in ESTIMATORS.values()]
     for b, bag in enumerate(rows):
         for i, K in enumerate(_powers(kernel.evaluate(bag, bag), doublings)):
-            W = np.stack([mean_weights(mean, K) for mean in means])
+            W = np.stack([mean.fit(K).weights_ for mean in means])
             weights[i, b], norms[i, :, b] = W, ((W @ K) * W).sum(axis=1)
     return weights, norms
 

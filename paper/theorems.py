@@ -3,24 +3,15 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Literal
 
 import numpy as np
 
-from muhat._support.types import Array
-from muhat.apps.report.page import ReportTable
-from muhat.kernels.base import Kernel
-from muhat.kernels.dot import Linear
-from muhat.linalg.spectrum import whole_spectrum
-from muhat.means.oracle import oracle_shrinkage
-from muhat.means.simple_shrinkage import simple_shrinkage
-from muhat.means.spectral import SpectralKernelMean
-from muhat.means.stein import james_stein, james_stein_risk
-from muhat.rkhs.elements import embed
-from muhat.rkhs.measures import Atoms, GaussianMixture
-from muhat.shrinkage.scores import Lam, Theorem4Score, theorem4_scores
+import muhat as mh
 from paper.claim import ESTIMATOR_SECTION, Judgement, claim, exact, judged, paired_part
 from paper.comparison import ROUNDING, column, grouped, relative, select
-from paper.experiment import Experiment, Headline, Row, Section, Setting, generator
+from paper.experiment import Array, Experiment, Headline, Row, Section, Setting, generator
+from paper.page import ReportTable
 from paper.protocol import KERNELS, exact_loss, population_and_sample, selected_weights
 
 NAME = "theorems"
@@ -77,9 +68,9 @@ def stein_rows(rng: np.random.Generator) -> list[Row]:
         direction = rng.standard_normal(d)
         theta = 10.0 ** rng.uniform(-1, 2) * direction / np.linalg.norm(direction)
         X = theta + rng.standard_normal((1, d))
-        losses = [float(((estimate - theta) ** 2).sum()) for estimate in (X[0], james_stein(X, 1.0))]
+        losses = [float(((estimate - theta) ** 2).sum()) for estimate in (X[0], mh.james_stein(X, 1.0))]
         row = {"theorem": "stein", "d": d, "length": float(np.linalg.norm(theta)), "KME": losses[0], "JS": losses[1]}
-        rows.append({**row, "risk": james_stein_risk(theta, 1.0, 1) / d})
+        rows.append({**row, "risk": mh.means.james_stein_risk(theta, 1.0, 1) / d})
     return rows
 
 
@@ -92,7 +83,7 @@ def positive_part_rows(rng: np.random.Generator) -> list[Row]:
             theta[0] = length
             losses = np.zeros(2)
             for x in theta + rng.standard_normal((DRAWS, 1, d)):
-                estimates = (james_stein(x, 1.0, positive_part=part) for part in (False, True))
+                estimates = (mh.james_stein(x, 1.0, positive_part=part) for part in (False, True))
                 losses += [((estimate - theta) ** 2).sum() / DRAWS for estimate in estimates]
             row = {"theorem": "positive part", "d": d, "length": length}
             rows.append({**row, "JS": float(losses[0]), "positive": float(losses[1])})
@@ -105,13 +96,13 @@ def theorem1_rows(points: Array) -> list[Row]:
     All samples that can occur are listed, so nothing of the theorem's formula enters; ``error`` is the distance
     from it.
     """
-    P = Atoms(points[:-1])
+    P = mh.Atoms(points[:-1])
     rows = []
     for name, kernel in KERNELS.items():
         resolved = kernel.resolve(points[:-1])
         K = resolved(points, points)
         for target, factor in TARGETS.items():
-            alpha, lowest = oracle_shrinkage(resolved, P, 2, factor * embed(resolved, points[-1:]))
+            alpha, lowest = mh.oracle_shrinkage(resolved, P, 2, factor * mh.embed(resolved, points[-1:]))
             risks = {step: _enumerated_risk(K, step * alpha, factor) for step in (0.0, *STEPS)}
             # At α = s·α* the theorem's risk is a parabola in s: KME's at s = 0 and s = 2, 1 − α* of it at s = 1.
             plain = lowest / (1.0 - alpha)
@@ -154,8 +145,13 @@ def theorem2_rows(X: Array) -> list[Row]:
 def theorem3_rows(X: Array, centred: Array) -> list[Row]:
     """The printed α* and λ* against the least of the score by refits; on data about the origin as well."""
     grams = {name: kernel.resolve(X)(X, X) for name, kernel in KERNELS.items()}
-    grams[MEAN_ZERO] = Linear()(centred, centred)
+    grams[MEAN_ZERO] = mh.Linear()(centred, centred)
     return [{"theorem": "3", "kernel": name, **_simple_minimum(K)} for name, K in grams.items()]
+
+
+def alpha_star(n: int, mean_diag: float, mean_gram: float) -> float:
+    """α* = λ*/(1 + λ*) of Theorem 3 as printed, with ϱ the mean of the diagonal and ρ that of K."""
+    return (mean_diag - mean_gram) / ((n - 2) * mean_gram + mean_diag / n)
 
 
 def _simple_minimum(K: Array) -> Row:
@@ -163,8 +159,7 @@ def _simple_minimum(K: Array) -> Row:
     low, middle, high = (_simple_refit_score(K, alpha) for alpha in (0.0, 0.5, 1.0))
     # The score is quadratic in α: the vertex of the parabola through its values at 0, ½ and 1.
     refits = 0.5 - (high - low) / (4.0 * (high - 2.0 * middle + low))
-    # As printed, with ϱ the mean of the diagonal and ρ that of K; α* = λ*/(1 + λ*).
-    printed = (mean_diag - mean_gram) / ((n - 2) * mean_gram + mean_diag / n)
+    printed = alpha_star(n, mean_diag, mean_gram)
     lam = (mean_diag - mean_gram) / ((n - 1) * mean_gram + mean_diag / n - mean_diag)
     return {"refits": refits, "printed": printed, "lam": lam, "error": abs(printed - refits) / max(1.0, abs(refits))}
 
@@ -181,15 +176,15 @@ def _mean_residual(K: Array, refits: Array) -> float:
     return float(np.einsum("ji,jk,ki->i", residuals, K, residuals, optimize=True).mean())
 
 
-def theorem4_rows(P: GaussianMixture, X: Array, flat: Array) -> list[Row]:
+def theorem4_rows(P: mh.GaussianMixture, X: Array, flat: Array) -> list[Row]:
     """The score of Theorem 4 as printed, in our form, with φ(xᵢ) kept in the span, and by refits."""
     rows = []
     for name, kernel in KERNELS.items():
         resolved = kernel.resolve(X)
         rows.append({"theorem": "4", "kernel": name, **_score_errors(resolved(X, X)), **_chosen(resolved, P, X)})
-    K = Linear()(flat, flat)
+    K = mh.Linear()(flat, flat)
     lam = 0.1 * np.linalg.eigvalsh(K)[-1]
-    scores = {"printed": printed_score(K, lam), "ours": float(theorem4_scores(K, lam)[0])}
+    scores = {"printed": printed_score(K, lam), "ours": float(mh.shrinkage.theorem4_scores(K, lam)[0])}
     return [*rows, {"theorem": "4", "kernel": SINGULAR, **scores, "span": kept_span_score(K, lam)}]
 
 
@@ -197,19 +192,22 @@ def _score_errors(K: Array) -> Row:
     """Largest relative distance of each score from that with φ(xᵢ) kept in the span."""
     n, lams = len(K), np.array(RIDGES) * np.linalg.eigvalsh(K)[-1]
     span = np.array([kept_span_score(K, lam) for lam in lams])
-    scores = {"ours": theorem4_scores(K, lams), "printed": np.array([printed_score(K, lam) for lam in lams])}
+    scores = {
+        "ours": mh.shrinkage.theorem4_scores(K, lams),
+        "printed": np.array([printed_score(K, lam) for lam in lams]),
+    }
     for refit, factor in zip(REFITS, (1.0, 1.0 / (n - 1), n / (n - 1)), strict=True):
         scores[refit] = np.array([refit_score(K, factor * lam) for lam in lams])
     return {name: float(np.max(np.abs(score / span - 1.0))) for name, score in scores.items()}
 
 
-def _chosen(kernel: Kernel, P: GaussianMixture, X: Array) -> Row:
+def _chosen(kernel: mh.kernels.Kernel, P: mh.GaussianMixture, X: Array) -> Row:
     """How much of ‖μ̂‖ the two scores leave, and the loss."""
-    loss, plain = exact_loss(kernel, P, X), embed(kernel, X).norm()
+    loss, plain = exact_loss(kernel, P, X), mh.embed(kernel, X).norm()
     row: Row = {}
-    selections: dict[str, Lam] = {"theorem4": "theorem4", "loo": "loo"}
+    selections: dict[str, Literal["theorem4", "loo"]] = {"theorem4": "theorem4", "loo": "loo"}
     for name, lam in selections.items():
-        mean = SpectralKernelMean(kernel, lam=lam).fit(X)
+        mean = mh.SpectralKernelMean(kernel, lam=lam).fit(X)
         row |= {f"kept_{name}": mean.mean_.norm() / plain, f"F_{name}": loss(mean.weights_)}
     return row
 
@@ -255,8 +253,7 @@ def weight_row(X: Array) -> Row:
         row |= {f"{name}_largest": float(relative_weights.max()), f"{name}_smallest": float(relative_weights.min())}
     K = KERNELS["RBF"].resolve(X)(X, X)
     n, row_means = len(K), K.mean(axis=1)
-    from_sums = simple_shrinkage(n, float(np.diag(K).mean()), float(row_means.mean()))
-    error = abs(from_sums - simple_shrinkage(n, np.trace(K) / n, K.mean()))
+    error = abs(alpha_star(n, np.diag(K).mean(), row_means.mean()) - alpha_star(n, np.trace(K) / n, K.mean()))
     return {**row, "entries": entries_that_matter(K), "error_from_sums": error}
 
 
@@ -269,8 +266,8 @@ def search_rows(rng: np.random.Generator, repetition: int) -> list[Row]:
     rows = []
     for n in SEARCHED if repetition == 0 else ():
         _, X = population_and_sample(n, D, rng)
-        K = KERNELS["RBF"].resolve(X)(X, X)
-        scored = len(Theorem4Score(whole_spectrum(K)).search().path.values)
+        path = mh.SpectralKernelMean(KERNELS["RBF"], lam="theorem4").fit(X).loo_path_
+        scored = 0 if path is None else len(path.values)
         rows.append({"theorem": "search", "n": n, "scored": scored, "share": 10.0 * n * scored / (4.0 * n**3 / 3.0)})
     return rows
 
@@ -278,12 +275,12 @@ def search_rows(rng: np.random.Generator, repetition: int) -> list[Row]:
 def entries_that_matter(K: Array) -> int:
     """How many of the n(n+1)/2 entries of K change α* when they change."""
     n = len(K)
-    before = simple_shrinkage(n, np.trace(K) / n, K.mean())
+    before = alpha_star(n, np.trace(K) / n, K.mean())
     count = 0
     for i, j in zip(*np.triu_indices(n), strict=True):
         changed = K.copy()
         changed[i, j] = changed[j, i] = 1.01 * K[i, j]
-        count += simple_shrinkage(n, np.trace(changed) / n, changed.mean()) != before
+        count += alpha_star(n, np.trace(changed) / n, changed.mean()) != before
     return count
 
 

@@ -60,7 +60,7 @@ def test_a_monitor_that_is_killed_goes_on_to_the_same_bytes():
 
 
 COMMANDS = {
-    "closed_streams": [["describe", "watch"]],  # compare prints as describe does
+    "closed_streams": [["compare", "watch"]],
     "odd_folders": [["it's a\"b?c*d[e]f{g,h};i%20j$HOME ä€"]],  # all signs in one name
     "endless_input": [],
     "signals": [],

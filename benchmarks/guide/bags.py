@@ -18,7 +18,7 @@ from sklearn.svm import SVC
 
 import muhat as mh
 from muhat.bags.support_measure import OneClassSupportMeasureMachine, SupportMeasureClassifier
-from muhat.datasets import draw_bags
+from paper.data import draw_bags
 
 Bags = list[np.ndarray]
 
@@ -98,10 +98,8 @@ def print_anomalies(draws: int, seed: int) -> None:
             rng = np.random.default_rng([seed + draw, 1])
             clusters = [rng.normal(side, 1.0, size=(500, 2)) for side in (-1.5, 1.5)]
             normal = np.concatenate(clusters)
-            train, _ = draw_bags(normal, clusters[0], n_normal=60, n_anomalous=0, size=15, random_state=rng)
-            test, labels = draw_bags(
-                normal, clusters[0], n_normal=50, n_anomalous=50, size=15, share=0.6, random_state=rng
-            )
+            train, _ = draw_bags(normal, clusters[0], rng, n_normal=60, n_anomalous=0, size=15)
+            test, labels = draw_bags(normal, clusters[0], rng, n_normal=50, n_anomalous=50, size=15, share=0.6)
             scores = OneClassSupportMeasureMachine(level2=level2).fit(train).score_samples(test)
             areas.append(roc_auc_score(labels, scores))
         print(f"OCSMM, {name:<27}{np.mean(areas):8.3f} ({np.std(areas, ddof=1) / np.sqrt(draws):.3f})")

@@ -13,7 +13,7 @@ from muhat.bags.prior import BagPrior, pooled_means
 from muhat.bags.ridge import DistributionRidge, DistributionRidgeClassifier
 from muhat.bags.separate_means import bag_means
 from muhat.bags.support_measure import OneClassSupportMeasureMachine, SupportMeasureClassifier, SupportMeasureRegressor
-from muhat.datasets import draw_bags, load_bags, load_nyc_hours, load_uci, paper_mixture
+from muhat.datasets import load_nyc_hours, paper_mixture
 from muhat.density.matched_mixture import MatchedGaussianMixture
 from muhat.features.fourier import Fourier
 from muhat.features.nystroem import Nystroem
@@ -91,13 +91,10 @@ __all__ = [
     "bags_from_groups",
     "compare",
     "confidence_ball",
-    "draw_bags",
     "embed",
     "hsic_test",
     "james_stein",
-    "load_bags",
     "load_nyc_hours",
-    "load_uci",
     "mean_bands",
     "mean_error",
     "mmd_difference_interval",
@@ -124,7 +121,21 @@ _SUBPACKAGES = (
     "testing",
 )
 
-if not _TYPE_CHECKING:  # types know the subpackages that are imported, and no others
+if _TYPE_CHECKING:
+    from muhat import apps as apps
+    from muhat import bags as bags
+    from muhat import density as density
+    from muhat import distributed as distributed
+    from muhat import features as features
+    from muhat import inference as inference
+    from muhat import kernels as kernels
+    from muhat import linalg as linalg
+    from muhat import means as means
+    from muhat import operators as operators
+    from muhat import plotting as plotting
+    from muhat import shrinkage as shrinkage
+    from muhat import testing as testing
+else:
 
     def __getattr__(name: str) -> object:
         """Subpackages with public names of their own, imported when they are asked for."""

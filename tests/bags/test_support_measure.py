@@ -15,7 +15,7 @@ from sklearn.svm import SVC, SVR, OneClassSVM
 import muhat as mh
 from muhat.bags.distribution_kernel import DistributionKernel
 from muhat.bags.support_measure import OneClassSupportMeasureMachine, SupportMeasureClassifier, SupportMeasureRegressor
-from muhat.datasets import draw_bags
+from paper.data import draw_bags
 
 pytestmark = pytest.mark.filterwarnings("ignore:bags have .* rows, and small bags")
 
@@ -78,8 +78,8 @@ def test_group_anomalies():
     rng = np.random.default_rng(0)
     normal = np.concatenate([rng.normal(-2, 1, size=(400, 2)), rng.normal(2, 1, size=(400, 2))])
     odd = normal[:400]  # every row of an odd bag is a normal one
-    train, _ = draw_bags(normal, odd, n_normal=60, n_anomalous=0, size=15, random_state=1)
-    test, labels = draw_bags(normal, odd, n_normal=30, n_anomalous=30, size=15, share=1.0, random_state=2)
+    train, _ = draw_bags(normal, odd, n_normal=60, n_anomalous=0, size=15, rng=np.random.default_rng(1))
+    test, labels = draw_bags(normal, odd, n_normal=30, n_anomalous=30, size=15, share=1.0, rng=np.random.default_rng(2))
     machine = OneClassSupportMeasureMachine(nu=0.1).fit(train)
     assert roc_auc_score(labels, machine.score_samples(test)) > 0.95
     assert (machine.predict(train) < 0).mean() <= 0.15

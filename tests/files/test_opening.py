@@ -84,9 +84,9 @@ BAD_FILES = {
 def test_bad_files_are_named_with_a_remedy(name, tmp_path, capsys):
     content, message = BAD_FILES[name]
     (tmp_path / "t.csv").write_bytes(content)
-    code, out, err = run(capsys, "describe", str(tmp_path / "t.csv"))
+    code, out, err = run(capsys, "compare", *2 * [str(tmp_path / "t.csv")])
     assert (code, out) == (2, "")
-    assert err.startswith("muhat describe: ")
+    assert err.startswith("muhat compare: ")
     assert "t.csv" in err
     assert re.search(message, err), err
     assert [path.name for path in tmp_path.iterdir()] == ["t.csv"], "nothing is written unless asked"
@@ -110,15 +110,15 @@ def test_damaged_files_end_in_a_message(suffix, tmp_path, capsys):
         for place in rng.integers(len(altered), size=3):
             altered[place] = rng.integers(256)
         damaged.write_bytes(bytes(altered[: rng.integers(len(altered) // 2, len(altered))]))
-        code, out, err = run(capsys, "describe", str(damaged), "--rows", "5", "--json")
+        code, out, err = run(capsys, "compare", *2 * [str(damaged)], "--rows", "5", "--json")
         assert code in (0, 2)
         assert (code == 0) == bool(out)
         assert code == 0 or str(damaged) in err or "--" in err
 
 
 def test_a_folder_and_nothing(tmp_path, capsys):
-    assert "is a folder; name a file in it, or files by a pattern" in run(capsys, "describe", str(tmp_path))[2]
-    code, _, err = run(capsys, "describe", str(tmp_path / "none.csv"))
+    assert "is a folder; name a file in it, or files by a pattern" in run(capsys, "compare", *2 * [str(tmp_path)])[2]
+    code, _, err = run(capsys, "compare", *2 * [str(tmp_path / "none.csv")])
     assert code == 2
     assert "cannot be read: No such file" in err
     assert "can be read once" in run(capsys, "compare", "-", "-")[2]

@@ -8,7 +8,6 @@ import pytest
 from paper_samples import BETTER, CELL, EQUAL, KERNELS, SHRUNK, WORSE, drawn, feature_loss, gram, measured, verdict
 from scipy.optimize import minimize_scalar
 
-from muhat.datasets import mixture_of_design
 from paper import figure2
 from paper.comparison import select
 from paper.optimisers import READINGS
@@ -59,14 +58,6 @@ def test_readings_of_the_optimiser_and_fixed_shares(rows):
     bounded = minimize_scalar(lambda lam: oracles.theorem4_score(K, lam), bounds=(0, 1), method="bounded").x
     beta = oracles.tikhonov_weights(K, bounded)
     assert row["F_fminbnd_1"] == pytest.approx(feature_loss("LIN", P, X[:6], beta), rel=1e-4)
-
-
-def test_designs_are_mixtures_of_their_own():
-    rng = np.random.default_rng(0)
-    P = mixture_of_design(5, rng, reach=2.0, components=10, freedom=40)
-    assert P.means.shape == (10, 5)
-    assert abs(P.means).max() <= 2.0
-    assert np.trace(P.covariances.mean(axis=0)) / 5 == pytest.approx(80.2, rel=0.1)
 
 
 NAMES = (*SHRUNK, *READINGS, "oracle")

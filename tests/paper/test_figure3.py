@@ -6,7 +6,7 @@ from paper_samples import judged, measured, verdict
 from sklearn.base import clone
 from sklearn.model_selection import train_test_split
 
-from muhat.datasets import UCI_TABLES, load_uci
+from paper.data import UCI_TABLES, load_uci
 from paper.experiment import Plan, generator
 from paper.figure3 import (
     COLUMNS,

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from muhat.apps.cli.command_line import main
-from muhat.datasets import load_bags
+from paper.__main__ import main
+from paper.data import load_bags
 from paper.prepare import PATCHES, prepare_hep, prepare_scenes
 
 FEATURES = [
@@ -112,7 +112,7 @@ def images(tmp_path):
 
 
 def test_images_become_bags(images, tmp_path):
-    prepare_scenes(images, tmp_path / "data", random_state=0)
+    prepare_scenes(images, tmp_path / "data", seed=0)
     scenes = load_bags("scenes15", data=tmp_path / "data")
     assert scenes.class_names == ["Coast", "Kitchen", "Living Room"]
     assert [bag.shape for bag in scenes.bags] == [(PATCHES, 32)] * 9
@@ -123,7 +123,7 @@ def test_images_become_bags(images, tmp_path):
 
 
 def test_the_same_seed_gives_the_same_bags_and_the_command_does_it_too(images, tmp_path, capsys):
-    prepare_scenes(images, tmp_path / "a", indoor=True, random_state=3)
+    prepare_scenes(images, tmp_path / "a", indoor=True, seed=3)
     assert main(["prepare", "scenes4", "--from", str(images), "--out", str(tmp_path / "b"), "--seed", "3"]) == 0
     assert "scenes4_indoor.npz is written" in capsys.readouterr().out
     made = [load_bags("scenes4_indoor", data=tmp_path / folder) for folder in "ab"]

@@ -5,7 +5,7 @@ import pytest
 from paper_samples import KERNELS as NAMES
 
 import muhat as mh
-from muhat.datasets import BUNDLED
+from paper.data import BUNDLED
 from paper.protocol import (
     KERNELS,
     exact_loss,

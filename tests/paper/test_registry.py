@@ -5,8 +5,8 @@ import json
 import pytest
 from paper_samples import CELL
 
-from muhat.apps.report.page import ReportTable
 from paper.experiment import Plan, cell_key
+from paper.page import ReportTable
 from paper.registry import CLAIMS, EXPERIMENTS
 
 SYNTHETIC = {

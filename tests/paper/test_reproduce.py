@@ -1,4 +1,4 @@
-"""Commands ``reproduce`` and ``claims``: the same report however a run went; errors that lead on."""
+"""Runs and claims: the same report however a run went; errors that lead on."""
 
 import json
 import os
@@ -13,8 +13,8 @@ from time import sleep
 import numpy as np
 import pytest
 
-from muhat.apps.cli.command_line import main
 from paper import reproduce
+from paper.__main__ import main
 from paper.experiment import Plan
 from paper.registry import EXPERIMENTS
 
@@ -29,7 +29,7 @@ def test_times_as_people_say_them(seconds, text):
 
 def command(out, *more):
     names = ["figure1", "--quick", "--repetitions", "40", "--out", str(out), *more]
-    return [sys.executable, "-m", "muhat.apps.cli.command_line", "reproduce", *names]
+    return [sys.executable, "-m", "paper", *names]
 
 
 def result_of(out):
@@ -106,17 +106,22 @@ def test_the_results_have_the_form_that_was_promised(whole):
     ],
 )
 def test_what_cannot_run_is_said(arguments, message, capsys):
-    assert main(["reproduce", *arguments]) == 2
+    assert main([*arguments]) == 2
     assert message in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    "arguments", [["reproduce", "--jobs", "0"], ["reproduce", "--seed", "-1"], ["reproduce", "--repetitions", "x"]]
-)
+@pytest.mark.parametrize("arguments", [["--jobs", "0"], ["--seed", "-1"], ["--repetitions", "x"]])
 def test_a_wrong_call_ends_with_two(arguments, capsys):
     with pytest.raises(SystemExit) as ended:
         main(arguments)
     assert ended.value.code == 2
+
+
+def test_a_missing_package_is_said_before_a_cell_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(reproduce, "find_spec", lambda name: None)
+    assert main(["figure1", "--quick", "--out", str(tmp_path)]) == 2
+    assert 'needs jinja2 and matplotlib; in a clone: pip install -e ".[reproduce]"' in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_data_with_a_wrong_checksum_is_refused(data_folder, tmp_path, capsys):
@@ -124,20 +129,17 @@ def test_data_with_a_wrong_checksum_is_refused(data_folder, tmp_path, capsys):
     for path in Path(data_folder, "uci").glob("*.csv"):
         text = path.read_text(encoding="utf-8")
         (tmp_path / "uci" / path.name).write_text(text.replace("1", "2", 40) if path.stem == "glass" else text)
-    assert main(["reproduce", "table1", "--data", str(tmp_path), "--out", str(tmp_path / "out")]) == 2
+    assert main(["table1", "--data", str(tmp_path), "--out", str(tmp_path / "out")]) == 2
     assert "the values of the table 'glass' differ from the published ones" in capsys.readouterr().err
 
 
-def test_version_and_claims(whole, tmp_path, capsys):
-    with pytest.raises(SystemExit):
-        main(["--version"])
-    assert capsys.readouterr().out.startswith("muhat 0.")
+def test_claims(whole, tmp_path, capsys):
     text = json.dumps(whole[0]).encode()
     (tmp_path / "results.json").write_bytes(text)
     assert main(["claims", "--out", str(tmp_path)]) == 0
     assert "cannot be checked" in capsys.readouterr().out
     assert main(["claims", "--out", str(tmp_path / "nothing")]) == 2
-    assert "muhat reproduce --out" in capsys.readouterr().err
+    assert "python -m paper --out" in capsys.readouterr().err
     for damaged in (text[:100], b"[]", b'{"claims": 3}', b'{"claims": [[]]}', b"\xff"):
         (tmp_path / "results.json").write_bytes(damaged)
         assert main(["claims", "--out", str(tmp_path)]) == 2
@@ -146,7 +148,7 @@ def test_version_and_claims(whole, tmp_path, capsys):
 
 def test_what_was_dropped_is_said(tmp_path, capsys):
     """A damaged line, a cell of another version, and cells that are there already."""
-    few = ["reproduce", "figure1", "--quick", "--repetitions", "3", "--jobs", "1", "--out", str(tmp_path)]
+    few = ["figure1", "--quick", "--repetitions", "3", "--jobs", "1", "--out", str(tmp_path)]
     assert main(few) == 0
     assert "damaged" not in capsys.readouterr().out
     path = tmp_path / "cells.jsonl"
@@ -165,7 +167,7 @@ def test_the_report_names_data_that_muhat_prepare_made():
     experiment = replace(EXPERIMENTS["figure1"], data_sets=lambda plan: ("hep",))
     rows = EXPERIMENTS["figure1"].run({"seed": 0, "repetition": 0}, None)
     noted = reproduce.noted_section(experiment, Plan(), rows, {"hep": {"original": False}, "other": {}})
-    said = "The numbers of hep come from a file made by `muhat prepare`, not from the file of the published run."
+    said = "The numbers of hep come from a file made by `python -m paper prepare`, not from that of the published run."
     assert noted.notes == [*section(rows).notes, said]
 
 

@@ -7,10 +7,10 @@ from html.parser import HTMLParser
 import pytest
 from browser import Browser, require_chromium
 
-from muhat.apps.report.page import Picture, ReportTable
 from paper.claim import REASON, RULE, VERDICTS
 from paper.experiment import PaperTable, Plan, Section
 from paper.figure1 import EXPERIMENT
+from paper.page import Picture, ReportTable
 from paper.results_page import SYMBOLS, claims_text, render, write_report
 from paper.runner import StoreError
 
@@ -248,9 +248,9 @@ def test_values_of_the_run_are_text_not_markup(page):
 
 
 def test_the_command_repeats_the_run(results, sections, page):
-    assert "muhat reproduce --quick --seed 7 --repetitions 3</code>" in page.read_text(encoding="utf-8")
+    assert "python -m paper --quick --seed 7 --repetitions 3</code>" in page.read_text(encoding="utf-8")
     full = {**results, "meta": {**results["meta"], "quick": False, "repetitions": None}}
-    assert "muhat reproduce --data DIR --seed 7</code>" in render(full, sections)
+    assert "python -m paper --data DIR --seed 7</code>" in render(full, sections)
 
 
 def test_a_report_without_experiments_says_so(results):

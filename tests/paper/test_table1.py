@@ -13,8 +13,8 @@ from sklearn.cluster import KMeans
 from sklearn.datasets import load_wine
 
 import muhat as mh
-from muhat.datasets import UCI_TABLES
 from muhat.density.matched_mixture import MatchedGaussianMixture
+from paper.data import UCI_TABLES
 from paper.experiment import Plan, generator
 from paper.table1 import EXPERIMENT, LARGE_SETS, NAME, PAPER
 

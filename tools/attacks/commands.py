@@ -42,12 +42,11 @@ def tables(folder: Path) -> dict[str, list[str]]:
     a, b = str(folder / "a.csv"), str(folder / "b.csv")
     return {
         "compare": ["compare", a, b, "--resamples", "19"],
-        "describe": ["describe", a],
         "watch": ["watch", a, b, "--run-length", "5"],  # a short promise is calibrated soon
     }
 
 
-ANSWERS = {"compare": 1, "describe": 0, "watch": 1}
+ANSWERS = {"compare": 1, "watch": 1}
 
 
 def started(folder: Path, command: list[str], before: str = "", **options: Any) -> subprocess.Popen[str]:
@@ -94,8 +93,6 @@ def closed_streams(folder: Path, names: Sequence[str] = tuple(ANSWERS)) -> Itera
             with open("/dev/full", "w") as full:
                 yield f"{name} > /dev/full", fault(folder, started(folder, command, stdout=full), 2)
         short = [part if not part.endswith("b.csv") else "-" for part in command]
-        if name == "describe":
-            short[1] = "-"
         process = started(folder, short, preexec_fn=lambda: os.close(0))
         yield f"{name} - <&-", fault(folder, process, 2)
 
@@ -116,18 +113,18 @@ def odd_folders(folder: Path, names: Sequence[str] = ODD_NAMES) -> Iterator[tupl
 def endless_input(folder: Path) -> Iterator[tuple[str, Fault]]:
     """Devices and pipes without an end; the limit is lowered so that it is reached soon."""
     commands = tables(folder)
-    yield "describe /dev/zero", fault(folder, started(folder, ["describe", "/dev/zero"]), 2)
-    yield "describe /dev/urandom", fault(folder, started(folder, ["describe", "/dev/urandom"], SMALL_COPIES), 2)
+    table = commands["compare"][1]
+    yield "compare /dev/zero", fault(folder, started(folder, ["compare", table, "/dev/zero"]), 2)
+    yield "compare /dev/urandom", fault(folder, started(folder, ["compare", table, "/dev/urandom"], SMALL_COPIES), 2)
     for name, text in (("rows", "1,2,3"), ("one line", "1,")):
         source = f"import sys\nwhile True: sys.stdout.write({text!r} + {'chr(10)' if name == 'rows' else repr('')})"
-        for command in (["describe", "-"], ["compare", "-", commands["describe"][1]]):
-            with subprocess.Popen(
-                [sys.executable, "-c", source], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-            ) as endless:
-                process = started(folder, command, SMALL_COPIES, stdin=endless.stdout)
-                found = fault(folder, process, 2)
-                endless.kill()
-            yield f"{command[0]} of endless {name}", found
+        with subprocess.Popen(
+            [sys.executable, "-c", source], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        ) as endless:
+            process = started(folder, ["compare", "-", table], SMALL_COPIES, stdin=endless.stdout)
+            found = fault(folder, process, 2)
+            endless.kill()
+        yield f"compare of endless {name}", found
     yield "watch /dev/zero", fault(folder, started(folder, ["watch", "/dev/zero"]), 2)
 
 
@@ -139,7 +136,7 @@ def signals(folder: Path) -> Iterator[tuple[str, Fault]]:
         np.savetxt(path, rng.normal(size=(4000, 20)), fmt="%.4f", delimiter=",")
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
         for name, command in {
-            "a pipe": ["describe", "-"],
+            "a pipe": ["compare", "-", paths[0]],
             "a long test": ["compare", *paths, "--seconds", "1000", "--resamples", "20000"],
         }.items():
             process = started(folder, command, stdin=subprocess.PIPE)
@@ -161,7 +158,6 @@ def hostile_names(folder: Path) -> Iterator[tuple[str, Fault]]:
         Path(path).write_text("\n".join([f"{name},c\x1b[2J,y", *rows]), encoding="utf-8")
     for options in ([], ["--json"]):
         yield "compare", fault(folder, started(folder, ["compare", *paths, "--resamples", "19", *options]), 1)
-        yield "describe", fault(folder, started(folder, ["describe", paths[0], *options]), 0)
         watch = ["watch", *paths, "--run-length", "5", "--columns", name, "y", *options]
         yield "watch", fault(folder, started(folder, watch), 1)
     opened = folder / "opened.csv"
@@ -169,7 +165,6 @@ def hostile_names(folder: Path) -> Iterator[tuple[str, Fault]]:
     for rows in (5, 50_000):
         opened.write_text('x,y,z\n1,2,3\n"1,2,3\n' + rows * "1,2,3\n")
         for command in (
-            ["describe", str(opened)],
             [*commands["compare"][:2], str(opened)],
             ["watch", str(opened), commands["watch"][2]],
             [*commands["watch"][:2], str(opened), "--run-length", "5"],

@@ -29,6 +29,8 @@ import muhat as mh
 from muhat.apps.cli.command_line import main as muhat
 from muhat.features.archive import write_archive
 from muhat.features.base import BaseFeatures
+from paper.__main__ import main as paper
+from paper.data import load_bags
 from paper.registry import EXPERIMENTS
 from paper.runner import open_store
 
@@ -58,31 +60,27 @@ def parquet(path: Path) -> None:
     polars.DataFrame(ROWS, schema=["a", "b", "c"]).write_parquet(path)
 
 
-def run(*command: str) -> None:
+def run(main: Callable[[list[str]], int], *command: str) -> None:
     """Run a command; the status 2 comes with a message."""
     words = io.StringIO()
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(words):
-        status = muhat([*command])
+        status = main([*command])
     if status == 2:
         raise ValueError(words.getvalue())
     if status not in (0, 1):
         raise AssertionError(f"status {status}: {words.getvalue()}")
 
 
-def described(path: Path) -> None:
-    run("describe", str(path))
-
-
 def compared(path: Path) -> None:
     whole = path.with_name("whole.csv")
     table(whole)
-    run("compare", str(whole), str(path), "--resamples", "19")
+    run(muhat, "compare", str(whole), str(path), "--resamples", "19")
 
 
 def watched(path: Path) -> None:
     whole = path.with_name("whole.csv")
     table(whole)
-    run("watch", str(whole), str(path), "--run-length", "5")
+    run(muhat, "watch", str(whole), str(path), "--run-length", "5")
 
 
 def sketch(path: Path) -> None:
@@ -114,7 +112,7 @@ def read_bags(path: Path) -> None:
     folder = path.parent / "groups"
     folder.mkdir(exist_ok=True)
     (folder / "scenes15.npz").write_bytes(path.read_bytes())
-    mh.load_bags("scenes15", data=path.parent)
+    load_bags("scenes15", data=path.parent)
 
 
 def cells(path: Path) -> None:
@@ -145,14 +143,13 @@ def results(path: Path) -> None:
 
 def read_results(path: Path) -> None:
     (path.parent / "results.json").write_bytes(path.read_bytes())
-    run("claims", "--out", str(path.parent))
+    run(paper, "claims", "--out", str(path.parent))
 
 
 KINDS = {
-    "csv": Kind(table, described),
-    "npy": Kind(npy, described),
-    "parquet": Kind(parquet, described),
-    "compared": Kind(table, compared),
+    "csv": Kind(table, compared),
+    "npy": Kind(npy, compared),
+    "parquet": Kind(parquet, compared),
     "stream": Kind(table, watched),
     "sketch": Kind(sketch, read_sketch),
     "monitor": Kind(monitor, read_monitor),

@@ -58,7 +58,7 @@ def size(path: Path) -> int:
 def reproduction(kills: int, rng: np.random.Generator, folder: Path) -> tuple[int, bool]:
     def command(out: Path) -> list[str]:
         options = ["figure1", "--quick", "--repetitions", "40", "--jobs", "2", "--out", str(out)]
-        return [sys.executable, "-m", "muhat", "reproduce", *options]
+        return [sys.executable, "-m", "paper", *options]
 
     whole, broken = folder / "whole", folder / "broken"
     subprocess.run(command(whole), check=True, capture_output=True)

@@ -26,7 +26,28 @@ _TENSOR_WIDTH = 32
 
 
 class Mixture(NamedTuple):
-    """Weights (m,), means (m, d), variances (m, d); also the derivatives by these."""
+    """Gaussian mixture with diagonal covariances as three arrays; also the derivatives by these.
+
+    Attributes
+    ----------
+    weights : array of shape (m,)
+        π, one weight per component.
+    means : array of shape (m, d)
+        θ.
+    variances : array of shape (m, d)
+        V, one variance per component and column.
+
+    See Also
+    --------
+    matching_objective : Takes it, and returns derivatives in the same form.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import muhat as mh
+    >>> mh.density.Mixture(np.ones(1), np.zeros((1, 2)), np.ones((1, 2))).means.shape
+    (1, 2)
+    """
 
     weights: Array
     means: Array
@@ -161,17 +182,36 @@ class PolynomialTerm:
 
 
 class Objective:
-    """‖μ − μ_Q‖² for mixtures Q: the terms with their factors, and the squared norm of the target μ."""
+    """Squared distance ‖μ − μ_Q‖² of the kernel means of mixtures Q from a target μ; see :func:`matching_objective`.
+
+    Parameters
+    ----------
+    terms : list of (float, Term)
+        What each summand of the kernel contributes, with its factor.
+    constant : float
+        ‖μ‖².
+
+    See Also
+    --------
+    matching_objective : Makes it.
+
+    Examples
+    --------
+    >>> import muhat as mh
+    >>> target = mh.embed(mh.Linear(), [[3.0, 4.0]])
+    >>> mh.density.matching_objective(target).constant
+    25.0
+    """
 
     def __init__(self, terms: list[tuple[float, Term]], constant: float) -> None:
         self.terms, self.constant = terms, constant
 
     def value(self, mixture: Mixture) -> float:
-        """The objective alone."""
+        """Return the objective alone."""
         return self.with_gradient(mixture)[0]
 
     def with_gradient(self, mixture: Mixture) -> tuple[float, Mixture]:
-        """The objective, and its derivatives."""
+        """Return the objective, and its derivatives as a mixture."""
         weights, m = mixture.weights, len(mixture.weights)
         inner, Q = np.zeros(m), np.zeros((m, m))
         by_means, by_variances = np.zeros_like(mixture.means), np.zeros_like(mixture.means)
@@ -216,7 +256,31 @@ def _has_term(kernel: Kernel) -> bool:
 
 
 def matching_objective(target: Element) -> Objective:
-    """The squared distance of mixtures from the target."""
+    """Objective of kernel mean matching: the squared distance of a mixture's kernel mean from the target.
+
+    Parameters
+    ----------
+    target : Element
+        The kernel mean to match, with a kernel that has exact means of Gaussian mixtures.
+
+    Returns
+    -------
+    Objective
+        With ``value(mixture)`` and ``with_gradient(mixture)``, for a :class:`Mixture`.
+
+    See Also
+    --------
+    MatchedGaussianMixture : Minimises it over all parameters.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import muhat as mh
+    >>> objective = mh.density.matching_objective(mh.embed(mh.Linear(), [[3.0, 4.0]]))
+    >>> value, by = objective.with_gradient(mh.density.Mixture(np.ones(1), np.zeros((1, 2)), np.ones((1, 2))))
+    >>> value, by.means
+    (25.0, array([[-6., -8.]]))
+    """
     check_matchable(target.kernel)
     terms = [(factor, _term(kernel, target)) for factor, kernel in linear_terms(target.kernel)]
     return Objective(terms, target.norm() ** 2)

@@ -1,4 +1,4 @@
-"""Commands of the shell: compare, describe, watch, reproduce, claims and prepare."""
+"""Commands of the shell: compare and watch."""
 
 from muhat.apps.cli.command_line import main
 

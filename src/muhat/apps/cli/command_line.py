@@ -136,8 +136,7 @@ def _forget_output() -> None:
 
 def _reason(name: str, error: Exception) -> str:
     if isinstance(error, ImportError):
-        extra = _EXTRAS.get(name.removeprefix("muhat "), "files")
-        return f' needs {error.name}; pip install "muhat[{extra}]"'
+        return f' needs {error.name}; pip install "muhat[files]"'
     if isinstance(error, ValueError | OSError):
         return f": {as_options(str(error))}"
     if isinstance(error, MemoryError):
@@ -146,43 +145,15 @@ def _reason(name: str, error: Exception) -> str:
     return f": unexpected {type(error).__name__}: {first}; set MUHAT_DEBUG=1 in the environment for the traceback"
 
 
-_EXTRAS = {"prepare": "prepare", "reproduce": "reproduce", "claims": "reproduce"}
-
-
 def _run(options: argparse.Namespace) -> int:
     """Import what the command needs, and run it."""
     if options.command == "compare":
         from muhat.apps.cli.compare_tables import compare_tables
 
         return compare_tables(options)
-    if options.command == "describe":
-        from muhat.apps.cli.describe import describe
+    from muhat.apps.cli.watch import watch
 
-        return describe(options)
-    if options.command == "watch":
-        from muhat.apps.cli.watch import watch
-
-        return watch(options)
-    if options.command == "prepare":
-        return _prepare(options)
-    from paper.experiment import Plan
-    from paper.reproduce import reproduce, show_claims
-
-    if options.command == "claims":
-        return show_claims(options.out)
-    plan = Plan(options.quick, options.seed, options.repetitions)
-    return reproduce(options.names, plan, options.out, options.data, options.jobs, options.dask)
-
-
-def _prepare(options: argparse.Namespace) -> int:
-    from paper.prepare import prepare_hep, prepare_scenes
-
-    if options.name == "hep":
-        path = prepare_hep(options.source, options.out)
-    else:
-        path = prepare_scenes(options.source, options.out, indoor=options.name == "scenes4", random_state=options.seed)
-    print(f"{path} is written; pass --data {options.out} to muhat reproduce")
-    return 0
+    return watch(options)
 
 
 if __name__ == "__main__":

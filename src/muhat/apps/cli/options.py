@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import os
 import re
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
-from muhat.apps.report.page import write_whole
+from muhat.features.archive import whole_file
 
 FAILED = 2  # no answer: a wrong call, a file that cannot be used, or anything unexpected
 
 _HELP = """examples:
   muhat compare january.csv february.csv    do two tables differ, in which columns, and by how much?
-  muhat describe january.csv                what does a table hold, and which rows are unusual?
   muhat watch last_month.csv < today.csv    when do the rows of a stream stop looking like a reference?
-  muhat reproduce --quick                   the paper's experiments in some minutes
   muhat COMMAND --help                      the options of a command"""
 
 _PARAMETERS = re.compile(
@@ -76,11 +73,6 @@ def _compare(parser: argparse.ArgumentParser) -> None:
     _output_and_reading(parser)
 
 
-def _describe(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", metavar="FILE")
-    _output_and_reading(parser)
-
-
 def _watch(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("reference", metavar="REFERENCE", help="a file of rows without drift, or an .npz by --save")
@@ -112,30 +104,6 @@ def _output_and_reading(parser: argparse.ArgumentParser) -> None:
     add("--header", action=argparse.BooleanOptionalAction, help="the first row holds names; default: look at it")
 
 
-def _reproduce(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("names", nargs="*", metavar="NAME", help="figure1, figure2, table1, …; default: all of them")
-    add("--quick", action="store_true", help="a reduced form of each, in minutes, without a data folder")
-    _report_folder(parser)
-    add("--data", metavar="DIR", help="folder with uci/ and groups/; default: $MUHAT_DATA")
-    add("--jobs", type=_whole(1), default=os.cpu_count() or 1, metavar="N", help="processes; default: one per core")
-    _seed(parser)
-    add("--repetitions", type=_whole(1), metavar="R", help="repetitions of each experiment; default: its own")
-    add("--dask", metavar="ADDRESS", help="run on the Dask cluster of this scheduler")
-
-
-def _report_folder(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--out", default="report", metavar="DIR", help="folder of the report; default: report")
-
-
-def _prepare(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("name", choices=("scenes", "scenes4", "hep"), help="scenes4 keeps the four indoor classes")
-    add("--from", dest="source", required=True, metavar="PATH", help="folder of images, or CSV file")
-    add("--out", default="data", metavar="DIR", help="data folder, for --data; default data")
-    _seed(parser, "draws the patches; default 0")
-
-
 def _seed(parser: argparse.ArgumentParser, what: str = "seed of all random numbers; default 0") -> None:
     parser.add_argument("--seed", type=_whole(0), default=0, metavar="S", help=what)
 
@@ -157,32 +125,12 @@ COMMANDS = {
         "--strict a column could not be compared.",
         _compare,
     ),
-    "describe": Command(
-        "what does a table hold: kinds, missing values, extremes, unusual rows, pairs that depend",
-        "Describe the rows of a file (CSV, Parquet, NPY, JSON lines): kinds, missing values and extremes "
-        "of columns, pairs of columns that depend on each other, and the rows least like the others. Exit code 0; 2: "
-        "the file or an option is wrong.",
-        _describe,
-    ),
     "watch": Command(
         "raise an alarm when a stream no longer resembles a reference",
         "Read the rows of a stream as they come, from a file or a pipe, and compare them with the rows of "
         "a reference. The columns are known by their names; categories, dates and missing values are watched too. Exit "
         "code 0: the stream ended without drift; 1: it drifted; 2: a file or an option is wrong.",
         _watch,
-    ),
-    "reproduce": Command(
-        "run the paper's experiments and write a report",
-        "Run the paper's experiments, show our numbers beside the paper's, and judge its claims. Every "
-        "finished cell is stored at once: interrupt the command as you like, the same command goes on.",
-        _reproduce,
-    ),
-    "claims": Command("the claims of the paper and the verdicts of a finished run", None, _report_folder),
-    "prepare": Command(
-        "make the bags of table 2 from public data",
-        "Make the data that table 2 of the paper needs from public sources: scenes from a folder of "
-        "images, one folder a class; hep from atlas-higgs-challenge-2014-v2.csv of the CERN Open Data portal.",
-        _prepare,
     ),
 }
 
@@ -254,7 +202,9 @@ def write_text(option: str, target: str | None, text: Callable[[], str]) -> None
     if target is None:
         return
     try:
-        write_whole(Path(target), text())
+        content = text().encode()
+        with whole_file(Path(target)) as file:
+            file.write(content)
     except OSError as error:
         raise ValueError(f"--{option} {target} cannot be written: {error.strerror or error}") from error
 

@@ -466,9 +466,11 @@ class Comparison:
             The file to write.
         """
         from muhat.apps.compare.html_report import page
-        from muhat.apps.report.page import write_whole
+        from muhat.features.archive import whole_file
 
-        write_whole(Path(path), page(self))
+        text = page(self)
+        with whole_file(Path(path)) as file:
+            file.write(text.encode())
 
     def plot(self, columns: int = 6) -> Any:
         """Draw histograms of the most different columns in both tables with matplotlib.

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-from muhat.features.archive import whole_file
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -44,12 +44,12 @@ _HYPHEN = re.compile(r"(?<![\w.])-(?=\.?\d)")
 _WHOLE = re.compile(r"\b[SF]-(?:KMSE|COSE)\b|\b\d[\d.]*e-\d+|\b\w = [\d.]*\d")
 
 
-def page_template(name: str, package: str) -> Template:
-    """A template of a package, built on those of the report: ``base.html`` and ``parts.html``."""
-    from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
+def page_template(name: str) -> Template:
+    """A template of the report."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     environment = Environment(
-        loader=ChoiceLoader([PackageLoader(package), PackageLoader("muhat.apps.report")]),
+        loader=FileSystemLoader(Path(__file__).parent / "templates"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -60,10 +60,16 @@ def page_template(name: str, package: str) -> Template:
     return environment.get_template(name)
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write all of the text, or nothing."""
-    with whole_file(path) as file:
-        file.write(text.encode())
+@contextmanager
+def whole_file(path: Path) -> Iterator[BinaryIO]:
+    """A file beside the path, moved over it at the end: a reader sees the old content or the new."""
+    temporary = path.with_name(f".{path.name}.part")
+    try:
+        with temporary.open("wb") as file:
+            yield file
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def inline_svg(svg: str, prefix: str) -> Markup:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from muhat.apps.report.page import ReportTable, column_classes, shown
+from paper.page import ReportTable, column_classes, shown
 
 
 @pytest.mark.parametrize(
