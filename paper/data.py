@@ -293,7 +293,7 @@ def draw_bags(
     n_normal: int,
     n_anomalous: int,
     size: int,
-    share: float,
+    share: float = 0.5,
 ) -> tuple[list[Array], NDArray[np.intp]]:
     """Bags of ``size`` rows, the normal ones first, with labels 1 for normal bags and -1 for anomalous ones.
 

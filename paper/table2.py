@@ -160,7 +160,7 @@ def anomaly_bags(name: str, size: int, rng: np.random.Generator, data: str | Non
     background = rng.permutation(background)
     half = len(background) // 2
     n_train, n_test = SYNTHETIC_GROUPS if name == SYNTHETIC else GROUPS
-    train, labels = draw_bags(background[:half], signal, rng, n_normal=n_train, n_anomalous=0, size=size, share=0.0)
+    train, labels = draw_bags(background[:half], signal, rng, n_normal=n_train, n_anomalous=0, size=size)
     test, test_labels = draw_bags(
         background[half:], signal, rng, n_normal=n_test, n_anomalous=n_test, size=size, share=SHARE
     )

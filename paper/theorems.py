@@ -151,7 +151,7 @@ def theorem3_rows(X: Array, centred: Array) -> list[Row]:
 
 def alpha_star(n: int, mean_diag: float, mean_gram: float) -> float:
     """α* = λ*/(1 + λ*) of Theorem 3 as printed, with ϱ the mean of the diagonal and ρ that of K."""
-    return (mean_diag - mean_gram) / ((n - 2) * mean_gram + mean_diag / n)
+    return float((mean_diag - mean_gram) / ((n - 2) * mean_gram + mean_diag / n))
 
 
 def _simple_minimum(K: Array) -> Row:

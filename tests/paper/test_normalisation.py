@@ -31,10 +31,9 @@ def test_programmes_agree_with_slsqp(kernel, alpha):
         )
         return found.x
 
-    assert normalisation.constrained_weights(K, alpha, nonnegative=False) == pytest.approx(least(K, None), abs=1e-5)
-    assert normalisation.constrained_weights(K, alpha, nonnegative=True) == pytest.approx(
-        least(K, [(0, None)] * n), abs=1e-5
-    )
+    for nonnegative, bounds in ((False, None), (True, [(0, None)] * n)):
+        weights = normalisation.constrained_weights(K, alpha, nonnegative)
+        assert weights == pytest.approx(least(K, bounds), abs=1e-5)
     flexible = normalisation.flexible_affine_weights(K, lam)
     assert flexible == pytest.approx(least(np.eye(n), None), abs=1e-6)
     assert flexible == pytest.approx(oracles.uniform(n))

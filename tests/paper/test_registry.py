@@ -1,10 +1,14 @@
 """All experiments and claims: cells are deterministic and have unique names, and sections hold without errors."""
 
+import ast
+import importlib
 import json
+from pathlib import Path
 
 import pytest
 from paper_samples import CELL
 
+import muhat as mh
 from paper.experiment import Plan, cell_key
 from paper.page import ReportTable
 from paper.registry import CLAIMS, EXPERIMENTS
@@ -57,3 +61,20 @@ def test_every_experiment_has_cells_of_both_forms_and_unique_keys():
 def test_every_claim_has_an_id_of_its_own_and_experiments_that_exist():
     assert len({claim.id for claim in CLAIMS}) == len(CLAIMS) == 31
     assert {name for claim in CLAIMS for name in claim.needs} == set(EXPERIMENTS)
+
+
+PAPER = sorted((Path(__file__).parents[2] / "paper").glob("*.py"))
+
+
+@pytest.mark.parametrize("path", PAPER, ids=lambda path: path.stem)
+def test_only_public_names_of_the_library_are_used(path):
+    """``import muhat as mh``, and then names in an ``__all__``."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    imported = {ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)}
+    assert {line for line in imported if "muhat" in line} <= {"import muhat as mh"}
+    for node in (node for node in ast.walk(tree) if isinstance(node, ast.Attribute)):
+        match ast.unparse(node).split("."):
+            case ["mh", name]:
+                assert name in [*mh.__all__, *mh._SUBPACKAGES]
+            case ["mh", subpackage, name] if subpackage in mh._SUBPACKAGES:
+                assert name in importlib.import_module(f"muhat.{subpackage}").__all__
