@@ -1,11 +1,10 @@
 """Density estimation by kernel mean matching."""
 
 from muhat.density.matched_mixture import MatchedGaussianMixture
-from muhat.density.objective import Mixture, Objective, matching_objective
+from muhat.density.objective import Mixture, matching_objective
 
 __all__ = [
     "MatchedGaussianMixture",
     "Mixture",
-    "Objective",
     "matching_objective",
 ]

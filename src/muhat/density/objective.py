@@ -182,26 +182,7 @@ class PolynomialTerm:
 
 
 class Objective:
-    """Squared distance ‖μ − μ_Q‖² of the kernel means of mixtures Q from a target μ; see :func:`matching_objective`.
-
-    Parameters
-    ----------
-    terms : list of (float, Term)
-        What each summand of the kernel contributes, with its factor.
-    constant : float
-        ‖μ‖².
-
-    See Also
-    --------
-    matching_objective : Makes it.
-
-    Examples
-    --------
-    >>> import muhat as mh
-    >>> target = mh.embed(mh.Linear(), [[3.0, 4.0]])
-    >>> mh.density.matching_objective(target).constant
-    25.0
-    """
+    """‖μ − μ_Q‖² for mixtures Q: the terms with their factors, and the squared norm of the target μ."""
 
     def __init__(self, terms: list[tuple[float, Term]], constant: float) -> None:
         self.terms, self.constant = terms, constant
@@ -266,11 +247,11 @@ def matching_objective(target: Element) -> Objective:
     Returns
     -------
     Objective
-        With ``value(mixture)`` and ``with_gradient(mixture)``, for a :class:`Mixture`.
+        Its ``value(mixture)`` and ``with_gradient(mixture)`` take a :class:`Mixture`.
 
     See Also
     --------
-    MatchedGaussianMixture : Minimises it over all parameters.
+    muhat.MatchedGaussianMixture : Minimises it over all parameters.
 
     Examples
     --------
