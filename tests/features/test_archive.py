@@ -183,8 +183,8 @@ def test_a_file_of_this_version_can_be_read():
     assert loaded.features.kernel_ == made.features.kernel_
     assert list(loaded.features.feature_names_in_) == ["length", "width"]
     assert_array_equal(loaded.state_.kept.rows, made.state_.kept.rows)
-    assert_equal_sketches(loaded, made)
-    assert_allclose(loaded(rows), made(rows), rtol=1e-10)
+    assert_allclose(*(np.linalg.eigvalsh(each.moment_) for each in (loaded, made)), rtol=1e-10)
+    assert_allclose(loaded(rows), made(rows), rtol=1e-10)  # its features were fitted when signs were LAPACK's
 
 
 def test_other_files_are_refused(tmp_path):

@@ -154,7 +154,7 @@ def of_operators_and_features():
         scores = pca.transform(AT)
         yield (
             f"KernelPCA {name}",
-            [pca.eigenvalues_, np.abs(scores), pca.reconstruction_error(AT), pca.inverse_transform(scores)],
+            [pca.eigenvalues_, scores, pca.reconstruction_error(AT), pca.inverse_transform(scores)],
         )
     covariance = mh.KernelCovariance(mean=mh.ShrunkKernelMean()).fit(X, Y=X**2)
     yield "KernelCovariance", [covariance.weights_, covariance.operator_.norm()]

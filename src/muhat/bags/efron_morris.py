@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -19,6 +19,8 @@ from muhat.linalg.distances import power_of_two_near
 _ROUNDING = 1e-14
 """Ratios below this share of the largest are rounding: bags do not differ there."""
 
+_DIGITS = 9
+"""Digits of keys that order bags: sums of squares in another basis agree to twelve or more of sixteen."""
 
 FOLDS = 5
 
@@ -65,9 +67,9 @@ def between_weights(means: Array, sizes: NDArray[np.number], within: Array) -> A
 
 
 def positive_root(M: Array) -> Array:
-    """R with RRᵀ the symmetric matrix M with negative eigenvalues replaced by 0; one column per positive eigenvalue."""
+    """R with RRᵀ the symmetric matrix M with eigenvalues below rounding replaced by 0; one column for each other."""
     g, V = eigh(M, driver="evd", check_finite=False)
-    positive = g > 0
+    positive = g > len(g) * np.finfo(np.float64).eps * np.abs(g).max(initial=0.0)
     return np.asarray(V[:, positive] * np.sqrt(g[positive]))
 
 
@@ -114,6 +116,10 @@ class Pool:
     def between(self) -> Array:
         """B."""
         return np.asarray(self.root @ self.root.T)
+
+    def turned(self, signs: Array) -> Pool:
+        """The same prior with coordinates of other signs."""
+        return replace(self, into=self.into * signs, back=self.back * signs[:, None])
 
     @property
     def n_kinds(self) -> int:
@@ -205,5 +211,10 @@ def fold_pools(pool: Pool, means: Array, sizes: NDArray[np.number]) -> Iterator[
 
 
 def mean_keys(means: Array) -> Array:
-    """Keys that order bags whatever the basis of the features is: the distance of each mean from their average."""
-    return np.square(means - means.mean(axis=0)).sum(axis=1, keepdims=True)
+    """Keys that order bags whatever the basis of the features: distances of means from their average, then norms.
+
+    Two means are equally far from their average, so distances are rounded, and where they tie the norms decide.
+    """
+    keys = np.column_stack([np.square(means - means.mean(axis=0)).sum(axis=1), np.square(means).sum(axis=1)])
+    mantissas, exponents = np.frexp(keys)
+    return np.ldexp(np.round(mantissas, _DIGITS), exponents)

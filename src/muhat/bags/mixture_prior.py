@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from muhat._support.types import Array
 from muhat.bags.efron_morris import Pool, fold_pools, mean_keys, positive_root
+from muhat.linalg.blocks import lexicographic_order
 from muhat.linalg.simplex import simplex_minimiser
 
 BLENDS = (0.0, 0.01, 0.03, 0.1, 0.3, 1.0)
@@ -229,7 +230,7 @@ def fit_mixture(
     kinds : int or "cv"
     """
     # The order of bags must not matter, so that EM starts from bags in the order of their keys.
-    order = np.lexsort(mean_keys(means).T)
+    order = lexicographic_order(mean_keys(means))
     means, sizes, rng = means[order], sizes[order], np.random.default_rng(0)
     numbers = [1, *(count for count in NUMBERS if 5 * count <= len(means))] if kinds == "cv" else [kinds]
     blends = BLENDS if blend == "cv" else (blend,)

@@ -22,6 +22,7 @@ from muhat.features.nystroem import Nystroem
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.radial import Gaussian
 from muhat.linalg.resources import check_memory, one_blas_thread
+from muhat.linalg.spectrum import signs
 from muhat.rkhs.elements import Element
 from muhat.rkhs.measures import Atoms
 
@@ -170,7 +171,8 @@ class BagPrior(ValueParametersMixin, TakesBagsMixin, ClassNamePrefixFeaturesOutM
         risks = [min(pool.own_risk(moments.means, noise_sizes, theta) for theta in BLENDS) for pool in pools]
         best = pools[int(np.argmin(risks))]
         self._mixture = fit_mixture(best, moments.means, noise_sizes, blend, kinds)
-        self._pool = pools[RIDGES.index(RIDGE_OF_COORDINATES) if ridge == "auto" else 0]
+        pool = pools[RIDGES.index(RIDGE_OF_COORDINATES) if ridge == "auto" else 0]
+        self._pool = pool.turned(signs(pool.coordinates(moments.means)))
         self.kinds_ = self._mixture.weights
         self.ratios_ = self._pool.ratios
         self._n_features_out = max(int((self.ratios_ > _NO_DIFFERENCE * self.ratios_[0]).sum()), 1)
@@ -261,6 +263,7 @@ class BagPrior(ValueParametersMixin, TakesBagsMixin, ClassNamePrefixFeaturesOutM
         -------
         array of shape (n_bags, n_components)
             The direction in which bags differ most comes first; directions in which they do not differ are left out.
+            The sign of a column is that with which the largest entry is positive, in the bags of ``fit``.
         """
         data = self._check_new(bags)
         return self._coordinates(data) * self._pool.factors(data.sizes)[:, : self._n_features_out]

@@ -17,6 +17,7 @@ from muhat.kernels.radial import Gaussian
 from muhat.linalg.blocks import blocks
 from muhat.linalg.distances import power_of_two_near
 from muhat.linalg.gram import above_rounding
+from muhat.linalg.spectrum import signs
 
 
 def pivoted_cholesky(kernel: Kernel, X: Array, rank: int, tol: float = 0.0) -> tuple[NDArray[np.intp], Array, float]:
@@ -145,7 +146,7 @@ class Nystroem(BaseFeatures):
         self.landmarks_ = self._chosen(rows)
         g, V = eigh(self.kernel_.evaluate(self.landmarks_, self.landmarks_), driver="evd", check_finite=False)
         kept = above_rounding(g, len(g))
-        self._map: Array = np.ascontiguousarray((V[:, kept] / np.sqrt(g[kept]))[:, ::-1])
+        self._map: Array = np.ascontiguousarray((V[:, kept] * signs(V[:, kept]) / np.sqrt(g[kept]))[:, ::-1])
         self._n_features_out = self._map.shape[1]
         missed = self.kernel_.diagonal(rows).mean() - self._totals(rows)[1] / len(rows)
         self.approximation_error_ = max(float(missed), 0.0)

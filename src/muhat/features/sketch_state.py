@@ -213,7 +213,9 @@ class SketchState:
         if other.fingerprint != self.fingerprint:
             raise ValueError(
                 f"the two sketches have different features (fingerprints {self.fingerprint} and "
-                f"{other.fingerprint}); fit the features once, and use them for both"
+                f"{other.fingerprint}); fit the features once, and use them for both. "
+                f"Fits of the same rows and seed differ in their last digits from one processor to another: send an "
+                f"empty sketch to the machines, by save() or pickle"
             )
 
     def check_mergeable(self, other: SketchState) -> None:

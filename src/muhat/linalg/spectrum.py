@@ -13,6 +13,25 @@ from muhat._support.types import Array
 from muhat.linalg import gram
 from muhat.linalg.distances import power_of_two_near
 
+NEAR_TIE = 1e-6
+"""Magnitudes this close to the largest, relative to it, count as equal: far above rounding, and far below noise."""
+
+
+def signs(vectors: Array) -> Array:
+    """The sign, for each column, that makes its largest entry positive; of entries as large, to rounding, the first.
+
+    Eigenvectors and singular vectors have no sign of their own, and processors return either. Every public coordinate
+    that comes from them has this one.
+
+    >>> vectors = np.array([[1.0, -2.0], [-3.0, 2.0]])
+    >>> vectors * signs(vectors)
+    array([[-1.,  2.],
+           [ 3., -2.]])
+    """
+    sizes = np.abs(vectors)
+    largest = (sizes >= (1.0 - NEAR_TIE) * sizes.max(axis=0, initial=0.0)).argmax(axis=0)
+    return np.where(vectors[largest, np.arange(vectors.shape[1])] < 0, -1.0, 1.0)
+
 
 class Spectrum:
     """K / unit = U diag(g) Uᵀ, K with entry (i, j) times the root of the counts of rows i and j.

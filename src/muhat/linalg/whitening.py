@@ -15,6 +15,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve, eigh
 
 from muhat._support.types import Array
+from muhat.linalg.spectrum import signs
 
 RIDGE = 1e-3
 """The ridge λ of a metric, relative to the largest eigenvalue of the correlation matrix."""
@@ -126,11 +127,11 @@ def _eigenpairs(Z: Array) -> tuple[Array, Array]:
     n, d = Z.shape
     if d <= n:
         values, vectors = eigh(Z.T @ Z / n, driver="evd", check_finite=False)
-        return values.clip(0.0), vectors
+        return values.clip(0.0), vectors * signs(vectors)
     values, vectors = eigh(Z @ Z.T / n, driver="evd", check_finite=False)
     kept = values > n * np.finfo(np.float64).eps * max(float(values[-1]), 0.0)
-    values, vectors = values[kept], vectors[:, kept]
-    return values, Z.T @ (vectors / np.sqrt(n * values))
+    axes = Z.T @ (vectors[:, kept] / np.sqrt(n * values[kept]))
+    return values[kept], axes * signs(axes)
 
 
 class PairProducts(NamedTuple):

@@ -15,6 +15,7 @@ from muhat.kernels.base import Kernel
 from muhat.linalg import gram
 from muhat.linalg.centered_gram import subtract_means
 from muhat.linalg.gram import evaluate_fast
+from muhat.linalg.spectrum import signs
 from muhat.rkhs.elements import Element
 from muhat.rkhs.measures import Atoms
 
@@ -222,8 +223,10 @@ class CovarianceOperator:
         x_basis, y_basis = self._basis(self.x, self.mean_x), self._basis(self.y, self.mean_y)
         P, values, Rt = svd((y_basis.roots.T * self.weights) @ x_basis.roots, full_matrices=False)
         k = min(k, int(np.count_nonzero(gram.above_rounding(values, len(self.x)))))
-        left = [_centred_combination(self.mean_y, self.y, y_basis.coefficients @ P[:, j]) for j in range(k)]
-        right = [_centred_combination(self.mean_x, self.x, x_basis.coefficients @ Rt[j]) for j in range(k)]
+        of_left, of_right = y_basis.coefficients @ P[:, :k], x_basis.coefficients @ Rt[:k].T
+        sign = signs(of_left)  # one for both functions of a pair
+        left = [_centred_combination(self.mean_y, self.y, column) for column in (of_left * sign).T]
+        right = [_centred_combination(self.mean_x, self.x, column) for column in (of_right * sign).T]
         return SingularSystem(values[:k], left, right)
 
     def eigen_system(self, n_components: int = 5) -> EigenSystem:
@@ -245,7 +248,9 @@ class CovarianceOperator:
         basis = self._basis(self.x, self.mean_x)
         values, vectors = eigh((basis.roots.T * self.weights) @ basis.roots)
         top = np.argsort(-values)[:k]
-        functions = [_centred_combination(self.mean_x, self.x, basis.coefficients @ vectors[:, j]) for j in top]
+        coefficients = basis.coefficients @ vectors[:, top]
+        coefficients *= signs(coefficients)
+        functions = [_centred_combination(self.mean_x, self.x, column) for column in coefficients.T]
         return EigenSystem(values[top], functions)
 
     def _basis(self, points: Array, mean: Element) -> _Basis:

@@ -16,6 +16,7 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 from muhat._support.types import Array
 from muhat.linalg.centered_gram import center_gram
 from muhat.linalg.gram import above_rounding
+from muhat.linalg.spectrum import signs
 
 PARTIAL_ROWS, PARTIAL_COMPONENTS = 500, 50
 """From this many rows on, up to this many components come from a partial solver."""
@@ -111,8 +112,7 @@ def _standard_form(pairs: _EigenPairs, n_components: int | None) -> _EigenPairs:
     positive = above_rounding(values, len(coefficients))
     kept = max(np.count_nonzero(positive), 1) if n_components is None else n_components
     values, coefficients = np.where(positive, values, 0.0)[:kept], np.where(positive, coefficients, 0.0)[:, :kept]
-    largest = coefficients[np.abs(coefficients).argmax(axis=0), np.arange(coefficients.shape[1])]
-    return _EigenPairs(values, coefficients * np.where(largest < 0, -1.0, 1.0))
+    return _EigenPairs(values, coefficients * signs(coefficients))
 
 
 def _shares(values: Array, trace: float) -> Array:
