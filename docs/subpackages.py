@@ -25,6 +25,7 @@ SUBPACKAGES = [
     "density",
     "bags",
     "inference",
+    "groups",
     "apps/monitor",
     "apps/files",
     "apps/compare",

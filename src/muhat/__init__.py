@@ -18,6 +18,7 @@ from muhat.density.matched_mixture import MatchedGaussianMixture
 from muhat.features.fourier import Fourier
 from muhat.features.nystroem import Nystroem
 from muhat.features.sketch import MeanSketch
+from muhat.groups.group_distances import group_distances
 from muhat.inference.error_bars import confidence_ball, mean_bands, mean_error
 from muhat.inference.independence import hsic_test
 from muhat.inference.mmd_intervals import mmd_difference_interval, mmd_interval
@@ -92,6 +93,7 @@ __all__ = [
     "compare",
     "confidence_ball",
     "embed",
+    "group_distances",
     "hsic_test",
     "james_stein",
     "load_nyc_hours",
@@ -111,6 +113,7 @@ _SUBPACKAGES = (
     "density",
     "distributed",
     "features",
+    "groups",
     "inference",
     "kernels",
     "linalg",

@@ -155,20 +155,25 @@ def bags_from_groups(
     table = as_table(X)
     encoder = fit_encoder([table]) if encoder is None else encoder
     rows = encoder.transform(table)
-    if np.ndim(groups) == 0:
-        raise ValueError(f"groups={groups!r} must be the labels of the rows of X, one per row")
-    groups = column_or_1d(groups)
-    missing = first_missing(groups)
-    if missing is not None:
-        raise ValueError(f"groups[{missing}] is missing; leave rows without a label out, or give them one")
-    if len(groups) != len(rows):
-        raise ValueError(f"groups has {len(groups)} labels and X has {len(rows)} rows; pass one label per row")
-    labels, inverse, counts = np.unique(groups, return_inverse=True, return_counts=True)
-    order = np.argsort(inverse, kind="stable")
-    bags = np.split(rows[order], np.cumsum(counts)[:-1])
+    labels, codes = check_row_labels("groups", groups, len(rows))
+    order = np.argsort(codes, kind="stable")
+    bags = np.split(rows[order], np.cumsum(np.bincount(codes))[:-1])
     if encoder.named:
         bags = EncodedBags(bags, tuple(feature.label for feature in encoder.features))
     return (bags, labels, encoder) if return_encoder else (bags, labels)
+
+
+def check_row_labels(name: str, given: Any, n: int) -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """The distinct labels, sorted, and the number of the label of each of n rows; or a ValueError."""
+    if np.ndim(given) == 0:
+        raise ValueError(f"{name}={given!r} must be the labels of the rows of X, one per row")
+    values = column_or_1d(given)
+    missing = first_missing(values)
+    if missing is not None:
+        raise ValueError(f"{name}[{missing}] is missing; leave rows without a label out, or give them one")
+    if len(values) != n:
+        raise ValueError(f"{name} has {len(values)} labels and X has {n} rows; pass one label per row")
+    return np.unique(values, return_inverse=True)
 
 
 def check_bag_weights(sample_weight: Any, n: int) -> Array:

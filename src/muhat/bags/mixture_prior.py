@@ -206,9 +206,19 @@ class MixturePrior(NamedTuple):
         """Pooled means, in the unit of the given ones."""
         return np.asarray(sum(weight * prior.means(means, sizes, blend) for weight, blend, prior in self.parts))
 
+    def optimism(self, means: Array, sizes: NDArray[np.number]) -> Array:
+        """How far the mean of each bag follows its noise, as for :meth:`Pool.left_out`, where tr W = 1."""
+        return np.asarray(sum(weight * prior.left_out(means, sizes, blend)[1] for weight, blend, prior in self.parts))
+
     def gains(self, sizes: NDArray[np.number]) -> Array:
         """What the noise of each mean loses, as for :meth:`Pool.gains`."""
         return np.asarray(sum(weight * prior.gains(sizes, blend) for weight, blend, prior in self.parts))
+
+
+def least_risk(pools: list[Pool], means: Array, sizes: NDArray[np.number]) -> Pool:
+    """The prior with the smallest estimated risk of the means of the bags that it was fitted to."""
+    risks = [min(pool.own_risk(means, sizes, theta) for theta in BLENDS) for pool in pools]
+    return pools[int(np.argmin(risks))]
 
 
 def fit_mixture(

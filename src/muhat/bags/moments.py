@@ -89,6 +89,7 @@ class BagMoments(NamedTuple):
     means: Array  # (n, m), by the weights of the rows
     within: Array  # (m, m)
     degrees: int  # of freedom of ``within``: rows less bags
+    spreads: Array = np.empty(0)  # (n,) Σ_a ‖z_a − z̄_i‖² of each bag, where ``within`` was asked for
 
     def plus(self, other: BagMoments) -> BagMoments:
         """The moments of the bags of both, these first."""
@@ -108,7 +109,7 @@ def bag_moments(features: RowFeatures, bags: Bags, weights: Array | None = None,
     sizes, owners = bags.sizes, np.repeat(np.arange(len(bags)), bags.sizes)
     weights = np.repeat(1.0 / sizes, sizes) if weights is None else weights
     m = features.n_features_out_
-    (means, averages), scatter = np.zeros((2, len(bags), m)), np.zeros((m, m))
+    (means, averages), scatter, spreads = np.zeros((2, len(bags), m)), np.zeros((m, m)), np.zeros(len(bags))
     pieces: list[tuple[NDArray[Any], ...]] = []
     for block in blocks(len(bags.rows), _ROWS):
         Z = features.evaluate(bags.rows[block])
@@ -119,14 +120,16 @@ def bag_moments(features: RowFeatures, bags: Bags, weights: Array | None = None,
             averages[met] += centres * (counts / sizes[met])[:, None]
             Z -= np.repeat(centres, counts, axis=0)
             scatter += Z.T @ Z
+            spreads[met] += np.add.reduceat(np.einsum("ij,ij->i", Z, Z), firsts)
             pieces.append((met, counts, centres))
     degrees = len(bags.rows) - len(bags)
     if within:
         met, counts, centres = (np.concatenate(parts) for parts in zip(*pieces, strict=True))
         apart = np.sqrt(counts)[:, None] * (centres - averages[met])
         scatter += apart.T @ apart
+        np.add.at(spreads, met, np.square(apart).sum(axis=1))
     check_finite(features.kernel_, means, scatter)
-    return BagMoments(means, scatter / max(degrees, 1), degrees)
+    return BagMoments(means, scatter / max(degrees, 1), degrees, spreads)
 
 
 def light_means(features: RowFeatures, bags: Bags) -> Array:

@@ -15,7 +15,7 @@ from muhat._support.validation import check_count, check_number, unchanged_on_er
 from muhat.bags.bag_sketch import BagSketch, OutsidePart
 from muhat.bags.data import Bags, TakesBagsMixin, check_bags
 from muhat.bags.efron_morris import fit_pools
-from muhat.bags.mixture_prior import BLENDS, fit_mixture
+from muhat.bags.mixture_prior import fit_mixture, least_risk
 from muhat.bags.moments import bag_moments, check_features, check_noise, fit_features
 from muhat.features.base import BaseFeatures
 from muhat.features.nystroem import Nystroem
@@ -168,8 +168,7 @@ class BagPrior(ValueParametersMixin, TakesBagsMixin, ClassNamePrefixFeaturesOutM
         self.kernel_, self._features = features.kernel_, features
         self.approximation_error_ = features.approximation_error_
         pools = fit_pools(moments, noise_sizes, RIDGES if ridge == "auto" else [ridge])
-        risks = [min(pool.own_risk(moments.means, noise_sizes, theta) for theta in BLENDS) for pool in pools]
-        best = pools[int(np.argmin(risks))]
+        best = least_risk(pools, moments.means, noise_sizes)
         self._mixture = fit_mixture(best, moments.means, noise_sizes, blend, kinds)
         pool = pools[RIDGES.index(RIDGE_OF_COORDINATES) if ridge == "auto" else 0]
         self._pool = pool.turned(signs(pool.coordinates(moments.means)))

@@ -2,6 +2,7 @@
 
 from muhat.plotting.display import Display
 from muhat.plotting.functions import FunctionDisplay
+from muhat.plotting.group_displays import GroupDistancesDisplay
 from muhat.plotting.result_displays import BagGramDisplay, ComponentsDisplay, DriftDisplay, LooPathDisplay
 from muhat.plotting.scatter import ScatterDisplay
 
@@ -11,6 +12,7 @@ __all__ = [
     "Display",
     "DriftDisplay",
     "FunctionDisplay",
+    "GroupDistancesDisplay",
     "LooPathDisplay",
     "ScatterDisplay",
 ]
