@@ -7,7 +7,7 @@ from scipy.optimize import brentq
 
 import muhat as mh
 from muhat.groups import GroupSums, estimates
-from muhat.groups.estimates import GroupEstimates, Noise, Shrinkage
+from muhat.groups.estimates import GroupEstimates, Noise, ScalarShrinkage
 
 
 def sums(seed=0, G=12, spread=0.5, sizes=(2, 40)):
@@ -74,11 +74,11 @@ def test_shrinkage_at_its_limits():
     rng = np.random.default_rng(0)
     noise, h = Noise(0.1, 0.1), np.full(200, 0.2)
     wide = rng.uniform(100, 1000, 200)
-    assert_allclose(Shrinkage.of(wide, noise, h, 200).apply(wide, noise, h), wide, rtol=0.01)
+    assert_allclose(ScalarShrinkage.of(wide, noise, h, 200).apply(wide, noise, h), wide, rtol=0.01)
     alike = 1.0 + 1e-3 * rng.normal(size=200)
-    rule = Shrinkage.of(alike, noise, h, np.inf)
+    rule = ScalarShrinkage.of(alike, noise, h, np.inf)
     assert_allclose(rule.apply(alike, noise, h), alike.mean(), rtol=1e-4)
-    assert Shrinkage.of(alike, noise, h, 4).share == 0.0  # as many as the rule needs to begin
+    assert ScalarShrinkage.of(alike, noise, h, 4).share == 0.0  # as many as the rule needs to begin
 
 
 @pytest.mark.parametrize("spread", [0.05, 0.5, 3.0])

@@ -89,7 +89,6 @@ class BagMoments(NamedTuple):
     means: Array  # (n, m), by the weights of the rows
     within: Array  # (m, m)
     degrees: int  # of freedom of ``within``: rows less bags
-    spreads: Array = np.empty(0)  # (n,) Σ_a ‖z_a − z̄_i‖² of each bag, where ``within`` was asked for
 
     def plus(self, other: BagMoments) -> BagMoments:
         """The moments of the bags of both, these first."""
@@ -103,6 +102,13 @@ def bag_moments(features: RowFeatures, bags: Bags, weights: Array | None = None,
 
     Without ``weights`` the means are plain averages. W takes O(rows · m²), and is 0 where it is not asked for.
     """
+    return moments_and_spreads(features, bags, weights, within=within)[0]
+
+
+def moments_and_spreads(
+    features: RowFeatures, bags: Bags, weights: Array | None = None, *, within: bool = True
+) -> tuple[BagMoments, Array]:
+    """Moments, and Σ_a ‖z_a − z̄_i‖² of each bag."""
     # One pass over blocks of rows. A block is centred about the averages of the pieces of bags in it, and the scatter
     # of the pieces about the average of their bag is added at the end, so that nothing large is subtracted:
     #     Σ_a (z_a − z̄)(·)ᵀ = Σ_pieces [Σ_{a in piece} (z_a − z̄_piece)(·)ᵀ + n_piece (z̄_piece − z̄)(·)ᵀ].
@@ -129,7 +135,7 @@ def bag_moments(features: RowFeatures, bags: Bags, weights: Array | None = None,
         scatter += apart.T @ apart
         np.add.at(spreads, met, np.square(apart).sum(axis=1))
     check_finite(features.kernel_, means, scatter)
-    return BagMoments(means, scatter / max(degrees, 1), degrees, spreads)
+    return BagMoments(means, scatter / max(degrees, 1), degrees), spreads
 
 
 def light_means(features: RowFeatures, bags: Bags) -> Array:

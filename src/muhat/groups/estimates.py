@@ -74,7 +74,7 @@ class Noise(NamedTuple):
         return np.maximum(U + a - root, 0.0), np.maximum(U + a + root, 0.0)
 
 
-class Shrinkage(NamedTuple):
+class ScalarShrinkage(NamedTuple):
     """Efron and Morris's rule for numbers: U is shrunk toward the mean t of true values that vary by ω²."""
 
     centre: float
@@ -82,7 +82,7 @@ class Shrinkage(NamedTuple):
     share: float  # of the rule that the number of groups can bear
 
     @classmethod
-    def of(cls, U: Array, noise: Noise, h: Array, groups: float) -> Shrinkage:
+    def of(cls, U: Array, noise: Noise, h: Array, groups: float) -> ScalarShrinkage:
         """Weighted moments; few groups do not determine ω², hence (G − 4)/(G − 2) of the rule (Morris, 1983)."""
         share = 1.0 if np.isinf(groups) else max(groups - 4, 0) / max(groups - 2, 1)
         t, spread = max(float(np.average(U, weights=1.0 / noise.variance(0.0, h))), 0.0), 0.0
@@ -102,7 +102,7 @@ class Shrinkage(NamedTuple):
         return np.maximum(U - self.share * s / (self.spread + s) * (U - self.centre), 0.0)
 
 
-class Pooled(NamedTuple):
+class PooledDistances(NamedTuple):
     """Squared distances of pooled means, f‖m_i − m_j‖² + a(v_i + v_j), v_i the posterior variances."""
 
     means: Array
@@ -168,10 +168,10 @@ class GroupEstimates:
         return Noise.of(*self._pair_values, self.within, self.degrees)
 
     @cached_property
-    def _shrinkage(self) -> Shrinkage:
+    def _shrinkage(self) -> ScalarShrinkage:
         """Of the distances of all pairs."""
         _, U, h = self._pair_values
-        return Shrinkage.of(U, self.noise, h, len(self.sizes))
+        return ScalarShrinkage.of(U, self.noise, h, len(self.sizes))
 
     @cached_property
     def scales(self) -> Array:
@@ -187,13 +187,13 @@ class GroupEstimates:
         few = len(n) <= 2  # whose distances from their centre are one number
         theta = own.clip(0.0)
         if not few:
-            rule = Shrinkage.of(own, self.noise, 1.0 / n, np.inf)
+            rule = ScalarShrinkage.of(own, self.noise, 1.0 / n, np.inf)
             theta = rule.apply(own, self.noise, 1.0 / n)
         mean = float(w @ theta)
         return np.sqrt(np.clip(theta / mean, LEAST_SCALE, LARGEST_SCALE)) if mean > 0 else np.ones(len(n))
 
     @cached_property
-    def pooled(self) -> Pooled:
+    def pooled(self) -> PooledDistances:
         """Pooled means, calibrated: the weighted mean of their distances is that of U."""
         # The prior gB in place of B has the posterior means of n·g rows in place of n: rg/(rg + 1/n) = r/(r + 1/(ng)).
         # The derivative of the posterior mean is its covariance over the noise, so that tr V_i = g_i·optimism(n g).
@@ -208,9 +208,9 @@ class GroupEstimates:
         P = np.square(means[i] - means[j]).sum(axis=1)
         gap, own = float(weights @ (U - P)), float(weights @ P)
         if gap < 0:
-            return Pooled(means, variances, max(1.0 + gap / own, 0.0), 0.0)
+            return PooledDistances(means, variances, max(1.0 + gap / own, 0.0), 0.0)
         more = float(weights @ (variances[i] + variances[j]))
-        return Pooled(means, variances, 1.0, min(gap / more, 1.0) if more > 0 else 0.0)
+        return PooledDistances(means, variances, 1.0, min(gap / more, 1.0) if more > 0 else 0.0)
 
     def _unbiased(self, i: Index, j: Index) -> Array:
         return _squares(self.x, i, j) - np.add.outer(self.bias[i], self.bias[j])
@@ -230,7 +230,7 @@ class GroupEstimates:
         if self.noiseless:
             return self.unit * U
         h = self._noise_sizes(one, others)[0]
-        rule = Shrinkage.of(U, self.noise, h, len(self.sizes))
+        rule = ScalarShrinkage.of(U, self.noise, h, len(self.sizes))
         return self.unit * 0.5 * (rule.apply(U, self.noise, h) + self.pooled.distances(one, others)[0])
 
     def interval(self, control: int, others: NDArray[np.intp], level: float) -> tuple[Array, Array]:

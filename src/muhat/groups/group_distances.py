@@ -13,7 +13,8 @@ from muhat._support.validation import check_count, check_number, check_rng, warn
 from muhat.bags.data import check_row_labels
 from muhat.features.nystroem import Nystroem
 from muhat.groups.estimates import GroupEstimates
-from muhat.groups.permutations import (
+from muhat.groups.group_results import AgainstControl, GroupDistances
+from muhat.groups.group_tests import (
     COORDINATES,
     Map,
     Screen,
@@ -22,8 +23,7 @@ from muhat.groups.permutations import (
     global_pvalue,
     join,
 )
-from muhat.groups.result import AgainstControl, GroupDistances
-from muhat.groups.sums import Averages, GroupSums, unit_means
+from muhat.groups.sums import Averages, GroupSums, sums_of_sorted, unit_means
 from muhat.inference.samples import encode_samples
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.radial import Gaussian
@@ -202,11 +202,11 @@ def _sums(units: _Units, kernel: Kernel) -> GroupSums:
     features = Nystroem(kernel.resolve(sample), min(LANDMARKS, len(sample)), random_state=0).fit(sample)
     sizes = np.diff(units.offsets)
     if len(units.firsts) == len(rows):
-        return GroupSums.of_sorted(rows, sizes, units.labels, features)
+        return sums_of_sorted(rows, sizes, units.labels, features)
     need = 8.0 * len(units.firsts) * features.n_features_out_
     check_memory(need, None, f"features of {len(units.firsts):,} clusters", "use fewer clusters")
     means = unit_means(features.evaluate, rows, units.firsts)
-    found = GroupSums.of_sorted(means, sizes, units.labels, Averages(features))
+    found = sums_of_sorted(means, sizes, units.labels, Averages(features))
     return GroupSums(features, found.labels, found.sizes, found.means, found.spreads, found.scatter)
 
 

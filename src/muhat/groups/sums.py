@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from muhat._support.types import Array
 from muhat._support.validation import check_rows
 from muhat.bags.data import Bags, check_row_labels
-from muhat.bags.moments import bag_moments
+from muhat.bags.moments import moments_and_spreads
 from muhat.features.base import BaseFeatures
 from muhat.kernels.base import Kernel
 from muhat.linalg.blocks import blocks
@@ -47,7 +47,7 @@ class GroupSums:
     See Also
     --------
     muhat.group_distances : Distances of the groups.
-    MeanSketch : The same for one mean.
+    muhat.MeanSketch : The same for one mean.
 
     Examples
     --------
@@ -69,21 +69,30 @@ class GroupSums:
 
     @classmethod
     @one_blas_thread()
-    def of(cls, X: Any, groups: Any, features: BaseFeatures) -> Self:
-        """Sum up the rows of a matrix by their labels."""
+    def of(cls, X: Any, groups: Any, features: BaseFeatures) -> GroupSums:
+        """Sum up the rows of a matrix by their labels.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            The rows of a part of the table.
+        groups : array of shape (n,)
+            The label of each row.
+        features : Nystroem or Fourier
+            Fitted features.
+
+        Returns
+        -------
+        GroupSums
+            Of this part.
+        """
         if not isinstance(features, BaseFeatures):
             raise ValueError(f"features={features!r} must be fitted features, such as Nystroem().fit(rows)")
         check_is_fitted(features, "fingerprint_")
         rows = check_rows(X, estimator=features, reset=False)
         labels, codes = check_row_labels("groups", groups, len(rows))
         order = np.argsort(codes, kind="stable")
-        return cls.of_sorted(rows[order], np.bincount(codes), labels, features)
-
-    @classmethod
-    def of_sorted(cls, rows: Array, sizes: NDArray[np.intp], labels: NDArray[Any], features: Any) -> Self:
-        """Sum up checked rows in the order of their groups."""
-        moments = bag_moments(features, Bags(rows, np.cumsum([0, *sizes])))
-        return cls(features, labels, sizes, moments.means, moments.spreads, moments.within * moments.degrees)
+        return sums_of_sorted(rows[order], np.bincount(codes), labels, features)
 
     def __add__(self, other: Any) -> GroupSums:
         if not isinstance(other, GroupSums):
@@ -117,6 +126,12 @@ class GroupSums:
         """The covariance of all rows, within and between groups."""
         apart = self.means - self.sizes @ self.means / self.sizes.sum()
         return (self.scatter + (self.sizes[:, None] * apart).T @ apart) / self.sizes.sum()
+
+
+def sums_of_sorted(rows: Array, sizes: NDArray[np.intp], labels: NDArray[Any], features: Any) -> GroupSums:
+    """Sums of checked rows in the order of their groups."""
+    moments, spreads = moments_and_spreads(features, Bags(rows, np.cumsum([0, *sizes])))
+    return GroupSums(features, labels, sizes, moments.means, spreads, moments.within * moments.degrees)
 
 
 def _spread_out(part: GroupSums, labels: NDArray[Any]) -> tuple[NDArray[np.intp], Array, Array]:

@@ -8,9 +8,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 import muhat as mh
-from muhat.groups import permutations
+from muhat.groups import group_tests
 from muhat.groups.group_distances import _sums, _tests, _units
-from muhat.groups.permutations import Coordinates, Screen, adjusted_pvalues, global_pvalue
+from muhat.groups.group_tests import Coordinates, Screen, adjusted_pvalues, global_pvalue
 
 
 class Recorded:
@@ -39,7 +39,7 @@ def test_prefix_sums_are_the_splits_one_by_one(strata, monkeypatch):
     """The same orders and numbers of own rows, with every split made by hand."""
     found, control = coordinates(40), np.arange(15)
     groups = [np.arange(15, 19), np.arange(19, 40)]
-    monkeypatch.setattr(permutations, "BLOCK", 7)
+    monkeypatch.setattr(group_tests, "BLOCK", 7)
     rng = Recorded(0)
     result = Screen.of(found, control, groups, strata).statistics([0, 1], 20, rng)
     codes = np.zeros(40, int) if strata is None else strata
@@ -94,7 +94,7 @@ def test_two_stages_keep_the_level(monkeypatch):
             reached = rng.binomial(n_resamples, truth[chosen])
             return (reached + 1) / (n_resamples + 1)
 
-    monkeypatch.setattr(permutations, "MOST", more)
+    monkeypatch.setattr(group_tests, "MOST", more)
     screen = Simulated(coordinates(2), [], [[]] * len(truth))
     p = screen.two_stages(B, rng)
     for level in (0.005, 0.01, 0.05, 0.1, 0.2, 0.3, 0.5):
@@ -132,11 +132,11 @@ def test_the_level_is_exact_by_group_with_a_fixed_seed_and_rows_in_their_order()
 
 
 def test_a_wide_table_uses_some_rows_for_its_metric(monkeypatch):
-    monkeypatch.setattr(permutations, "WIDE", 10)
-    monkeypatch.setattr(permutations, "WIDE_ROWS", 20)
+    monkeypatch.setattr(group_tests, "WIDE", 10)
+    monkeypatch.setattr(group_tests, "WIDE_ROWS", 20)
     X = np.random.default_rng(0).normal(size=(50, 30))
     order = np.random.default_rng(1).permutation(50)
-    one, other = permutations.column_coordinates(X), permutations.column_coordinates(X[order])
+    one, other = group_tests.column_coordinates(X), group_tests.column_coordinates(X[order])
     assert one.shape[1] <= 20
     assert_allclose(np.abs(other), np.abs(one[order]), atol=1e-8)  # the rows are drawn by value
     assert_array_equal(np.isfinite(one), True)

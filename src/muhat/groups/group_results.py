@@ -64,29 +64,43 @@ class GroupDistances:
         With its bandwidth as a number.
     all_groups : array
         The labels of rows and columns of ``matrix``: all groups, the control among them.
+    against : AgainstControl or None
+        The arrays above.
+    estimates : GroupEstimates
+        What distances of any pairs are computed from.
 
     See Also
     --------
     muhat.group_distances : Makes it.
     muhat.plotting.GroupDistancesDisplay : Draws it.
+
+    Examples
+    --------
+    >>> import numpy as np, muhat as mh
+    >>> X = np.random.default_rng(0).normal(size=(90, 2))
+    >>> result = mh.group_distances(X, np.repeat(["a", "b", "c"], 30), control="a", random_state=0)
+    >>> result.to_frame().columns.tolist()
+    ['group', 'n', 'distance', 'low', 'high', 'unbiased', 'pvalue', 'adjusted']
+    >>> result.matrix.shape
+    (3, 3)
     """
 
     groups: NDArray[Any]
     sizes: NDArray[np.intp]
     control: Any
-    _against: AgainstControl | None
+    against: AgainstControl | None
     global_pvalue: float
     kernel: Kernel
     all_groups: NDArray[Any]
-    _estimates: GroupEstimates
+    estimates: GroupEstimates
 
     def __getattr__(self, name: str) -> Any:
         """What is known of the distances to the control."""
         if name not in AgainstControl._fields:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        if self._against is None:
+        if self.against is None:
             raise AttributeError(f"{name} needs a control: group_distances(..., control=...); without one see matrix")
-        return getattr(self._against, name)
+        return getattr(self.against, name)
 
     @cached_property
     def matrix(self) -> Array:
@@ -95,18 +109,18 @@ class GroupDistances:
         Each is shrunk toward the mean over all pairs, whereas ``distance`` is shrunk toward the mean distance to the
         control; so the two differ a little for the same pair.
         """
-        return self._estimates.matrix()
+        return self.estimates.matrix()
 
     @cached_property
     def unbiased_matrix(self) -> Array:
         """Unbiased estimates of all pairs of ``all_groups``; some may be negative."""
-        return self._estimates.matrix(unbiased=True)
+        return self.estimates.matrix(unbiased=True)
 
     @property
     def order(self) -> NDArray[np.intp]:
         """Numbers of ``groups``, those at the largest distance first; without a control in the order of a tree."""
-        if self._against is not None:
-            return np.argsort(-self._against.distance, kind="stable")
+        if self.against is not None:
+            return np.argsort(-self.against.distance, kind="stable")
         if len(self.groups) < 3:
             return np.arange(len(self.groups))
         from scipy.cluster.hierarchy import leaves_list, linkage
@@ -117,18 +131,24 @@ class GroupDistances:
     @property
     def significant(self) -> NDArray[np.bool_]:
         """Whether the adjusted p-value of each group is at most 0.05."""
-        found = None if self._against is None else self._against.adjusted
+        found = None if self.against is None else self.against.adjusted
         return np.zeros(len(self.groups), bool) if found is None else found <= SIGNIFICANT
 
     def to_frame(self) -> Any:
-        """The groups as a pandas data frame, the largest distance first; without a control, the square of distances."""
+        """The groups as a pandas data frame, the largest distance first; without a control, the square of distances.
+
+        Returns
+        -------
+        pandas.DataFrame
+            The columns are group, n, distance, low, high, unbiased, pvalue and adjusted.
+        """
         try:
             import pandas
         except ImportError as error:
             raise ImportError("to_frame returns a data frame of pandas: pip install pandas") from error
-        if self._against is None:
+        if self.against is None:
             return pandas.DataFrame(self.matrix, index=self.groups, columns=self.groups)
-        return pandas.DataFrame({name: values[self.order] for name, values in self._columns(self._against).items()})
+        return pandas.DataFrame({name: values[self.order] for name, values in self._columns(self.against).items()})
 
     def _columns(self, against: AgainstControl) -> dict[str, NDArray[Any]]:
         nothing = np.full(len(self.groups), np.nan)
@@ -138,13 +158,26 @@ class GroupDistances:
         return {"group": self.groups, "n": self.sizes, **columns}
 
     def plot(self, ax: Any = None, **style: Any) -> Any:
-        """Draw dots with intervals, or a heat map where there is no control; needs matplotlib."""
+        """Draw dots with intervals, or a heat map where there is no control; needs matplotlib.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Default: those of a new figure.
+        **style
+            Options of the dots, or of the image.
+
+        Returns
+        -------
+        muhat.plotting.GroupDistancesDisplay
+            The display, drawn.
+        """
         return import_module("muhat.plotting").GroupDistancesDisplay.from_result(self, ax=ax, **style)
 
     @property
     def summary(self) -> str:
         """What was found, in a sentence."""
-        against, found = self._against, f"{len(self.all_groups):,} groups"
+        against, found = self.against, f"{len(self.all_groups):,} groups"
         if against is not None:
             found = f"{len(self.groups):,} groups against {self.control}"
         if against is not None and against.adjusted is not None:
@@ -154,7 +187,7 @@ class GroupDistances:
         return found + tested
 
     def __repr__(self) -> str:
-        lines, against = [f"GroupDistances({self.summary})"], self._against
+        lines, against = [f"GroupDistances({self.summary})"], self.against
         if against is None:
             return lines[0]
         for g in self.order[:3]:
@@ -167,7 +200,7 @@ class GroupDistances:
 
     def _repr_html_(self) -> str:
         """For notebooks: the sentence, the groups at the largest distances, and a drawing of them."""
-        caption, against = f"<p>{escape(self.summary)}</p>", self._against
+        caption, against = f"<p>{escape(self.summary)}</p>", self.against
         if against is None:
             return caption + self._nearest_and_farthest()
         order, columns = self.order[:SHOWN], self._columns(against)
