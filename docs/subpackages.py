@@ -21,6 +21,7 @@ SUBPACKAGES = [
     "rkhs/oas_gaussian",
     "features",
     "means",
+    "conditional",
     "operators",
     "density",
     "bags",

@@ -13,6 +13,7 @@ from muhat.bags.prior import BagPrior, pooled_means
 from muhat.bags.ridge import DistributionRidge, DistributionRidgeClassifier
 from muhat.bags.separate_means import bag_means
 from muhat.bags.support_measure import OneClassSupportMeasureMachine, SupportMeasureClassifier, SupportMeasureRegressor
+from muhat.conditional.conditional_mean import ConditionalKernelMean
 from muhat.datasets import load_nyc_hours, paper_mixture
 from muhat.density.matched_mixture import MatchedGaussianMixture
 from muhat.features.fourier import Fourier
@@ -53,6 +54,7 @@ __all__ = [
     "BlendedSample",
     "Categorical",
     "Centered",
+    "ConditionalKernelMean",
     "ConstrainedKernelMean",
     "DistributionKernel",
     "DistributionRidge",
@@ -110,6 +112,7 @@ __all__ = [
 _SUBPACKAGES = (
     "apps",
     "bags",
+    "conditional",
     "density",
     "distributed",
     "features",

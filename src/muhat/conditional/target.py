@@ -1,0 +1,137 @@
+"""The fitted family that conditional means are shrunk toward: location and scale by ridge regression on x."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from muhat._support.types import Array
+from muhat.conditional.centred_ridge import RIDGES, TIE, CentredRidge, last_lowest
+from muhat.kernels.base import Kernel
+from muhat.linalg.blocks import blocks, lexicographic_order
+from muhat.tables.scales import ColumnScales
+
+ATOMS = 40
+"""Quantiles of the residuals that stand for their distribution; as many residuals where y has several columns."""
+
+FLOOR = 0.05
+"""Squared residuals are raised by this share of their median before the logarithm, as that of 0 says nothing."""
+
+CLIP = (0.05, 0.95)
+"""Log-scales are kept between these quantiles of the log-residuals, from which they were fitted."""
+
+_BLOCK = 2**21
+"""Values of a kernel between atoms and rows that are in memory at a time: 16 MB."""
+
+
+class Fitted(NamedTuple):
+    """One column that a candidate regression predicts."""
+
+    number: int  # of the candidate
+    ridge: float
+    values: Array  # what it was fitted to
+
+    def left_out(self, ridges: Mapping[int, CentredRidge]) -> Array:
+        """Errors of the fits without each row."""
+        return ridges[self.number].left_out(self.values[:, None], np.array([self.ridge]))[:, 0]
+
+    def predicted(self, ridges: Mapping[int, CentredRidge], values: Mapping[int, Array]) -> Array:
+        """At new rows, with the kernel values of every candidate that is used."""
+        ridge = ridges[self.number]
+        return ridge.predicted(values[self.number], self.values[:, None], np.array([self.ridge]))[:, 0]
+
+
+class LocationScale(NamedTuple):
+    r"""The family :math:`y = m(x) + s(x)\, r`, m and log s by ridge regression, and r one of the ``shape`` vectors.
+
+    m is the posterior mean of a Gaussian process whose kernel and noise have the largest restricted likelihood. log s
+    is fitted to the logarithms of its left-out residuals, by leave-one-out. The residuals over the left-out scale are
+    the shape: where a normal distribution would do, they are close to one, and heavy tails stay heavy.
+    """
+
+    locations: tuple[Fitted, ...]
+    scales: tuple[Fitted, ...]
+    limits: Array  # (2, q), of log-scales
+    shape: Array  # (atoms, q)
+    centres: Array  # (n, q), m without each row
+    spreads: Array  # (n, q), s without each row
+
+    def left_out_atoms(self, rows: slice) -> Array:
+        """Atoms (b, atoms, q) of the family at some of the rows, fitted without each."""
+        return self.centres[rows, None, :] + self.spreads[rows, None, :] * self.shape
+
+    def atoms(self, ridges: Mapping[int, CentredRidge], values: Mapping[int, Array]) -> Array:
+        """Atoms (m, atoms, q) at new rows, all of equal weight."""
+        centres = np.column_stack([fitted.predicted(ridges, values) for fitted in self.locations])
+        logs = np.column_stack([fitted.predicted(ridges, values) for fitted in self.scales])
+        return centres[:, None, :] + np.exp(logs.clip(*self.limits))[:, None, :] * self.shape
+
+
+def fit_location_scale(ridges: Sequence[CentredRidge], Y: Array) -> LocationScale:
+    """Fit the family to standardised columns of Y; each regression is the best of the candidates."""
+    locations, numbered = tuple(_likeliest(ridges, y) for y in Y.T), dict(enumerate(ridges))
+    errors = np.column_stack([fitted.left_out(numbered) for fitted in locations])
+    logs = np.column_stack([_log_sizes(e) for e in errors.T])
+    scales = tuple(_least_error(ridges, log) for log in logs.T)
+    limits = np.quantile(logs, CLIP, axis=0)
+    left_out = logs - np.column_stack([fitted.left_out(numbered) for fitted in scales])
+    spreads = np.exp(left_out.clip(*limits))
+    return LocationScale(locations, scales, limits, _shape(errors / spreads), Y - errors, spreads)
+
+
+def _likeliest(ridges: Sequence[CentredRidge], y: Array) -> Fitted:
+    evidences = np.array([ridge.evidences(y) for ridge in ridges])
+    number = int(last_lowest(evidences.min(axis=1), TIE * len(y)))
+    return Fitted(number, float(RIDGES[last_lowest(evidences[number], TIE * len(y))]), y)
+
+
+def _least_error(ridges: Sequence[CentredRidge], y: Array) -> Fitted:
+    losses = np.array([ridge.losses(y[:, None])[:, 0] for ridge in ridges])
+    tie = TIE * float(losses.min())
+    number = int(last_lowest(losses.min(axis=1), tie))
+    return Fitted(number, float(RIDGES[last_lowest(losses[number], tie)]), y)
+
+
+def _log_sizes(errors: Array) -> Array:
+    """Logarithms of the sizes of residuals, those near 0 raised; 0 for all where all are 0."""
+    squares = np.square(errors)
+    typical = max(float(np.median(squares)), 1e-6 * float(squares.mean()))
+    return np.asarray(0.5 * np.log(squares + FLOOR * typical)) if typical > 0 else np.zeros(len(errors))
+
+
+def _shape(residuals: Array) -> Array:
+    """Quantiles of the residuals of one column; of several columns some residuals, or all where they are few."""
+    if residuals.shape[1] == 1:
+        # Weibull's places k/(n + 1) are those that a further residual has on average, so that tails are not too short.
+        return np.quantile(residuals, (np.arange(ATOMS) + 0.5) / ATOMS, axis=0, method="weibull")
+    some = np.unique(np.linspace(0, len(residuals) - 1, ATOMS).round().astype(int))
+    return residuals[lexicographic_order(residuals)[some]]
+
+
+class TargetMoments(NamedTuple):
+    """Inner products of left-out targets in a space of functions of y."""
+
+    at_rows: Array
+    """Entry (i, j): the target without row i, as a function, at row j."""
+    squares: Array
+    """Squared norms of the targets."""
+
+
+def target_moments(target: LocationScale, kernel: Kernel, Y: Array, units: ColumnScales) -> TargetMoments:
+    """Those of the left-out targets under a kernel on y, which sees rows in their own units."""
+    n, atoms = len(Y), len(target.shape)
+    at_rows, squares = np.empty((n, n)), np.empty(n)
+    for rows in blocks(n, max(_BLOCK // (n * atoms), 1)):
+        placed = units.restore(target.left_out_atoms(rows))
+        values = kernel.evaluate(placed.reshape(-1, Y.shape[1]), Y)
+        at_rows[rows] = values.reshape(len(placed), atoms, n).mean(axis=1)
+        squares[rows] = [kernel.evaluate(each, each).mean() for each in placed]
+    return TargetMoments(at_rows, squares)
+
+
+def used_candidates(target: LocationScale) -> Iterator[int]:
+    """Numbers of the candidates that the family needs at new rows."""
+    for fitted in (*target.locations, *target.scales):
+        yield fitted.number
