@@ -112,7 +112,6 @@ __all__ = [
 _SUBPACKAGES = (
     "apps",
     "bags",
-    "conditional",
     "density",
     "distributed",
     "features",

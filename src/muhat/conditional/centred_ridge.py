@@ -49,18 +49,6 @@ class CentredRidge:
     ----------
     K : array of shape (n, n)
         Gram matrix of the rows.
-
-    See Also
-    --------
-    muhat.ConditionalKernelMean : The estimator.
-
-    Examples
-    --------
-    >>> import numpy as np, muhat as mh
-    >>> X = np.arange(5.0)[:, None]
-    >>> ridge = mh.conditional.CentredRidge(mh.Linear()(X))
-    >>> ridge.left_out(3 * X, np.array([1e-9])).round(6).ravel() + 0.0
-    array([0., 0., 0., 0., 0.])
     """
 
     def __init__(self, K: Array) -> None:
@@ -192,19 +180,6 @@ def fit_embedding(ridges: Sequence[CentredRidge], L: Array) -> FittedEmbedding:
     -------
     FittedEmbedding
         The embedding; its ``score`` is the mean leave-one-out loss.
-
-    See Also
-    --------
-    muhat.ConditionalKernelMean : The estimator.
-
-    Examples
-    --------
-    >>> import numpy as np, muhat as mh
-    >>> X = np.linspace(0, 1, 20)[:, None]
-    >>> candidates = [mh.conditional.CentredRidge(mh.Gaussian(s)(X)) for s in (0.1, 1.0)]
-    >>> fit = mh.conditional.fit_embedding(candidates, mh.Gaussian(0.5)(X**2))
-    >>> bool(abs(fit.weights(mh.Gaussian(1.0)(X[:3], X)).sum(axis=1) - 1).max() < 1e-8)
-    True
     """
     directions = output_directions(L)
     Z, n = directions.coordinates, len(L)
