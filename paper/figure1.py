@@ -9,7 +9,7 @@ import numpy as np
 from paper.claim import SYNTHETIC_SECTION, Judgement, claim, judged, ratio_parts
 from paper.comparison import COLOURS, column, grouped, select, setting_summary, share_below
 from paper.experiment import Experiment, Row, Section, Setting, generator
-from paper.optimisers import flexible_weights
+from paper.optimisers import eigenpairs, flexible_weights
 from paper.page import Picture
 from paper.panels import (
     RATIOS,
@@ -45,6 +45,7 @@ def _run(setting: Setting, data: str | None) -> list[Row]:
         eigenvalues = np.linalg.eigvalsh(K)
         largest = eigenvalues[-1]
         smallest = eigenvalues[eigenvalues > _ZERO * largest][0]
+        pairs = eigenpairs(K)
         for factor in FACTORS:
             lam = factor * smallest
             rows.append(
@@ -55,7 +56,7 @@ def _run(setting: Setting, data: str | None) -> list[Row]:
                     "KME": loss(uniform),
                     "S_literal": loss(uniform / (1.0 + lam)),
                     "S_scaled": loss(uniform / (1.0 + lam / largest)),
-                    "F": loss(flexible_weights(K, lam)),
+                    "F": loss(flexible_weights(pairs, lam)),
                 }
             )
     return rows

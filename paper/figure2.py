@@ -25,7 +25,7 @@ from paper.comparison import (
     summarised,
 )
 from paper.experiment import Array, Experiment, Headline, Item, Plan, Row, Section, Setting, generator
-from paper.optimisers import READINGS, flexible_weights, weights_by_reading
+from paper.optimisers import READINGS, eigenpairs, flexible_weights, weights_by_reading
 from paper.page import Picture, ReportTable
 from paper.panels import draw_panels, draw_ratios, ratio_table, table_of_columns, use_log_scale
 from paper.protocol import COMPARED, KERNELS, exact_loss, population_and_sample, selected_losses
@@ -99,10 +99,9 @@ def all_losses(kernel: mh.kernels.Kernel, P: mh.GaussianMixture, X: Array) -> Ro
     """Losses of the estimators, of F-KMSE by each reading of the optimiser, and of F-KMSE at fixed shares."""
     kernel = kernel.resolve(X)
     loss = exact_loss(kernel, P, X)
-    K = kernel(X, X)
-    largest = np.linalg.eigvalsh(K)[-1]
-    by_reading = {name: loss(beta) for name, beta in weights_by_reading(K).items()}
-    by_share = [loss(flexible_weights(K, share * largest)) for share in SHARES]
+    pairs = eigenpairs(kernel(X, X))
+    by_reading = {name: loss(beta) for name, beta in weights_by_reading(pairs).items()}
+    by_share = [loss(flexible_weights(pairs, share * pairs.gammas[-1])) for share in SHARES]
     return {**selected_losses(kernel, P, X), **by_reading, "F_shares": by_share}
 
 

@@ -7,9 +7,12 @@ are MATLAB's defaults, TolX = TolFun = 1e-4, and ``fminsearch`` begins with a se
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from math import inf
+from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg import eigh
 from scipy.optimize import minimize, minimize_scalar
 
 from paper.experiment import Array
@@ -38,40 +41,48 @@ def fminsearch(function: Function, start: float) -> float:
     return float(minimize(lambda x: function(x[0]), [start], method="Nelder-Mead", options=options).x[0])
 
 
-def flexible_weights(K: Array, lam: float) -> Array:
-    """Weights of F-KMSE, β = (K + λI)⁻¹K1ₙ."""
-    return np.linalg.solve(K + lam * np.eye(len(K)), K.mean(axis=1))
+class Eigenpairs(NamedTuple):
+    """K = U diag(γ) Uᵀ, with eigenvalues at the size of rounding errors set to zero."""
+
+    gammas: Array
+    U: Array
 
 
-def theorem4_score(K: Array) -> Function:
-    """The score of Theorem 4 as a function of λ, after one decomposition K = U diag(γ) Uᵀ.
+def eigenpairs(K: Array) -> Eigenpairs:
+    """Eigenvalues and eigenvectors of a Gram matrix."""
+    gammas, U = eigh(K, driver="evd")
+    return Eigenpairs(np.where(gammas > len(K) * np.finfo(np.float64).eps * gammas[-1], gammas, 0.0), U)
 
-    With h = γ/(γ+λ) the columns βᵀK − Kᵢ of the theorem are Uγ(h·ones − uᵢ) with ones = Uᵀ1ₙ, and C_λ has in
-    this basis the eigenvalues γ/(γ − γh/n)², so that no inverse of K is needed.
+
+def flexible_weights(pairs: Eigenpairs, lam: float) -> Array:
+    """Weights of F-KMSE, β = (K + λI)⁻¹K1ₙ; at λ = 0 those of the average."""
+    gammas, U = pairs
+    n = len(U)
+    return U @ (gammas / (gammas + lam) * (U.T @ np.ones(n))) / n if lam > 0 else np.full(n, 1.0 / n)
+
+
+def theorem4_score(pairs: Eigenpairs, lam: float) -> float:
+    """The score of Theorem 4 in eigenvalues, which needs no inverse of K; infinite for λ < 0.
+
+    With h = γ/(γ+λ) and a = Uᵀ1ₙ the columns βᵀK − Kᵢ of the theorem are Uγ(ha − uᵢ), and C_λ has in this basis the
+    eigenvalues 1/γ(1 − h/n)². The sum over i of (ha − uᵢ)² is 1 − na² + na²(1 − h)².
     """
-    n = len(K)
-    gammas, U = np.linalg.eigh(K)
-    gammas = np.where(gammas > n * np.finfo(float).eps * gammas[-1], gammas, 0.0)
-    ones = U.sum(axis=0) / n
-
-    def score(lam: float) -> float:
-        if lam < 0:
-            return inf  # the paper's λ is not negative
-        # Σᵢ (h·ones − uᵢ)² in each eigen-direction, where Σᵢ uᵢ = n·ones and Σᵢ uᵢ² = 1.
-        h = np.divide(gammas, gammas + lam, out=np.zeros(n), where=gammas > 0)
-        residuals = n * ones**2 * (h**2 - 2.0 * h) + 1.0
-        return float((gammas * residuals / (1.0 - h / n) ** 2).sum() / n)
-
-    return score
+    if lam < 0:
+        return inf
+    gammas, U = pairs
+    n = len(U)
+    a2 = (U.T @ np.ones(n) / n) ** 2
+    h = gammas / (gammas + lam)
+    return float((gammas * (1.0 / n - a2 + a2 * (1.0 - h) ** 2) / (1.0 - h / n) ** 2).sum())
 
 
-def weights_by_reading(K: Array) -> dict[str, Array]:
+def weights_by_reading(pairs: Eigenpairs) -> dict[str, Array]:
     """Weights of F-KMSE with λ by each reading of the paper's optimiser."""
-    score = theorem4_score(K)
+    score = partial(theorem4_score, pairs)
     lams = {
         "F_fminbnd_1": fminbnd(score, 0.0, 1.0),
         "F_fminbnd_10": fminbnd(score, 0.0, 10.0),
         "F_fminsearch_01": fminsearch(score, 0.01),
         "F_fminsearch_001": fminsearch(score, 0.001),
     }
-    return {name: flexible_weights(K, lam) for name, lam in lams.items()}
+    return {name: flexible_weights(pairs, lam) for name, lam in lams.items()}

@@ -1,14 +1,21 @@
-"""Figures of README and docs: which command prints them, and whether text and output still have the same numbers.
+"""Measured numbers of README and docs: taken from what benchmarks printed, and written where pages name them.
 
-``benchmarks/figures.toml`` lists for each command the pages that quote it and the numbers that they quote; the output
-of the command on this version is kept in ``benchmarks/printed``. A page may round a number, and write a share as a
-percentage. Numbers in doctests are not listed: the tests run them. Commands that measure time are marked ``idle``,
-and are to be run on an idle machine. A whole table that a command prints as the page has it is listed in ``tables``
-by its first line, in place of its numbers.
+``benchmarks/printed/NAME.txt`` keeps what a command printed, below the command and the version. A page names its
+numbers in comments that readers do not see:
 
-python tools/figures.py                    # list all figures, and what does not agree
-python tools/figures.py --run NAME ...     # run commands and keep what they print
-python tools/figures.py --run idle         # run all commands that measure time
+    RMSE ratio 0.92<!--few_groups 1 = spreads-->
+    | 5 % within ±15 | 4.11 | 4.00 | 3.70<!--density 1 2 3 = 5% within ±15-->|
+    <!--table growth = | call | 1,000 rows |-->
+
+The numbers before the first comment are the first number, and so on, of the line of few_groups.txt that begins with
+"spreads"; numbers within that beginning do not count. ``3%`` is the third number times 100, and
+``HEAD > LINE`` takes the first such line after one that has HEAD. A number keeps its form: digits, commas, no zero before
+the point. The third comment stands before a table that is taken as it was printed.
+
+python tools/figures.py                    # write the numbers into the pages, and say which have changed
+python tools/figures.py --run NAME ...     # first run the commands again, and keep what they print
+python tools/figures.py --run idle         # all commands that measure time, on an idle machine
+python tools/figures.py --new NAME COMMAND # keep a command of yours; --new NAME "COMMAND" --idle if it measures time
 """
 
 from __future__ import annotations
@@ -21,90 +28,104 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
-from typing import Any
 
 ROOT = Path(__file__).parents[1]
-REGISTRY = ROOT / "benchmarks" / "figures.toml"
 PRINTED = ROOT / "benchmarks" / "printed"
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
-NUMBER = re.compile(r"(?<![\w.])-?\d*\.?\d+(?:,\d{3})*(?:\.\d+)?(?:e-?\d+)?(?!\w)")
+MARK = re.compile(r"<!--(?P<name>\w+) (?P<places>\d+%?(?: \d+%?)*) = (?P<line>.*?)-->")
+TABLE = re.compile(r"<!--table (?P<name>\w+) = (?P<line>.*?)-->\n\n(?P<table>(?:\|.*\n)+)")
+NUMBER = re.compile(r"(?<![\w.])[-−]?(?:\d+(?:,\d{3})*)?\.?\d+(?:e-?\d+)?(?!\w)")
 
 
-def figures() -> dict[str, dict[str, Any]]:
-    """The registry: name -> command, pages and numbers."""
-    return tomllib.loads(REGISTRY.read_text(encoding="utf-8"))
+def kept() -> dict[str, tuple[str, str, list[str]]]:
+    """Command, head with the version, and lines that were printed, by name."""
+    texts = {path.stem: path.read_text(encoding="utf-8").splitlines() for path in sorted(PRINTED.glob("*.txt"))}
+    return {name: (lines[0].removeprefix("$ "), lines[1], lines[2:]) for name, lines in texts.items()}
+
+
+def printed_line(name: str, place: str) -> str:
+    """What follows the beginning of a line, within the part of the output that HEAD opens."""
+    lines = [" ".join(line.split()) for line in kept()[name][2]]
+    head, _, start = place.rpartition(" > ")
+    after = next((i for i, line in enumerate(lines) if head in line), len(lines)) if head else 0
+    found = [line.removeprefix(start) for line in lines[after:] if line.startswith(start)]
+    if not found or (len(found) > 1 and not head):
+        raise LookupError(f"{name}.txt has {len(found)} lines that begin with {start!r}; write HEAD > LINE")
+    return found[0]
+
+
+def quoted(mark: re.Match[str]) -> list[float]:
+    """The numbers that a comment names."""
+    numbers = NUMBER.findall(printed_line(mark["name"], mark["line"]))
+    places = mark["places"].split()
+    if max(int(place.rstrip("%")) for place in places) > len(numbers):
+        raise LookupError(f"{mark[0]}: the line has {len(numbers)} numbers")
+    return [value(numbers[int(place.rstrip("%")) - 1]) * (100 if "%" in place else 1) for place in places]
 
 
 def value(number: str) -> float:
-    return float(number.replace(",", ""))
+    return float(number.replace(",", "").replace("−", "-"))
 
 
-def last_digit(number: str) -> float:
-    """What the last digit of a number is worth: 0.01 of "0.25", 1 of "1,131"."""
-    digits, _, exponent = number.replace(",", "").partition("e")
-    return 10.0 ** (int(exponent or 0) - len(digits.partition(".")[2]))
+def written(number: float, form: str) -> str:
+    """The number with as many digits as the form has; a form without a sign stands for the size."""
+    digits = len(form.partition(".")[2])
+    text = f"{abs(number):{',' if ',' in form or abs(number) >= 1000 else ''}.{digits}f}"
+    text = text.removeprefix("0") if form.lstrip("-−").startswith(".") else text
+    return ("−" if number < 0 else "") + text if form[0] in "-−" else text
 
 
-def is_printed(number: str, printed: list[float]) -> bool:
-    """Whether a number, or a percentage such as "55 %", is one of those printed, rounded to its digits, signs aside."""
-    share = number.endswith("%")
-    wanted = value(number.removesuffix("%").strip())
-    slack = (0.5 + 1e-6) * last_digit(number.removesuffix("%").strip())
-    scales = (1.0, 100.0) if share else (1.0,)
-    return any(abs(abs(found) * scale - abs(wanted)) <= slack for found in printed for scale in scales)
+def renewed(page: str) -> str:
+    """The page with all numbers and tables as they were printed."""
+    page = TABLE.sub(lambda found: found[0].removesuffix(found["table"]) + printed_table(found), page)
+    parts, end = [], 0
+    for mark in MARK.finditer(page):
+        text, numbers = page[end : mark.start()], quoted(mark)
+        places = list(NUMBER.finditer(text))[-len(numbers) :]
+        if len(places) < len(numbers):
+            raise LookupError(f"{mark[0]} stands behind {len(places)} numbers")
+        for number, place in reversed(list(zip(numbers, places, strict=True))):
+            text = text[: place.start()] + written(number, place[0]) + text[place.end() :]
+        parts += [text, mark[0]]
+        end = mark.end()
+    return "".join([*parts, page[end:]])
 
 
-def has(text: str, number: str) -> bool:
-    return re.search(rf"(?<![\d.,]){re.escape(number)}(?![\d%]|[.,]\d)", text) is not None
+def printed_table(found: re.Match[str]) -> str:
+    text = "\n".join(kept()[found["name"]][2])
+    return text[text.index(found["line"]) :].partition("\n\n")[0].rstrip("\n") + "\n"
 
 
-def disagreements(name: str, figure: dict[str, Any]) -> list[str]:
-    """Numbers that no page has, or that the kept output of the command on this version does not have."""
-    lost = [page for page in figure["pages"] if not (ROOT / page).is_file()]
-    if lost:
-        return [f"{name}: there is no {page}" for page in lost]
-    texts = {page: (ROOT / page).read_text(encoding="utf-8") for page in figure["pages"]}
-    complaints = [
-        f"{name}: {page} does not name the command" for page, text in texts.items() if not names(text, figure)
+def complaints() -> list[str]:
+    """Pages whose numbers are not those printed, or that do not name the command; output of another version."""
+    found = []
+    for path in PAGES:
+        page = path.read_text(encoding="utf-8")
+        try:
+            new = renewed(page)
+        except (LookupError, ValueError) as error:
+            found.append(f"{path.name}: {error}")
+            continue
+        found += [
+            f"{path.name}: {old} -> {now}"
+            for old, now in zip(page.splitlines(), new.splitlines(), strict=False)
+            if old != now
+        ]
+        for name in {mark["name"] for mark in [*MARK.finditer(page), *TABLE.finditer(page)]}:
+            script = re.search(r"[\w/]+\.py|paper \w+", kept()[name][0])
+            if script and script[0] not in " ".join(page.split()):
+                found.append(f"{path.name} does not name the command of {name}")
+    return found + [
+        f"{name} was printed by another version; run python tools/figures.py --run {name}"
+        for name, (_, head, _) in kept().items()
+        if not head.startswith(f"# muhat {VERSION},")
     ]
-    complaints += [
-        f"{name}: no page has {number}"
-        for number in figure["numbers"]
-        if not any(has(text, number) for text in texts.values())
-    ]
-    kept = PRINTED / f"{name}.txt"
-    if not kept.is_file():
-        return [*complaints, f"{name}: nothing is kept; run python tools/figures.py --run {name}"]
-    head, of_version, *lines = kept.read_text(encoding="utf-8").splitlines()
-    if head != f"$ {figure['command']}" or not of_version.startswith(f"# muhat {VERSION},"):
-        complaints.append(f"{name}: what is kept was printed by another command or version")
-    complaints += [
-        f"{name}: the command prints another table {first!r}"
-        for first in figure.get("tables", [])
-        if not any(first in text and table(text, first) in "\n".join(lines) for text in texts.values())
-    ]
-    printed = [value(number) for number in NUMBER.findall("\n".join(lines))]
-    return complaints + [
-        f"{name}: the command does not print {number}"
-        for number in figure["numbers"]
-        if not is_printed(number, printed)
-    ]
 
 
-def table(text: str, first: str) -> str:
-    """The table of a page that begins with a line."""
-    return text[text.index(first) :].partition("\n\n")[0]
-
-
-def names(text: str, figure: dict[str, Any]) -> bool:
-    """Whether a page names the script of a command; options may be left out."""
-    script = re.search(r"[\w/]+\.py|muhat \w+", figure["command"])
-    return script is None or script[0] in " ".join(text.split())
-
-
-def run(name: str, command: str) -> None:
-    """Run a command of the registry, and keep what it prints."""
+def run(name: str, command: str, idle: bool) -> None:
+    """Run a command, and keep what it prints."""
     words = [sys.executable if word == "python" else word for word in shlex.split(command)]
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)  # 1: a goal was missed
@@ -112,28 +133,29 @@ def run(name: str, command: str) -> None:
         raise RuntimeError(f"{command} printed nothing: {done.stderr.strip()}")
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    PRINTED.mkdir(exist_ok=True)
-    head = f"$ {command}\n# muhat {VERSION}, {seconds:.0f} s of processor time\n"
+    head = f"$ {command}\n# muhat {VERSION}, {seconds:.0f} s of processor time{', idle machine' if idle else ''}\n"
     (PRINTED / f"{name}.txt").write_text(head + done.stdout, encoding="utf-8")
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument(
-        "--run", nargs="*", metavar="NAME", default=[], help='commands to run again; "idle": all timings'
-    )
+    add = parser.add_argument
+    add("--run", nargs="*", metavar="NAME", default=[], help='commands to run again; "idle": all that measure time')
+    add("--new", nargs=2, metavar=("NAME", "COMMAND"), help="a command to run and keep")
+    add("--idle", action="store_true", help="the new command measures time")
     arguments = parser.parse_args()
-    registry = figures()
-    for name in arguments.run:
-        for chosen in [key for key in registry if registry[key].get("idle")] if name == "idle" else [name]:
-            print(f"running {registry[chosen]['command']}", flush=True)
-            run(chosen, registry[chosen]["command"])
-    complaints = []
-    for name, figure in registry.items():
-        print(f"{name}: {figure['command']}\n    {len(figure['numbers'])} numbers, in {', '.join(figure['pages'])}")
-        complaints += disagreements(name, figure)
-    print("\n".join(complaints) or "text and output agree")
-    return bool(complaints)
+    if arguments.new:
+        run(*arguments.new, arguments.idle)
+    known = {name: (command, head.endswith("idle machine")) for name, (command, head, _) in kept().items()}
+    names = [name for name, (_, idle) in known.items() if idle] if arguments.run == ["idle"] else arguments.run
+    for name in names:
+        print(f"running {known[name][0]}", flush=True)
+        run(name, *known[name])
+    found = complaints()
+    print("\n".join(found) or "pages have the numbers that were printed")
+    for path in PAGES:
+        path.write_text(renewed(path.read_text(encoding="utf-8")), encoding="utf-8")
+    return bool(found)
 
 
 if __name__ == "__main__":
