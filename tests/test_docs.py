@@ -199,13 +199,22 @@ def test_the_site_builds_without_warnings(tmp_path):
 @pytest.mark.parametrize("page", READ, **names_of)
 def test_commands_that_pages_quote_are_in_the_registry(page):
     quoted = set(re.findall(r"benchmarks/[\w/]+\.py", page.read_text(encoding="utf-8")))
-    known = {path for figure in figures.figures().values() for path in figure["command"].split()}
+    known = {path for command, *_ in figures.kept().values() for path in command.split()}
     assert quoted <= known
 
 
-@pytest.mark.parametrize("name", figures.figures())
-def test_figures_of_the_text_are_those_that_commands_printed(name):
-    assert figures.disagreements(name, figures.figures()[name]) == []
+def test_measured_numbers_are_those_that_commands_printed():
+    """``python tools/figures.py`` writes them into the pages."""
+    assert figures.complaints() == []
+
+
+@pytest.mark.parametrize(
+    ("number", "form", "text"),
+    [("0.123", "0.10", "0.12"), ("0.97", ".5", "1.0"), ("0.47", ".5", ".5"), ("-3.5", "−1", "−4"), ("-3.4", "1", "3"),
+     ("1234.5", "900", "1,234"), ("950", "1,000", "950")],
+)  # fmt: skip
+def test_a_number_keeps_its_form(number, form, text):
+    assert figures.written(figures.value(number), form) == text
 
 
 @pytest.fixture(scope="module")

@@ -8,9 +8,9 @@ numbers in comments that readers do not see:
     <!--table growth = | call | 1,000 rows |-->
 
 The numbers before the first comment are the first number, and so on, of the line of few_groups.txt that begins with
-"spreads"; numbers within that beginning do not count. ``3%`` is the third number times 100, and
-``HEAD > LINE`` takes the first such line after one that has HEAD. A number keeps its form: digits, commas, no zero before
-the point. The third comment stands before a table that is taken as it was printed.
+"spreads"; numbers within that beginning do not count. ``3%`` is the third number times 100, and ``HEAD > LINE`` takes
+the first such line after one that has HEAD. A number keeps its form: digits, commas, no zero before the point. The
+third comment stands before a table that is taken as it was printed.
 
 python tools/figures.py                    # write the numbers into the pages, and say which have changed
 python tools/figures.py --run NAME ...     # first run the commands again, and keep what they print
@@ -27,6 +27,8 @@ import shlex
 import subprocess
 import sys
 import tomllib
+from contextlib import suppress
+from decimal import ROUND_HALF_EVEN, Decimal
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -36,7 +38,7 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 MARK = re.compile(r"<!--(?P<name>\w+) (?P<places>\d+%?(?: \d+%?)*) = (?P<line>.*?)-->")
 TABLE = re.compile(r"<!--table (?P<name>\w+) = (?P<line>.*?)-->\n\n(?P<table>(?:\|.*\n)+)")
-NUMBER = re.compile(r"(?<![\w.])[-−]?(?:\d+(?:,\d{3})*)?\.?\d+(?:e-?\d+)?(?!\w)")
+NUMBER = re.compile(r"(?<![\w.])[-−]?(?:\d+(?:,\d{3})+(?:\.\d+)?|\d*\.?\d+)(?:e-?\d+)?(?!\w)")
 
 
 def kept() -> dict[str, tuple[str, str, list[str]]]:
@@ -48,15 +50,16 @@ def kept() -> dict[str, tuple[str, str, list[str]]]:
 def printed_line(name: str, place: str) -> str:
     """What follows the beginning of a line, within the part of the output that HEAD opens."""
     lines = [" ".join(line.split()) for line in kept()[name][2]]
-    head, _, start = place.rpartition(" > ")
-    after = next((i for i, line in enumerate(lines) if head in line), len(lines)) if head else 0
-    found = [line.removeprefix(start) for line in lines[after:] if line.startswith(start)]
-    if not found or (len(found) > 1 and not head):
+    *heads, start = place.split(" > ")
+    for head in heads:
+        lines = lines[next((i for i, line in enumerate(lines) if head in line), len(lines)) + 1 :]
+    found = [line.removeprefix(start) for line in lines if line.startswith(start)]
+    if not found or (len(found) > 1 and not heads):
         raise LookupError(f"{name}.txt has {len(found)} lines that begin with {start!r}; write HEAD > LINE")
     return found[0]
 
 
-def quoted(mark: re.Match[str]) -> list[float]:
+def quoted(mark: re.Match[str]) -> list[Decimal]:
     """The numbers that a comment names."""
     numbers = NUMBER.findall(printed_line(mark["name"], mark["line"]))
     places = mark["places"].split()
@@ -65,14 +68,14 @@ def quoted(mark: re.Match[str]) -> list[float]:
     return [value(numbers[int(place.rstrip("%")) - 1]) * (100 if "%" in place else 1) for place in places]
 
 
-def value(number: str) -> float:
-    return float(number.replace(",", "").replace("−", "-"))
+def value(number: str) -> Decimal:
+    return Decimal(number.replace(",", "").replace("−", "-"))
 
 
-def written(number: float, form: str) -> str:
+def written(number: Decimal, form: str) -> str:
     """The number with as many digits as the form has; a form without a sign stands for the size."""
-    digits = len(form.partition(".")[2])
-    text = f"{abs(number):{',' if ',' in form or abs(number) >= 1000 else ''}.{digits}f}"
+    rounded = abs(number).quantize(Decimal(1).scaleb(-len(form.partition(".")[2])), ROUND_HALF_EVEN)
+    text = f"{rounded:{',' if rounded >= 1000 else ''}f}"
     text = text.removeprefix("0") if form.lstrip("-−").startswith(".") else text
     return ("−" if number < 0 else "") + text if form[0] in "-−" else text
 
@@ -105,7 +108,7 @@ def complaints() -> list[str]:
         page = path.read_text(encoding="utf-8")
         try:
             new = renewed(page)
-        except (LookupError, ValueError) as error:
+        except LookupError as error:
             found.append(f"{path.name}: {error}")
             continue
         found += [
@@ -154,7 +157,8 @@ def main() -> int:
     found = complaints()
     print("\n".join(found) or "pages have the numbers that were printed")
     for path in PAGES:
-        path.write_text(renewed(path.read_text(encoding="utf-8")), encoding="utf-8")
+        with suppress(LookupError):  # a complaint above
+            path.write_text(renewed(path.read_text(encoding="utf-8")), encoding="utf-8")
     return bool(found)
 
 
