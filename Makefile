@@ -1,28 +1,42 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PIP := PIP_DISABLE_PIP_VERSION_CHECK=1 $(PYTHON) -m pip -qq --no-input --python
+# One thread for each worker, and no code for a processor that the environment happens to name.
+RUN := env -u OPENBLAS_CORETYPE -u NPY_DISABLE_CPU_FEATURES -u NPY_ENABLE_CPU_FEATURES -u NUMBA_CPU_NAME OPENBLAS_NUM_THREADS=1
+PYTEST := -m pytest -n auto --dist worksteal
 
-.PHONY: oldest reproduce test quick coverage mutants lint docs clean
+.PHONY: oldest reproduce test quick portable readme coverage mutants lint docs clean
 
 # The environment is made without ensurepip, which Debian's own Python may lack.
 $(BIN)/python:
 	$(PYTHON) -m venv --without-pip $(VENV)
-	$(PYTHON) -m pip --python $@ install -q pip
+	$(PIP) $@ install --progress-bar off pip
 
 $(VENV)/.%: $(BIN)/python pyproject.toml
-	$(PYTHON) -m pip --python $(BIN)/python install -q -e '.[$*]'
+	$(PIP) $(BIN)/python install --progress-bar off -e '.[$*]'
 	@touch $@
 
 test: $(VENV)/.test
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal
+	$(RUN) $(BIN)/python $(PYTEST)
 
 # A dozen cases of each property, all reference cases and error messages, for people who edit: no process is started.
 quick: $(VENV)/.test
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal -m "not slow" tests
+	$(RUN) $(BIN)/python $(PYTEST) -m "not slow" tests
+
+# The quick suite and all doctests as other processors compute them, one line for each, and whether doctests print the same.
+portable: $(VENV)/.test
+	$(RUN) $(BIN)/python tools/portable.py
+
+# README's examples in an environment that its own install line has made.
+readme:
+	rm -rf $(VENV)-readme
+	$(PYTHON) -m venv --without-pip $(VENV)-readme
+	$(PYTHON) tools/readme.py $(VENV)-readme/bin/python
 
 # Branches that no test takes, in this process and in those that it starts.
 coverage: $(VENV)/.test
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --dist worksteal --cov=muhat --cov-report=term-missing:skip-covered
+	$(RUN) $(BIN)/python $(PYTEST) --cov=muhat --cov-report=term-missing:skip-covered
 
 # A random sample of small changes of the code, and whether the tests notice them. Takes long: name subpackages by SUBPACKAGES=...
 mutants: $(VENV)/.test
@@ -37,8 +51,9 @@ lint: $(VENV)/.lint
 oldest:
 	$(PYTHON) -m venv --without-pip $(VENV)-oldest
 	$(PYTHON) tools/oldest_versions.py > $(VENV)-oldest/constraints.txt
-	$(PYTHON) -m pip --python $(VENV)-oldest/bin/python install -q pip -c $(VENV)-oldest/constraints.txt -e '.[test]'
-	OPENBLAS_NUM_THREADS=1 $(VENV)-oldest/bin/python -m pytest -n auto --dist worksteal -m "not slow" tests
+	PIP_BUILD_CONSTRAINT=$(VENV)-oldest/constraints.txt PIP_CONSTRAINT=$(VENV)-oldest/constraints.txt \
+		$(PIP) $(VENV)-oldest/bin/python install --progress-bar off pip -e '.[test]'
+	$(RUN) $(VENV)-oldest/bin/python $(PYTEST) -m "not slow" tests
 
 reproduce: $(VENV)/.reproduce
 	$(BIN)/python -m paper --quick --out report
@@ -49,4 +64,4 @@ docs: $(VENV)/.docs
 	$(BIN)/sphinx-build -W --keep-going -b html docs site
 
 clean:
-	rm -rf $(VENV) $(VENV)-oldest site docs/gallery docs/generated report .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-oldest $(VENV)-readme site docs/gallery docs/generated report .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -9,6 +9,7 @@ PACKAGE = Path(__file__).parents[1] / "src" / "muhat"
 
 SUBPACKAGES = [
     "_support/types",
+    "_support/extras",
     "_support/progress",
     "_support/validation",
     "_support/parameters",

@@ -26,14 +26,15 @@ import resource
 import shlex
 import subprocess
 import sys
-import tomllib
 from contextlib import suppress
 from decimal import ROUND_HALF_EVEN, Decimal
 from pathlib import Path
 
+import muhat
+
 ROOT = Path(__file__).parents[1]
 PRINTED = ROOT / "benchmarks" / "printed"
-VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+VERSION = muhat.__version__
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 MARK = re.compile(r"<!--(?P<name>\w+) (?P<places>\d+%?(?: \d+%?)*) = (?P<line>.*?)-->")

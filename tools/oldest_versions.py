@@ -4,13 +4,18 @@ import re
 import tomllib
 from pathlib import Path
 
-PROJECT = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+DECLARED = tomllib.loads((Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))
+PROJECT = DECLARED["project"]
 
 
 def lower_bounds() -> dict[str, str]:
-    """Name of each dependency, those of all extras included, and the version that its lower bound names."""
+    """Name of each dependency, of extras and of the build too, and the version that its lower bound names."""
     extras = PROJECT["optional-dependencies"].values()
-    declared = [*PROJECT["dependencies"], *(line for lines in extras for line in lines)]
+    declared = [
+        *PROJECT["dependencies"],
+        *DECLARED["build-system"]["requires"],
+        *(line for lines in extras for line in lines),
+    ]
     found = {}
     for line in declared:
         match = re.fullmatch(r"([\w.-]+)(?:\[[\w,]+\])?>=([\w.]+)", line)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from muhat._support.extras import load_extra
 from muhat._support.types import RandomState
 from muhat._support.validation import check_count, check_number, check_rng
 from muhat.rkhs.measures import GaussianMixture
@@ -88,9 +89,6 @@ def load_nyc_hours() -> Any:
     >>> hours.loc[hours.origin == "JFK", ["temp", "delay"]].mean().round(1).to_dict()
     {'temp': 54.5, 'delay': 11.5}
     """
-    try:
-        import pandas
-    except ImportError as error:
-        raise ImportError("load_nyc_hours returns a data frame of pandas: pip install pandas") from error
+    pandas = load_extra("pandas", "data", "load_nyc_hours")
     with as_file(files("muhat") / "data" / "nyc_hours.csv.gz") as path:
         return pandas.read_csv(path, parse_dates=["time"])

@@ -12,13 +12,13 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
-from importlib import import_module
 from itertools import combinations_with_replacement, pairwise
 from typing import Any
 
 import numpy as np
 from joblib import parallel_config
 
+from muhat._support.extras import load_extra
 from muhat._support.types import Array
 from muhat._support.validation import check_rows
 from muhat.bags.data import Bags, check_bags
@@ -100,10 +100,7 @@ def bag_gram(
 
 def load_module(module: str) -> Any:
     """A module of Dask, or an ImportError that says how to install it."""
-    try:
-        return import_module(module)
-    except ImportError as error:
-        raise ImportError(f'muhat.distributed needs Dask ({error}); pip install "muhat[dask]"') from error
+    return load_extra(module, "dask", "muhat.distributed")
 
 
 def check_client(client: Any) -> Any:

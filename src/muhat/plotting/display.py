@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from muhat._support.extras import load_extra
 from muhat._support.types import Array
 
 MARGIN = 0.25
@@ -18,11 +19,7 @@ POINTS = 200
 
 def new_axes() -> Any:
     """The axes of a new figure."""
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise ImportError("pictures need matplotlib: pip install 'muhat[plot]'") from error
-    return plt.subplots(layout="constrained")[1]
+    return load_extra("matplotlib.pyplot", "plot", "a picture").subplots(layout="constrained")[1]
 
 
 def line_over(values: Array, count: int = POINTS) -> Array:

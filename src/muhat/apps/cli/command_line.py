@@ -136,7 +136,7 @@ def _forget_output() -> None:
 
 def _reason(name: str, error: Exception) -> str:
     if isinstance(error, ImportError):
-        return f' needs {error.name}; pip install "muhat[files]"'
+        return f": {error}"
     if isinstance(error, ValueError | OSError):
         return f": {as_options(str(error))}"
     if isinstance(error, MemoryError):

@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple
 import narwhals.stable.v2 as nw
 import numpy as np
 
+from muhat._support.extras import load_extra
 from muhat.apps.compare.column_counts import ColumnCounts, histogram
 from muhat.apps.compare.effects import Interval
 from muhat.apps.compare.text_report import readable, shown, text_report
@@ -445,7 +446,9 @@ class Comparison:
             ``missing_significant`` and ``missing_differs`` of its shares of missing values.
         """
         libraries: tuple[Literal["pandas", "polars", "pyarrow"], ...] = ("pandas", "polars", "pyarrow")
-        backend = backend or next((name for name in libraries if find_spec(name)), "pandas")
+        backend = backend or next((name for name in libraries if find_spec(name)), None)
+        if backend is None:
+            load_extra("pandas", "data", "to_frame()")
         rows = [{**column._numbers(self.level), "column": column.name, "kind": column.kind} for column in self.columns]
         for row, column in zip(rows, self.columns, strict=True):
             row["low"], row["high"] = row.pop("interval")
@@ -485,7 +488,7 @@ class Comparison:
         matplotlib.figure.Figure
             One panel per column.
         """
-        import matplotlib.pyplot as plt
+        plt = load_extra("matplotlib.pyplot", "plot", "plot()")
 
         def plain(text: str) -> str:
             return text.replace("$", r"\$")  # which would begin mathematics

@@ -9,6 +9,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from muhat._support.extras import load_extra
+
 MEMORY_MB = 1000
 """What the engine may hold in memory; more goes to the temporary folder."""
 
@@ -103,7 +105,7 @@ def complaint(error: Exception) -> str:
 @contextmanager
 def open_database() -> Iterator[Database]:
     """A database that is gone when the block ends. It never loads anything from the network."""
-    import duckdb
+    duckdb = load_extra("duckdb", "files", "reading files")
 
     with TemporaryDirectory(prefix="muhat-") as folder:
         settings: dict[str, Any] = {
