@@ -19,6 +19,7 @@ SUBPACKAGES = [
     "rkhs/measures",
     "kernels",
     "rkhs/elements",
+    "grams",
     "rkhs/oas_gaussian",
     "features",
     "means",

@@ -115,6 +115,7 @@ _SUBPACKAGES = (
     "density",
     "distributed",
     "features",
+    "grams",
     "groups",
     "inference",
     "kernels",

@@ -235,17 +235,15 @@ BAD = {
     "unseen rows": (lambda: sketch(reservoir_size=300).downdate(X[:3] + 1), "more often than the sketch has seen it"),
     "seen once": (lambda: sketch(reservoir_size=300).downdate(X[[0, 0]]), "more often than the sketch has seen it"),
     "empty": (lambda: MeanSketch(FEATURES["linear"]).mean_features(), r"empty; call update\(X\) first"),
-    "empty shrinkage": (lambda: MeanSketch(FEATURES["linear"]).shrinkage(), "empty"),
+    "empty Gram matrix": (lambda: MeanSketch(FEATURES["linear"]).gram(), "empty"),
     "empty element": (lambda: MeanSketch(FEATURES["linear"]).mean_element(), "empty"),
     "element of Fourier": (lambda: sketch("fourier").mean_element(), r"Fourier features are not .* mean_features\(\)"),
-    "no second moment": (lambda: sketch().mean_features("theorem4"), "second_moment=True"),
-    "no second moment, number": (lambda: sketch().mean_features(0.5), "second_moment=True"),
-    "no reservoir": (lambda: sketch(second_moment=True).mean_features("loo"), "reservoir_size=1000"),
-    "lam": (lambda: sketch().mean_features(-1.0), r'lam=-1.0 must be .*"loo" or "theorem4"'),
-    "lam text": (lambda: sketch().choose("gcv"), "lam='gcv' must be"),
-    "scale": (lambda: sketch().choose(0.0, -1), r'scale=-1 must be .*"loo"'),
-    "theorem4, scale": (lambda: sketch(second_moment=True).choose("theorem4", "loo"), "scale=.* Use scale=1.0"),
-    "one row": (lambda: sketch(rows=X[:1]).shrinkage(), "needs 2 rows, not 1"),
+    "no second moment": (lambda: mh.SpectralKernelMean(lam=0.5).estimate(sketch().gram()), "second_moment=True"),
+    "no reservoir": (
+        lambda: mh.SpectralKernelMean().estimate(sketch(second_moment=True).gram()),
+        "reservoir_size=1000",
+    ),
+    "one row": (lambda: sketch(rows=X[:1]).gram(), "needs 2 rows, not 1"),
     "width": (lambda: sketch(rows=X[:, :2]), r"X has shape \(300, 2\) and must have 3 columns"),
     "width of a call": (lambda: sketch()(X[:, :2]), "must have 3 columns"),
     "one dimension": (lambda: sketch(rows=X[:, 0]), r"X has shape \(300,\)"),
@@ -298,11 +296,11 @@ def test_a_sketch_of_functions_pickles_and_merges():
 
 def test_one_row_and_a_space_of_zeros():
     assert_allclose(sketch(rows=X[:1]).mean_features(), FEATURES["nystroem"].transform(X[:1])[0])
-    assert sketch(rows=X[:1]).choose(0.0).score is None
     nothing = Nystroem(mh.Linear(), 2).fit(np.zeros((3, 2)))
     held = MeanSketch(nothing, **FULL).update(np.zeros((3, 2)))
-    assert held.shrinkage() == 0.0
-    assert held.choose("loo") == (0.0, 1.0, 0.0)
+    assert mh.means.simple_mean(held.gram()).chosen["shrinkage"] == 0.0
+    fit = mh.means.spectral_mean(held.gram())
+    assert (fit.chosen["lam"], fit.chosen["scale"], fit.loo_score) == (0.0, 1.0, 0.0)
     assert_array_equal(held(np.ones((2, 2))), 0.0)
 
 

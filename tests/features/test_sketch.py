@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from sketches import BINNED, ESTIMATES, FEATURES, FULL, X, assert_equal_sketches, estimated
+from sketches import BINNED, ESTIMATES, FEATURES, FULL, X, assert_equal_sketches, gram_of_features
 from tables import sample
 
 import muhat as mh
@@ -38,53 +38,53 @@ def test_the_plain_mean_is_the_average_of_the_features(name, second_moment):
 def test_shrinkage_from_sums_alone(name):
     Z = FEATURES[name].transform(X)
     sketch = MeanSketch(FEATURES[name]).update(X)
-    fitted = mh.ShrunkKernelMean("precomputed").fit(Z @ Z.T)
-    assert_allclose(sketch.shrinkage(), fitted.shrinkage_, atol=1e-12)
-    assert_allclose(sketch.mean_features(scale="loo"), Z.T @ fitted.weights_, atol=1e-12)
-    assert_allclose(sketch.choose(0.0, "loo").score, fitted.loo_score_, rtol=1e-12)
+    fitted, fit = mh.ShrunkKernelMean("precomputed").fit(Z @ Z.T), mh.ShrunkKernelMean().estimate(sketch.gram())
+    assert_allclose(fit.chosen["shrinkage"], fitted.shrinkage_, atol=1e-12)
+    assert_allclose(fit.weights, Z.T @ fitted.weights_, atol=1e-12)
+    assert_allclose(fit.loo_score, fitted.loo_score_, rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", FEATURES)
 @pytest.mark.parametrize("estimate", ["theorem4", "leave-one-out", "nested", "fixed"])
 def test_spectral_shrinkage_with_all_rows_in_the_reservoir(name, estimate):
     """All rows kept, some of them several times: then deletion is exact."""
-    settings = {"lam": "loo", **ESTIMATES[estimate][0]}
     rows = np.concatenate([X[:60], X[:20], X[:5]])
     Z = FEATURES[name].transform(rows)
     sketch = MeanSketch(FEATURES[name], second_moment=True, reservoir_size=100).update(rows)
-    want, mean = estimated(Z, **settings)
-    got = sketch.choose(**settings)
-    assert_allclose(got.score, want.score, rtol=1e-10)
-    assert_allclose(got.scale, want.scale, rtol=1e-6)
-    assert_allclose(sketch.mean_features(**settings), mean, rtol=0, atol=1e-7 * np.abs(Z).max())
+    want, got = (ESTIMATES[estimate].estimate(G) for G in (gram_of_features(Z), sketch.gram()))
+    assert_allclose(got.loo_score, want.loo_score, rtol=1e-10)
+    assert_allclose(got.chosen["scale"], want.chosen["scale"], rtol=1e-6)
+    assert_allclose(got.weights, want.weights, rtol=0, atol=1e-7 * np.abs(Z).max())
 
 
 def test_deletion_from_a_sample_is_near_that_of_all_rows():
     rows = sample(1000, 30, seed=0, shift=0.0) * np.linspace(0.2, 2, 30) + 0.05 * np.linspace(2, 0, 30)
     features = Nystroem(mh.Linear(), 35, random_state=0).fit(rows)
-    want, _ = estimated(features.transform(rows))
-    assert 1 < want.lam < 1000
+    want = mh.means.spectral_mean(gram_of_features(features.transform(rows)))
+    assert 1 < want.chosen["lam"] < 1000
     for seed in range(5):
         sketch = MeanSketch(features, second_moment=True, reservoir_size=200, random_state=seed).update(rows)
-        got = sketch.choose("loo")
+        got = mh.means.spectral_mean(sketch.gram())
         assert len(sketch.state_.kept.rows) == 200
-        assert_allclose(got.lam, want.lam, rtol=0.15)
-        assert_allclose(got.score, want.score, rtol=1e-5)
+        assert_allclose(got.chosen["lam"], want.chosen["lam"], rtol=0.15)
+        assert_allclose(got.loo_score, want.loo_score, rtol=1e-5)
 
 
-@pytest.mark.parametrize("settings", [{}, {"scale": "loo"}, {"lam": "theorem4"}, {"lam": 0.5}])
-def test_mean_elements_are_in_the_space_of_the_kernel(settings):
+@pytest.mark.parametrize("name", ["plain", "simple", "theorem4", "fixed"])
+def test_mean_elements_are_in_the_space_of_the_kernel(name):
     features = FEATURES["nystroem"]
     sketch = MeanSketch(features, second_moment=True).update(X)
-    element = sketch.mean_element(**settings)
-    assert element.kernel == mh.Gaussian(1.0)
-    assert_allclose(element(X[:9]), sketch(X[:9], **settings), atol=1e-9)
-    assert_allclose(element.norm(), np.linalg.norm(sketch.mean_features(**settings)), atol=1e-9)
-    if not settings:
-        exact = mh.embed(mh.Gaussian(1.0), X)
-        assert element.distance(exact) ** 2 <= features.approximation_error_
-        complete = Nystroem(mh.Gaussian(1.0), len(X)).fit(X)
-        assert MeanSketch(complete).update(X).mean_element().distance(exact) < 1e-7
+    fit = ESTIMATES[name].estimate(sketch.gram())
+    assert fit.mean.kernel == mh.Gaussian(1.0)
+    assert_allclose(fit.mean(X[:9]), features.transform(X[:9]) @ fit.weights, atol=1e-9)
+    assert_allclose(fit.mean.norm(), np.linalg.norm(fit.weights), atol=1e-9)
+
+
+def test_the_average_is_as_near_as_the_features_say():
+    features, exact = FEATURES["nystroem"], mh.embed(mh.Gaussian(1.0), X)
+    assert MeanSketch(features).update(X).mean_element().distance(exact) ** 2 <= features.approximation_error_
+    complete = Nystroem(mh.Gaussian(1.0), len(X)).fit(X)
+    assert MeanSketch(complete).update(X).mean_element().distance(exact) < 1e-7
 
 
 # ---------------------------------------------------------------- laws

@@ -5,9 +5,9 @@ from numpy.testing import assert_allclose
 from tables import sample
 
 import muhat as mh
-from muhat.features.feature_gram import FeatureSums
 from muhat.features.fourier import Fourier
 from muhat.features.nystroem import Nystroem
+from muhat.grams import FeaturesGram, FeatureSums
 
 X = sample(300, 3, seed=0)
 FEATURES = {
@@ -18,14 +18,16 @@ FEATURES = {
     "laplace": Fourier(mh.Laplace(1.0), 30, random_state=0).fit(X),
 }
 ESTIMATES = {
-    "simple": ({"lam": 0.0, "scale": "loo"}, mh.ShrunkKernelMean("precomputed")),
-    "plain": ({"lam": 0.0}, mh.KernelMean("precomputed")),
-    "leave-one-out": ({}, mh.SpectralKernelMean("precomputed")),
-    "theorem4": ({"lam": "theorem4"}, mh.SpectralKernelMean("precomputed", lam="theorem4")),
-    "nested": ({"scale": "loo"}, mh.SpectralKernelMean("precomputed", scale="loo")),
-    "fixed": ({"lam": 0.7}, mh.SpectralKernelMean("precomputed", lam=0.7)),
-    "fixed, scaled": ({"lam": 0.7, "scale": 0.5}, mh.SpectralKernelMean("precomputed", lam=0.7, scale=0.5)),
-    "zero": ({"lam": np.inf}, mh.SpectralKernelMean("precomputed", lam=np.inf)),
+    "simple": mh.ShrunkKernelMean("precomputed"),
+    "plain": mh.KernelMean("precomputed"),
+    "leave-one-out": mh.SpectralKernelMean("precomputed"),
+    "theorem4": mh.SpectralKernelMean("precomputed", lam="theorem4"),
+    "nested": mh.SpectralKernelMean("precomputed", scale="loo"),
+    "fixed": mh.SpectralKernelMean("precomputed", lam=0.7),
+    "fixed, scaled": mh.SpectralKernelMean("precomputed", lam=0.7, scale=0.5),
+    "average": mh.SpectralKernelMean("precomputed", lam=0.0),
+    "average, scaled": mh.SpectralKernelMean("precomputed", lam=0.0, scale="loo"),
+    "zero": mh.SpectralKernelMean("precomputed", lam=np.inf, scale="loo"),
 }
 FULL = {"second_moment": True, "reservoir_size": 50}
 BINNED = {**FULL, "bins": 40}
@@ -51,8 +53,6 @@ def assert_equal_sketches(a, b, tol=1e-12):
             assert_allclose(mine, theirs, rtol=0, atol=tol * max(a.n_, 1))
 
 
-def estimated(Z, lam="loo", scale=1.0):
-    """The choice of shrinkage for the mean of a feature matrix, and the mean, from n, Zᵀ1 and ZᵀZ."""
-    sums = FeatureSums(len(Z), Z.sum(axis=0), float(np.vdot(Z, Z)), Z.T @ Z)
-    choice = sums.choose(lam, scale, Z)
-    return choice, sums.coefficients(choice)
+def gram_of_features(Z):
+    """The Gram matrix ZZᵀ from n, Zᵀ1 and ZᵀZ, with all rows for leave-one-out."""
+    return FeaturesGram(FeatureSums(len(Z), Z.sum(axis=0), float(np.vdot(Z, Z)), Z.T @ Z), rows=Z)

@@ -209,10 +209,6 @@ BAD = {
         lambda: mean_bands(mh.KernelMean(KERNEL).fit(X, sample_weight=np.full(14, 1.5)), Z),
         "whole numbers",
     ),
-    "features": (
-        lambda: mean_error(mh.KernelMean(KERNEL, features=mh.Nystroem(n_components=5)).fit(X)),
-        "features=None",
-    ),
 }
 
 

@@ -26,7 +26,8 @@ WORKS = {
     "SpectralKernelMean": "mh.SpectralKernelMean(mh.Gaussian(20.0), lam=1.0, tol=1e-2).fit(X)",
     "AdaptiveKernelMean": "mh.AdaptiveKernelMean(mh.Gaussian(20.0), tol=1e-2).fit(X)",
     "SpectralKernelMean, few features": "mh.SpectralKernelMean(mh.Polynomial(2)).fit(X)",
-    "SpectralKernelMean, features": "mh.SpectralKernelMean(features=mh.Nystroem()).fit(X)",
+    "SpectralKernelMean of a sketch": "mh.SpectralKernelMean().estimate("
+    "mh.MeanSketch(mh.Nystroem().fit(X), second_moment=True, reservoir_size=1000).update(X).gram())",
     "KernelPCA, pre-images": "(lambda pca: pca.inverse_transform(pca.transform(X)))"
     "(mh.KernelPCA(2, mh.Gaussian(20.0), pre_image='fixed-point').fit(X[:3000]))",
     "MatchedGaussianMixture": "mh.MatchedGaussianMixture(2, n_init=1, max_iter=2, random_state=0).fit(X)",

@@ -101,7 +101,7 @@ def test_outer_estimators_show_what_the_mean_chose(mean_class):
             value = getattr(own, f"{choice}_")
             # At its flat minimum λ follows the last digits of the Gram matrix, which was centred another way.
             assert shown.chosen[choice] == (value if isinstance(value, str) else pytest.approx(value, rel=1e-5))
-        assert shown.sample is None
+        assert shown.gram is None
 
 
 @pytest.mark.parametrize("mean_class", CHOICES)

@@ -48,7 +48,6 @@ ROWS = {
     "RobustKernelMean": mh.RobustKernelMean(),
     "MedianOfMeans": mh.MedianOfMeans(random_state=0),
     "ConstrainedKernelMean": mh.ConstrainedKernelMean(),
-    "features": mh.KernelMean(features=mh.Nystroem(n_components=4, random_state=0)),
     "BlendedSample": mh.BlendedSample(),
     "KernelPCA": mh.KernelPCA(2),
     "KernelCovariance": mh.KernelCovariance(),
@@ -142,12 +141,3 @@ def test_columns_are_matched_after_a_refused_refit():
     monitor.reset()
     monitor.update(rows[["b", "a"]])
     np.testing.assert_array_equal(scores[0], monitor.recent_scores()[0])
-
-
-def test_a_refused_block_leaves_a_sketched_mean_as_it_was():
-    mean = mh.ShrunkKernelMean(features=mh.Nystroem(n_components=4, random_state=0)).partial_fit(frame())
-    value = mean.mean_.norm()
-    mean.set_params(shrinkage=7.0)
-    assert_unchanged(mean, ValueError, lambda: mean.partial_fit(frame(seed=3)))
-    assert mean.set_params(shrinkage="loo").partial_fit(frame(5, seed=4)).n_rows_seen_ == 29
-    assert value > 0

@@ -177,8 +177,9 @@ def mixture(X: Rows) -> list[Any]:
 
 
 def sketch(X: Rows) -> list[Any]:
-    fitted = mh.SpectralKernelMean(features=mh.Nystroem(n_components=5, random_state=0)).fit(X)
-    return [fitted.weights_, fitted.mean_(X), fitted.approximation_error_]
+    features = mh.Nystroem(n_components=5, random_state=0).fit(X)
+    fit = mh.SpectralKernelMean().estimate(mh.MeanSketch(features, True, reservoir_size=1000).update(X).gram())
+    return [fit.weights, fit.mean(X), features.approximation_error_]
 
 
 def monitor(X: Rows) -> list[Any]:

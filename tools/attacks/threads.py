@@ -60,7 +60,6 @@ def calls() -> dict[str, Callable[[], list[Any]]]:
         "DistributionRidge": lambda: [mh.DistributionRidge().fit(BAGS, TARGETS).predict(BAGS)],
         "GroupAnomalyDetector": lambda: [mh.GroupAnomalyDetector().fit(BAGS).score_samples(BAGS)],
         "DistributionKernel": lambda: [mh.DistributionKernel(level2=gaussian, pool=True).fit_transform(BAGS)],
-        "features": lambda: fitted(mh.SpectralKernelMean(features=mh.Nystroem(100, random_state=0)), ROWS),
     }
     for mean in MEANS:
         found[mean.__name__] = lambda mean=mean: fitted(mean(), ROWS)

@@ -17,6 +17,7 @@ from muhat.kernels.radial import Gaussian
 from muhat.linalg.blocks import blocks
 from muhat.linalg.distances import power_of_two_near
 from muhat.linalg.gram import above_rounding
+from muhat.linalg.pivoted_cholesky import pivoted_factor
 from muhat.linalg.spectrum import signs
 
 
@@ -60,21 +61,7 @@ def pivoted_cholesky(kernel: Kernel, X: Array, rank: int, tol: float = 0.0) -> t
     True
     """
     rank, tol = check_count("rank", rank), check_number("tol", tol, low=0)
-    left = kernel.diagonal(X)
-    trace, rounding = left.sum(), len(X) * np.finfo(np.float64).eps * left.max()
-    columns = np.empty((min(rank, len(X)), len(X)))
-    pivots: list[int] = []
-    for step, column in enumerate(columns):
-        pivot = int(np.argmax(left))
-        if left[pivot] <= rounding or left.sum() <= tol * trace:
-            break
-        np.subtract(kernel.evaluate(X[[pivot]], X)[0], columns[:step, pivot] @ columns[:step], out=column)
-        column /= np.sqrt(left[pivot])
-        left -= column**2
-        left[pivot] = 0.0
-        left.clip(0.0, out=left)
-        pivots.append(pivot)
-    return np.array(pivots, dtype=np.intp), columns[: len(pivots)].T, float(left.sum())
+    return pivoted_factor(kernel.diagonal(X), lambda i: kernel.evaluate(X[[i]], X)[0], rank, tol)
 
 
 class Nystroem(BaseFeatures):

@@ -13,8 +13,6 @@ from muhat._support.types import Array
 from muhat._support.validation import check_count, check_flag, check_rows, in_column_order
 from muhat.features.archive import ArchivedSketch, Arrays, Header
 from muhat.features.base import BaseFeatures
-from muhat.features.feature_gram import FeatureSums, MeanChoice
-from muhat.features.nystroem import Nystroem
 from muhat.features.sketch_state import (
     FORMAT,
     RowBins,
@@ -24,11 +22,10 @@ from muhat.features.sketch_state import (
     decode_state,
     encode_state,
 )
+from muhat.grams import FeaturesGram, FeatureSums
 from muhat.linalg.blocks import blocks
 from muhat.linalg.resources import LockedMixin
 from muhat.rkhs.elements import Element
-from muhat.rkhs.measures import Atoms
-from muhat.shrinkage.scores import Lam, Scale
 
 FEWEST_BINS = 20
 """A sketch with room for fewer bins would give tests in which many rows are in no bin."""
@@ -201,75 +198,28 @@ class MeanSketch(ArchivedSketch, LockedMixin):
             return self._with(other + self._state)
         return self._with(self._state) if isinstance(other, int) and other == 0 else NotImplemented  # of sum()
 
-    def choose(self, lam: Lam = "theorem4", scale: Scale = 1.0) -> MeanChoice:
-        """Choose λ, scale and score of a shrunken mean.
-
-        Parameters
-        ----------
-        lam, scale : float or str
-            As in :class:`SpectralKernelMean`; λ = 0 is the plain average.
-
-        Returns
-        -------
-        MeanChoice
-            With ``lam``, ``scale`` and ``score``.
-        """
+    def gram(self) -> FeaturesGram:
+        """Return the sums as a Gram matrix for mean estimators: ``ShrunkKernelMean().estimate(sketch.gram())``."""
         self._check_filled()
+        if self.n_ < 2:
+            raise ValueError(f"an estimate needs 2 rows, not {self.n_}; update the sketch, or use mean_element()")
         sums, kept = self._state.sums, self._state.kept
-        if not len(kept.rows) or lam == "theorem4" or lam == 0:
-            return sums.choose(lam, scale)
-        return sums.choose(lam, scale, self.features.evaluate(kept.rows), kept.counts.astype(float))
+        if not len(kept.rows):
+            return FeaturesGram(sums, self.features)
+        return FeaturesGram(sums, self.features, self.features.evaluate(kept.rows), kept.counts.astype(float))
 
-    def shrinkage(self) -> float:
-        """The amount α of simple shrinkage (S-KMSE); ``mean_features(scale="loo")`` is shrunk by it.
+    def mean_features(self) -> Array:
+        """Return the empirical average in features, an array of shape (m,)."""
+        self._check_filled()
+        return self._state.sums.total / self.n_
 
-        Returns
-        -------
-        float
-            Between 0 and 1.
-        """
-        return 1.0 - self.choose(0.0, "loo").scale
+    def mean_element(self) -> Element:
+        """Return the empirical average as an element of the space, on the landmarks; only with Nyström features."""
+        return FeaturesGram(self._state.sums, self.features).element(self.mean_features())
 
-    def mean_features(self, lam: Lam = 0.0, scale: Scale = 1.0) -> Array:
-        """The mean in features, by default the plain average.
-
-        Parameters
-        ----------
-        lam, scale : float or str
-            As in :class:`SpectralKernelMean`; λ = 0 is the plain average.
-
-        Returns
-        -------
-        array of shape (m,)
-            The mean.
-        """
-        return self._state.sums.coefficients(self.choose(lam, scale))
-
-    def mean_element(self, lam: Lam = 0.0, scale: Scale = 1.0) -> Element:
-        """The mean as an element of the space, on the landmarks; only with Nyström features.
-
-        Parameters
-        ----------
-        lam, scale : float or str
-            As in :class:`SpectralKernelMean`; λ = 0 is the plain average.
-
-        Returns
-        -------
-        Element
-            The mean.
-        """
-        if not isinstance(self.features, Nystroem):
-            raise ValueError(
-                f"{type(self.features).__name__} features are not elements of the kernel's space; use "
-                f"mean_features(), or Nystroem features"
-            )
-        weights = self.features._map @ self.mean_features(lam, scale)
-        names = getattr(self.features, "feature_names_in_", None)
-        return Element(self.features.kernel_, Atoms.trusted(self.features.landmarks_, weights), feature_names=names)
-
-    def __call__(self, X: Any, lam: Lam = 0.0, scale: Scale = 1.0) -> Array:
-        """Values of the mean, as a function, at the rows of X: an array of shape (n,)."""
-        w = self.mean_features(lam, scale)
+    def __call__(self, X: Any) -> Array:
+        """Evaluate the empirical average, as a function, at the rows of X: an array of shape (n,)."""
+        w = self.mean_features()
         return np.concatenate([np.empty(0), *(self.features.evaluate(rows) @ w for rows in self._blocks(X))])
 
     def distance(self, other: MeanSketch | SketchState) -> float:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from muhat._support.types import Array
 from muhat._support.validation import check_count
 from muhat.features.archive import Arrays, Header, finite_array
-from muhat.features.feature_gram import FeatureSums, check_sums
+from muhat.grams import FeatureSums, check_sums
 
 _NO_LIMIT = np.uint64(2**64 - 1)
 

@@ -162,9 +162,8 @@ class _Sample(NamedTuple):
 def _sample_of(mean: Any) -> _Sample:
     if isinstance(mean, BaseKernelMean):
         fit = fit_of(mean)
-        if fit.sample is None or fit.chosen.get("solver") == "features":
-            raise ValueError("a mean of features has lost its rows; fit it with features=None for error bars")
-        points, counts = fit.sample.points, fit.sample.repetitions
+        gram: Any = fit.gram
+        points, counts = gram.points, gram.counts
         repetitions = np.ones(len(points)) if counts is None else counts
         estimator = None if type(mean) is KernelMean else mean
         return _Sample(mean.kernel_, points, repetitions, mean.mean_, estimator)

@@ -41,9 +41,12 @@ class Spectrum:
     The r eigenvalues g ascend. Where r < n, eigenvectors with the eigenvalue 0 are left out, and ``complete`` is false.
     ``diagonal`` holds k(x, x) / unit of each row, and ``left_out`` what a low-rank approximation leaves out of its mean
     ϱ = ``mean_diag``, a constant of every score; ρ = ``mean_gram`` is that over all pairs. ``ones`` is â, the vector
-    of ones (of roots of counts) in the basis of eigenvectors. The number of rows n, repetitions counted, â and ϱ can be
-    given where they are known of more rows than those of the eigenvectors.
+    of ones (of roots of counts) in the basis of eigenvectors, and n the number of rows, repetitions counted. ``factor``
+    is L where K is known as LLᵀ up to an error.
     """
+
+    solver = "dense"
+    factor: Array | None = None
 
     def __init__(
         self,
@@ -52,22 +55,23 @@ class Spectrum:
         diagonal: Array,
         unit: float,
         counts: Array | None = None,
-        *,
         left_out: float = 0.0,
-        n: float | None = None,
-        ones: Array | None = None,
-        mean_diag: float | None = None,
     ) -> None:
         self.eigenvalues, self.eigenvectors, self.diagonal, self.unit = eigenvalues, eigenvectors, diagonal, unit
         self.weighted = counts is not None
         self.counts = np.ones(len(diagonal)) if counts is None else counts
         self.left_out = left_out
-        self.n = float(self.counts.sum()) if n is None else n
-        self.ones: Array = eigenvectors.T @ np.sqrt(self.counts) if ones is None else ones
+        self.n = float(self.counts.sum())
+        self.ones: Array = eigenvectors.T @ np.sqrt(self.counts)
         self.top = float(eigenvalues.max(initial=0.0))
-        self.mean_diag = float(self.counts @ diagonal / self.n) if mean_diag is None else mean_diag
+        self.mean_diag = float(self.counts @ diagonal / self.n)
         self.mean_gram = float(eigenvalues @ self.ones**2 / self.n**2)
         self.complete = eigenvectors.shape[1] == len(diagonal)
+
+    @property
+    def rank(self) -> int:
+        """Number of eigen-directions."""
+        return int(np.count_nonzero(self.eigenvalues)) if self.factor is None else self.factor.shape[1]
 
     @cached_property
     def squared_eigenvectors(self) -> Array:
@@ -85,7 +89,8 @@ class Spectrum:
     def weights(self, filter: Callable[[Array, float], Array], lam: float) -> Array:
         """Weights β of the mean whose share in each eigen-direction is multiplied by ``filter(eigenvalues, lam)``.
 
-        λ is in the units of the data. At λ = 0 they are those of the plain average, and at λ = ∞ zero.
+        λ is in the units of the data. At λ = 0 they are those of the plain average, and at λ = ∞ zero. For Tikhonov's
+        filter this is equation 5 of the paper, and in terms of elements Theorem 2.
         """
         if lam == 0:
             return self.counts / self.n
@@ -112,8 +117,8 @@ def whole_spectrum(K: Array, counts: Array | None = None) -> Spectrum:
     return Spectrum(eigenvalues, eigenvectors, diagonal / unit, unit, counts)
 
 
-def low_rank_spectrum(L: Array, counts: Array | None = None, residual_trace: float = 0.0) -> Spectrum:
-    """The spectrum of LLᵀ, which is K but for a part of the given trace, in O(nr²); L of shape (n, r), 1 ≤ r ≤ n.
+def low_rank_spectrum(L: Array, counts: Array | None = None, residual_trace: float | None = None) -> Spectrum:
+    """The spectrum of LLᵀ in O(nr²), L of shape (n, r), 1 ≤ r ≤ n; K is LLᵀ, or that and a part of the given trace.
 
     Of the eigenpairs with the eigenvalue 0 all but r are left out.
     """
@@ -123,8 +128,46 @@ def low_rank_spectrum(L: Array, counts: Array | None = None, residual_trace: flo
     U, singular, _ = thin_svd(root[:, None] * L)
     eigenvalues = (singular[::-1] / np.sqrt(unit)) ** 2
     eigenvalues = np.where(gram.above_rounding(eigenvalues, len(L)), eigenvalues, 0.0)
-    eigenvectors, left_out = np.ascontiguousarray(U[:, ::-1]), residual_trace / unit / len(L)
-    return Spectrum(eigenvalues, eigenvectors, diagonal / unit, unit, counts, left_out=left_out)
+    eigenvectors, left_out = np.ascontiguousarray(U[:, ::-1]), (residual_trace or 0.0) / unit / len(L)
+    spectrum = Spectrum(eigenvalues, eigenvectors, diagonal / unit, unit, counts, left_out)
+    spectrum.solver, spectrum.factor = "low-rank", None if residual_trace is None else L
+    return spectrum
+
+
+class SampledSpectrum(Spectrum):
+    """Spectrum of ZZᵀ from ZᵀZ / unit = V diag(g) Vᵀ, with n, ϱ / unit and the average of the features of all rows.
+
+    Its eigenvectors are known on some ``rows`` of Z, perhaps on none, and weights are coefficients of features.
+    """
+
+    solver = "features"
+
+    def __init__(
+        self,
+        eigenvalues: Array,
+        basis: Array,
+        unit: float,
+        average: Array,
+        n: float,
+        mean_diag: float,
+        rows: Array,
+        counts: Array | None = None,
+    ) -> None:
+        root = basis / np.sqrt(unit * eigenvalues)  # U = Z V g^(−½)
+        self.basis, self.average = basis, average
+        self.eigenvalues, self.eigenvectors, self.unit = eigenvalues, rows @ root, unit
+        self.weighted, self.counts = counts is not None, np.ones(len(rows)) if counts is None else counts
+        self.n, self.ones, self.mean_diag, self.left_out = n, root.T @ (n * average), mean_diag, 0.0
+        self.diagonal = np.full(len(rows), mean_diag)
+        self.top = float(eigenvalues.max(initial=0.0))
+        self.mean_gram = float(eigenvalues @ self.ones**2 / n**2)
+        self.complete = False
+
+    def weights(self, filter: Callable[[Array, float], Array], lam: float) -> Array:
+        if lam == 0 or np.isinf(lam):
+            return self.average if lam == 0 else 0.0 * self.average
+        weights: Array = self.basis @ (filter(self.eigenvalues * self.unit, lam) * (self.basis.T @ self.average))
+        return weights
 
 
 def thin_svd(A: Array) -> tuple[Array, Array, Array]:

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal, NamedTuple
 
 import numpy as np
 
 from muhat._support.types import Array
+from muhat.grams import FeaturesGram, Gram, PairGram, RowsGram
 from muhat.kernels.base import Kernel
 from muhat.kernels.radial import Gaussian
-from muhat.linalg import gram
 from muhat.linalg.resources import steady_blas
-from muhat.linalg.spectrum import Spectrum, whole_spectrum
-from muhat.means.base import BaseKernelMean, FitSample, MeanFit, Scored, fit_of
-from muhat.means.eigensolvers import Decomposition, certificate, decompose, decompositions, too_inexact
+from muhat.linalg.spectrum import Spectrum
+from muhat.means.base import BaseKernelMean, MeanFit, Scored, check_target, check_unweighted, fit_of
+from muhat.means.eigensolvers import AUTO, Eigensolver, certificate
 from muhat.means.targets import (
     LooTarget,
     TargetKind,
@@ -27,8 +27,11 @@ from muhat.means.targets import (
     sampled_target,
 )
 from muhat.rkhs.elements import Element
-from muhat.shrinkage.leave_one_out import LooMoments, TikhonovLoo, plain_loo_moments, tikhonov_factors, times
+from muhat.shrinkage.filters import Tikhonov
+from muhat.shrinkage.leave_one_out import LooMoments, TikhonovLoo, plain_loo_moments, times
 from muhat.shrinkage.scores import TIE, ScorePath, SpectralScore, choose_shrinkage, on_edges
+
+Target = Literal["gaussian"] | Element | None
 
 
 class AdaptiveKernelMean(BaseKernelMean):
@@ -129,7 +132,7 @@ class AdaptiveKernelMean(BaseKernelMean):
     def __init__(
         self,
         kernel: Kernel | Literal["precomputed"] = Gaussian(),
-        target: Element | Literal["gaussian"] | None = "gaussian",
+        target: Target = "gaussian",
         *,
         solver: Literal["auto", "dense", "low-rank"] = "auto",
         tol: float = 1e-4,
@@ -154,34 +157,8 @@ class AdaptiveKernelMean(BaseKernelMean):
         """The leave-one-out score over λ."""
         return fit_of(self).loo_path
 
-    def from_gram(self, K: Array, counts: Array | None = None) -> MeanFit:
-        if self.target is not None and not isinstance(self.target, str):
-            raise ValueError(f"target={self.target!r} cannot be used with a Gram matrix. Use target=None, or pass rows")
-        kind = TargetKind.NONE if self.target is None else TargetKind.GRAM_MATRIX
-        return adaptive_mean(Decomposition(whole_spectrum(K.copy()), "dense"), kind)
-
-    def from_sample(self, sample: FitSample) -> MeanFit:
-        found = decompositions(sample.kernel, sample.rows, None, self.solver, self.tol, self.memory_limit)
-        kind, target = fitted_target(self.target, sample.kernel, sample.rows)
-        for decomposition in found:
-            fit = adaptive_mean(decomposition, kind, target, sample)
-            if fit.chosen["spectrum_error"] <= self.tol:
-                return replace(fit, given=self.target) if isinstance(self.target, Element) else fit
-        raise ValueError(too_inexact(self.tol, fit.chosen, len(sample.rows)))
-
-
-def fitted_target(
-    target: Literal["gaussian"] | Element | None, kernel: Kernel, rows: Array
-) -> tuple[TargetKind, LooTarget | None]:
-    """What the target is for these rows, and the target with its leave-one-out fits (None: no target)."""
-    if target is None:
-        return TargetKind.NONE, None
-    if not isinstance(target, str) or target != "gaussian":
-        return TargetKind.GIVEN, given_target(target, kernel, rows)
-    kind = gaussian_kind(kernel, rows)
-    if kind is TargetKind.GAUSSIAN:
-        return kind, gaussian_target(kernel, rows)
-    return kind, sampled_target(kernel, rows) if kind is TargetKind.SAMPLE else None
+    def estimate(self, G: Gram) -> MeanFit:
+        return adaptive_mean(G, self.target, Eigensolver(self.solver, self.tol, self.memory_limit))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -194,59 +171,73 @@ class AdaptiveFit(MeanFit):
 
     @cached_property
     def target(self) -> Element | None:
-        if self.kind is TargetKind.GIVEN or self.sample is None:
-            return self.given
         make = {TargetKind.GAUSSIAN: gaussian_element, TargetKind.SAMPLE: sampled_element}.get(self.kind)
+        G = self.estimated_from()
+        if make is None or G is None:
+            return self.given
         with steady_blas(len(self.weights)):
-            return None if make is None else make(self.sample.kernel, self.sample.rows)
+            return make(G.kernel, G.points)
 
-    def late_score(self, sample: FitSample) -> Scored:
-        kernel, rows = sample.kernel, sample.rows
-        _, target = fitted_target("gaussian" if self.given is None else self.given, kernel, rows)
+    def late_score(self, G: PairGram) -> Scored:
+        _, target = fitted_target("gaussian" if self.given is None else self.given, G)
         assert target is not None, "the score is known where there is no target"
-        solver, rank = self.chosen["solver"], self.chosen["rank"]
-        spectrum = decompose(kernel, rows, None, solver, rank, more_arrays=3).spectrum
+        spectrum = G.spectrum(self.chosen["solver"], self.chosen["rank"], more_arrays=3)
         scores = AdaptiveLooScore(AdaptiveScore(spectrum, target))
         score = scores.at(self.chosen["lam"], self.chosen["shares"])
         return Scored(score, ScorePath(self.lams, scores.along(self.lams)))
 
 
-def adaptive_mean(
-    decomposition: Decomposition, kind: TargetKind, target: LooTarget | None = None, sample: FitSample | None = None
-) -> AdaptiveFit:
-    """The adaptive mean a·F(λ) + b·f* of a decomposed Gram matrix; without a target b = 0.
+def adaptive_mean(G: Gram, target: Target = "gaussian", solver: Eigensolver = AUTO) -> AdaptiveFit:
+    """Estimate the mean by a·F(λ) + b·f*, F(λ) spectral shrinkage and f* a target; without a target b = 0."""
+    check_unweighted(G)
+    spectra = solver.spectra(G)
+    kind, loo_target = fitted_target(target, G)
 
-    The error of a low-rank decomposition is known where the sample is given.
-    """
-    spectrum = decomposition.spectrum
+    def shrunk(spectrum: Spectrum) -> AdaptiveFit:
+        if loo_target is None:
+            lam, a, score, path = choose_shrinkage(spectrum, Tikhonov().leave_one_out, "loo", "loo")
+            assert score is not None, "both were searched"
+            b, known, lams = 0.0, Scored(score, path), np.empty(0)
+        else:
+            lam, (a, b), lams = AdaptiveScore(spectrum, loo_target).choose()
+            known = None
+        chosen = {
+            "lam": lam,
+            "shares": (a, b),
+            "target_kind": kind.value,
+            "rank": int(np.count_nonzero(spectrum.eigenvalues)),
+            "spectrum_error": _spectrum_error(G, spectrum, lam),
+            "solver": spectrum.solver,
+        }
+        weights, given = a * spectrum.weights(Tikhonov(), lam), target if isinstance(target, Element) else None
+        return AdaptiveFit(weights, chosen, known, gram=G, target_weight=b, kind=kind, lams=lams, given=given)
+
+    return solver.first(spectra, shrunk)
+
+
+def fitted_target(target: Target, G: Gram) -> tuple[TargetKind, LooTarget | None]:
+    """The kind of target for these rows, and the target with its leave-one-out fits (None: no target)."""
     if target is None:
-        lam, a, score, path = choose_shrinkage(spectrum, TikhonovLoo, "loo", "loo")
-        assert score is not None, "both were searched"
-        b, known, lams = 0.0, Scored(score, path), np.empty(0)
-    else:
-        lam, (a, b), lams = AdaptiveScore(spectrum, target).choose()
-        known = None
-    chosen = {
-        "lam": lam,
-        "shares": (a, b),
-        "target_kind": kind.value,
-        "rank": int(np.count_nonzero(spectrum.eigenvalues)),
-        "spectrum_error": _spectrum_error(decomposition, lam, sample),
-        "solver": decomposition.solver,
-    }
-    weights = a * spectrum.weights(tikhonov_factors, lam)
-    return AdaptiveFit(weights, chosen, known, target_weight=b, kind=kind, lams=lams)
+        return TargetKind.NONE, None
+    if not isinstance(target, str) or target != "gaussian":
+        check_target(target, G)
+        return TargetKind.GIVEN, given_target(target, G.kernel, G.points)
+    if not isinstance(G, RowsGram):
+        return TargetKind.FEATURES if isinstance(G, FeaturesGram) else TargetKind.GRAM_MATRIX, None
+    kind = gaussian_kind(G.kernel, G.points)
+    if kind is TargetKind.GAUSSIAN:
+        return kind, gaussian_target(G.kernel, G.points)
+    return kind, sampled_target(G.kernel, G.points) if kind is TargetKind.SAMPLE else None
 
 
-def _spectrum_error(decomposition: Decomposition, lam: float, sample: FitSample | None) -> float:
+def _spectrum_error(G: Gram, spectrum: Spectrum, lam: float) -> float:
     """Relative error of F(λ) by a low rank: the certificate's, and what the rank misses of the squared norm."""
-    if sample is None or decomposition.solver == "dense":
+    if spectrum.solver != "low-rank":
         return 0.0
-    spectrum, L = decomposition.spectrum, decomposition.factor
-    base = spectrum.weights(tikhonov_factors, lam if lam < np.inf else 0.0)
-    square = gram.quadratic_form(sample.kernel, sample.rows, base)
+    base = spectrum.weights(Tikhonov(), lam if lam < np.inf else 0.0)
+    square = G.squared_norm(base)
     missed = 1.0 - spectrum.squared_norm(base) / square if square > 0 else 0.0
-    return missed if L is None else max(certificate(sample.kernel, sample.rows, L, base, lam), missed)
+    return missed if spectrum.factor is None else max(certificate(G, spectrum.factor, base, lam), missed)
 
 
 class _Quadratic(NamedTuple):

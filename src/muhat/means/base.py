@@ -1,4 +1,4 @@
-"""Base class of the estimators of a kernel mean, the result of a fit, and the sample that it was fitted to."""
+"""Base class of the estimators of a kernel mean, and the result of a fit."""
 
 from __future__ import annotations
 
@@ -14,48 +14,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from muhat._support.parameters import ValueParametersMixin
 from muhat._support.types import Array
-from muhat._support.validation import (
-    check_counts,
-    check_gram,
-    check_overflow,
-    check_precomputed,
-    check_rows,
-    is_precomputed,
-    unchanged_on_error,
-)
-from muhat.features.nystroem import Nystroem
+from muhat._support.validation import check_counts, check_rows, is_precomputed, unchanged_on_error, warn_caller
+from muhat.grams import FeaturesGram, Gram, MatrixGram, PairGram, gram_of
 from muhat.kernels.base import Kernel
-from muhat.kernels.foreign import Precomputed, evaluates_new_rows
-from muhat.linalg import gram
+from muhat.kernels.foreign import evaluates_new_rows
 from muhat.linalg.resources import FEWEST_NUMBERS_FOR_THREADS, steady_blas
 from muhat.rkhs.elements import Element
-from muhat.rkhs.measures import Atoms
 from muhat.shrinkage.scores import ScorePath
-
-
-class FitSample(NamedTuple):
-    """Observations in the space of a resolved kernel.
-
-    ``points`` are all rows and ``repetitions`` how often each counts. ``rows`` and ``counts`` are those that enter the
-    estimate: rows of weight 0 are left out, and rows are repeated for an estimator that takes no counts. None stands
-    for once each.
-    """
-
-    kernel: Kernel
-    points: Array
-    rows: Array
-    counts: Array | None = None
-    repetitions: Array | None = None
-    names: Any = None
-
-    def gram(self, arrays: int = 2) -> Array:
-        """The Gram matrix of ``rows``, where ``arrays`` matrices of its size fit into the memory."""
-        if len(self.rows) > gram.BLOCK:
-            return gram.dense(self.kernel, self.rows, arrays=arrays)
-        with np.errstate(over="ignore", invalid="ignore"):
-            K = self.kernel.evaluate(self.rows, self.rows)
-        check_overflow(self.kernel, np.diagonal(K))
-        return K
 
 
 class Scored(NamedTuple):
@@ -65,24 +30,33 @@ class Scored(NamedTuple):
     path: ScorePath | None = None
 
 
+class Entered(NamedTuple):
+    """Numbers of the rows that enter an estimate, perhaps several times, and how often each counts."""
+
+    index: Any
+    counts: Array | None
+
+
 @dataclass(frozen=True, eq=False)
 class MeanFit:
     """Result of estimating a kernel mean: one weight per row, and how the weights were chosen.
 
-    It never changes. What takes long (the score, the mean as an element, its target) is computed when it is first
-    asked for and cached here; a refit makes a new object, so that an estimator never has to clear a cache. An
-    estimator whose score is not known after the fit returns a subclass with :meth:`late_score`.
+    It never changes. What takes long (the score, the mean as an element, its target) is computed when first asked for
+    and cached here; a refit makes a new object, so that an estimator never has to clear a cache. An estimator whose
+    score is not known after the fit returns a subclass with :meth:`late_score`.
 
     Parameters
     ----------
     weights : array of shape (n,)
-        The weights β.
+        The weights β; of features for an estimate from a sketch.
     chosen : mapping, optional
-        What was chosen on the way, by name. Each becomes a fitted attribute of the estimator: "lam" as ``lam_``.
+        Parameters that were chosen, by name. Each becomes a fitted attribute of the estimator: "lam" as ``lam_``.
     known : Scored, optional
         The leave-one-out score, where it is known already.
-    sample : FitSample, optional
-        What was fitted to; None for an estimate from a Gram matrix, which is not kept.
+    gram : Gram, optional
+        What the mean was estimated from; None where it is not kept, as inside other estimators.
+    entered : Entered, optional
+        The rows of ``gram`` that entered, where some were left out or repeated.
     target_weight : float, default 0.0
         The mean is the weighted sample plus this many times :attr:`target`.
     """
@@ -90,15 +64,16 @@ class MeanFit:
     weights: Array
     chosen: Mapping[str, Any] = field(default_factory=dict)
     known: Scored | None = None
-    sample: FitSample | None = None
+    gram: Gram | None = None
+    entered: Entered | None = None
     target_weight: float = 0.0
 
     @cached_property
     def mean(self) -> Element:
         """The estimate as an element of the space."""
-        assert self.sample is not None, "an estimate from a Gram matrix has weights alone"
-        sample = self.sample
-        atoms = Element(sample.kernel, Atoms.trusted(sample.points, self.weights), feature_names=sample.names)
+        if self.gram is None:
+            raise AttributeError("an estimate inside another estimator keeps no Gram matrix, and has weights alone")
+        atoms = self.gram.element(self.weights)
         if self.target_weight == 0 or self.target is None:
             return atoms
         return atoms + self.target_weight * self.target
@@ -108,18 +83,25 @@ class MeanFit:
         """The element that the mean is shrunk toward, None for zero."""
         return None
 
+    def estimated_from(self) -> Gram | None:
+        """Return the Gram matrix of the rows that entered."""
+        if self.entered is None or not isinstance(self.gram, PairGram):
+            return self.gram
+        return self.gram.take(*self.entered)
+
     @cached_property
     def _scored(self) -> Scored:
         if self.known is not None:
             return self.known
-        if self.sample is None:
-            raise AttributeError(_UNKNOWN_SCORE)
+        G = self.estimated_from()
+        if G is None:
+            raise AttributeError(UNKNOWN_SCORE)
         with steady_blas(len(self.weights)):
-            return self.late_score(self.sample)
+            return self.late_score(G)
 
-    def late_score(self, sample: FitSample) -> Scored:
-        """Compute the leave-one-out score from the sample, for an estimate that was made without it."""
-        raise AttributeError(_UNKNOWN_SCORE)
+    def late_score(self, G: Any) -> Scored:
+        """Compute the leave-one-out score from the Gram matrix, for an estimate that was made without it."""
+        raise AttributeError(UNKNOWN_SCORE)
 
     @property
     def loo_score(self) -> float:
@@ -132,24 +114,37 @@ class MeanFit:
         return self._scored.path
 
 
-_UNKNOWN_SCORE = (
+UNKNOWN_SCORE = (
     "the leave-one-out score is unknown: sums of features and Gram matrices that are not kept give it only where it "
     'was searched. Use lam="loo", or rows'
 )
 
 
-def all_weights(weights: Array, index: Any, n: int) -> Array:
-    """Weights of n rows from those that entered: 0 for a row that was left out, the sum for one that was repeated."""
-    return np.bincount(index, weights, n).astype(np.float64)
+def check_target(target: Any, G: Gram) -> None:
+    """Raise a ValueError where a target needs more than a Gram matrix or features tell of the space."""
+    if isinstance(G, FeaturesGram) or (isinstance(G, MatrixGram) and getattr(target, "kernel", None) != G.kernel):
+        raise ValueError(f"target={target!r} cannot be used with {G.kind}. Use target=None, or pass rows")
+
+
+def check_unweighted(G: Gram) -> None:
+    """Raise a ValueError where rows have counts, for an estimate that has them repeated instead."""
+    if isinstance(G, PairGram) and G.counts is not None:
+        raise ValueError("counts cannot be used with an estimate that repeats rows. Use G.take(index), or fit(X)")
+
+
+def dense_matrix(G: Gram, arrays: int, *, own: bool = False) -> Array:
+    """The whole matrix, or a ValueError where sums of features are all that is known."""
+    if not isinstance(G, PairGram):
+        raise ValueError(f"{G.kind} have no Gram matrix; use ShrunkKernelMean() or SpectralKernelMean()")
+    return G.dense(arrays, own=own)
 
 
 class BaseKernelMean(ValueParametersMixin, BaseEstimator):
     r"""Base of the mean estimators: a fitted one has ``mean_``, an :class:`Element` of the space of ``kernel_``.
 
-    A new estimator that needs only the Gram matrix implements :meth:`from_gram`, and is complete: rows with
+    A new estimator implements :meth:`estimate`, and is complete: it fits rows and Gram matrices, rows with
     ``sample_weight`` 0 are dropped before, weights go back to the rows they belong to afterwards, and it can be passed
-    as ``mean=`` to :class:`KernelPCA`, the two-sample tests and others. An estimator that can do better on rows, or
-    needs them, overrides :meth:`from_sample` too.
+    as ``mean=`` to :class:`KernelPCA`, the two-sample tests and others.
 
     ``score(X)`` is minus the paper's loss, the mean of :math:`\|\phi(x) - \hat\mu\|^2`. It compares estimators
     within one space. Across kernels it means nothing (a wider kernel always looks better), so never choose a
@@ -157,16 +152,12 @@ class BaseKernelMean(ValueParametersMixin, BaseEstimator):
     """
 
     kernel: Kernel | Literal["precomputed"]
-    features: Nystroem | None = None
     kernel_: Kernel
     weights_: Array
     _estimate: MeanFit
 
     _smallest_count: float = 0.0
     """The smallest positive weight of a row; 1 for an estimator that leaves whole rows out."""
-
-    _gram_arrays: int = 2
-    """How many n × n arrays :meth:`from_gram` takes at its peak, K included."""
 
     _threads_from: int = FEWEST_NUMBERS_FOR_THREADS
     """Numbers of the data, or of their Gram matrix, from which BLAS is held to one thread."""
@@ -189,97 +180,48 @@ class BaseKernelMean(ValueParametersMixin, BaseEstimator):
         self
             The fitted estimator.
         """
-        if self.features is not None:
-            return self._fit_features(X, sample_weight)
         rows = check_rows(X, estimator=self, min_rows=2)
         counts = None if sample_weight is None else check_counts(sample_weight, len(rows))
         threaded = len(rows) * max(rows.shape) > self._threads_from
         with steady_blas(len(rows)) if threaded else nullcontext():
-            if isinstance(self.kernel, Kernel):
-                kernel = self.kernel.resolve(rows, counts)
-            else:
-                check_precomputed(self.kernel)
-                kernel = Precomputed(check_gram(rows, name="X"))
-                rows = kernel.training_points()
-            return self._adopt(self.estimate(kernel, rows, counts, getattr(self, "feature_names_in_", None)))
+            G = gram_of(self.kernel, rows, counts, getattr(self, "feature_names_in_", None))
+            return self._adopt(self.estimate_weighted(G))
 
-    def _fit_features(self, X: Any, sample_weight: Any) -> Self:
-        raise TypeError(f"{type(self).__name__} takes no features")
+    def estimate(self, G: Gram) -> MeanFit:
+        """Estimate the mean of the rows of a Gram matrix, or of a sketch; the estimator itself is not changed."""
+        if type(self).from_gram is BaseKernelMean.from_gram:
+            raise TypeError(f"{type(self).__name__} must define estimate(G)")
+        warn_caller(f"{type(self).__name__}.from_gram(K, counts) is deprecated; define estimate(G)", DeprecationWarning)
+        own: Any = G
+        return replace(self.from_gram(own.dense(), own.counts), gram=G)
 
-    def estimate(self, kernel: Kernel, points: Array, counts: Array | None = None, names: Any = None) -> MeanFit:
-        """Estimate from checked rows in the space of a resolved kernel; the estimator itself is not changed.
-
-        Parameters
-        ----------
-        kernel : Kernel
-            With numbers for all its parameters.
-        points : array of shape (n, d), n >= 2
-            The rows.
-        counts : array of shape (n,), optional
-            How often each row counts; default once each.
-        names : sequence of str, optional
-            Names of the columns.
-
-        Returns
-        -------
-        MeanFit
-        """
-        if counts is None:
-            sample = FitSample(kernel, points, points, names=names)
-            return replace(self.from_sample(sample), sample=sample)
-        index, kept = self.used_rows(counts)
-        sample = FitSample(kernel, points, points[index], kept, counts, names)
-        fit = self.from_sample(sample)
-        return replace(fit, weights=all_weights(fit.weights, index, len(points)), sample=sample)
-
-    def from_sample(self, sample: FitSample) -> MeanFit:
-        """Estimate from a sample, with one weight for each of its ``rows``; the estimator itself is not changed."""
-        return self.from_gram(sample.gram(self._gram_arrays), sample.counts)
+    def estimate_weighted(self, G: PairGram) -> MeanFit:
+        """Estimate from rows that count: those of weight 0 are left out, and repeated if the estimator needs it."""
+        if G.counts is None:
+            return replace(self.estimate(G), gram=G)
+        entered = self._entered(G.counts)
+        fit = self.estimate(G.take(*entered))
+        weights = np.bincount(entered.index, fit.weights, len(G)).astype(np.float64)  # of repeated rows the sum
+        return replace(fit, weights=weights, gram=G, entered=entered)
 
     def from_gram(self, K: Array, counts: Array | None = None) -> MeanFit:
-        """Estimate from a Gram matrix in place of rows; the estimator itself is not changed.
+        """Estimate from a Gram matrix; deprecated, use ``estimate(muhat.grams.MatrixGram(K, counts))``."""
+        warn_caller("from_gram(K, counts) is deprecated; use estimate(MatrixGram(K, counts))", DeprecationWarning)
+        return self.estimate(MatrixGram(K, counts))
 
-        Parameters
-        ----------
-        K : array of shape (n, n), n >= 2
-            A Gram matrix, taken as valid. It is not changed.
-        counts : array of shape (n,), optional
-            How often each row counts, positive numbers; default once each. An estimator that repeats rows, such as
-            :class:`MedianOfMeans`, takes no counts: repeat the rows of K.
-
-        Returns
-        -------
-        MeanFit
-            The weights β, and what was chosen on the way.
-        """
-        raise TypeError(f"{type(self).__name__} must define from_gram(K, counts)")
-
-    def weights_from_gram(self, K: Array, counts: Array | None = None) -> Array:
-        """Weights β for the rows of a Gram matrix, or of each of several: those of :meth:`from_gram`.
-
-        Parameters
-        ----------
-        K : array of shape (n, n) or (m, n, n)
-            A Gram matrix, or a stack of them.
-        counts : array of shape (n,), optional
-            As in :meth:`from_gram`, the same for each matrix.
-
-        Returns
-        -------
-        array of shape (n,) or (m, n)
-            The weights.
-        """
+    def weights_from_gram(self, K: Array) -> Array:
+        """Return the weights β of the rows of a Gram matrix (n, n), or of each of a stack of them (m, n, n)."""
         if K.ndim == 3:
-            return np.array([self.from_gram(part, counts).weights for part in K])
-        return self.from_gram(K, counts).weights
+            return np.array([self.estimate(MatrixGram(part)).weights for part in K])
+        return self.estimate(MatrixGram(K)).weights
 
     def _adopt(self, fit: MeanFit) -> Self:
         """Store an estimate, with what was chosen as fitted attributes, in place of an earlier one."""
         if hasattr(self, "_estimate"):
             for name in self._estimate.chosen.keys() - fit.chosen.keys():
                 delattr(self, f"{name}_")
-        assert fit.sample is not None
-        self._estimate, self.weights_, self.kernel_ = fit, fit.weights, fit.sample.kernel
+        assert fit.gram is not None
+        self._estimate, self.weights_, self.kernel_ = fit, fit.weights, fit.gram.kernel
         for name, value in fit.chosen.items():
             setattr(self, f"{name}_", value)
         return self
@@ -288,8 +230,8 @@ class BaseKernelMean(ValueParametersMixin, BaseEstimator):
         """Whether a row of weight 2 is given to the estimator twice, because it takes no counts."""
         return False
 
-    def used_rows(self, counts: Array) -> tuple[Any, Array | None]:
-        """Numbers of the rows that enter the estimate, and how often each counts (None: once each)."""
+    def _entered(self, counts: Array) -> Entered:
+        """The rows that enter the estimate, and how often each counts (None: once each)."""
         present = np.flatnonzero(counts)
         kept = counts[present]
         if self._repeats_rows():
@@ -298,13 +240,13 @@ class BaseKernelMean(ValueParametersMixin, BaseEstimator):
                     f"sample_weight must be whole numbers for {self!r}, which repeats rows. Round them, or use "
                     f"SpectralKernelMean() for other weights"
                 )
-            return np.repeat(present, kept.astype(int)), None
+            return Entered(np.repeat(present, kept.astype(int)), None)
         if kept.min() < self._smallest_count:
             raise ValueError(
                 f"sample_weight={kept.min():g} is too small: {type(self).__name__} leaves out one copy of a row, so "
                 f"weights must be 0 or at least 1. Multiply them by a constant"
             )
-        return present, kept
+        return Entered(present, kept)
 
     @property
     def mean_(self) -> Element:

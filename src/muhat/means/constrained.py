@@ -9,13 +9,17 @@ from typing import Literal
 import numpy as np
 
 from muhat._support.types import Array
-from muhat._support.validation import check_flag, check_number_or
+from muhat._support.validation import check_flag
+from muhat.grams import Gram, PairGram, matrix_averages
 from muhat.kernels.base import Kernel
 from muhat.kernels.radial import Gaussian
 from muhat.linalg.distances import power_of_two_near
 from muhat.linalg.simplex import simplex_minimiser
-from muhat.means.base import BaseKernelMean, FitSample, MeanFit, Scored
-from muhat.means.simple_shrinkage import gram_averages, simple_shrinkage
+from muhat.means.base import BaseKernelMean, MeanFit, Scored, dense_matrix
+from muhat.means.simple_shrinkage import Shrinkage, given_shrinkage, simple_shrinkage
+
+_ARRAYS = 8
+"""n × n arrays at the peak: K, its weighed copy, the basis, and what LAPACK works on."""
 
 
 class ConstrainedKernelMean(BaseKernelMean):
@@ -74,24 +78,18 @@ class ConstrainedKernelMean(BaseKernelMean):
     11
     """
 
-    _gram_arrays = 8
-
     def __init__(
         self,
         kernel: Kernel | Literal["precomputed"] = Gaussian(),
-        shrinkage: float | Literal["loo"] = "loo",
+        shrinkage: Shrinkage = "loo",
         nonnegative: bool = True,
     ) -> None:
         self.kernel = kernel
         self.shrinkage = shrinkage
         self.nonnegative = nonnegative
 
-    def from_gram(self, K: Array, counts: Array | None = None) -> MeanFit:
-        given = check_number_or("shrinkage", self.shrinkage, "loo", low=0, high=1)
-        programme = simplex_weights if check_flag("nonnegative", self.nonnegative) else affine_weights
-        alpha = simple_shrinkage(*gram_averages(K, counts)) if given is None else given
-        chosen = {"shrinkage": alpha, "solver": "dense"}
-        return ConstrainedFit(programme(K, alpha, counts), chosen, programme=programme)
+    def estimate(self, G: Gram) -> MeanFit:
+        return constrained_mean(G, self.shrinkage, self.nonnegative)
 
 
 Programme = Callable[[Array, float, Array | None], Array]
@@ -103,18 +101,28 @@ class ConstrainedFit(MeanFit):
 
     programme: Programme
 
-    def late_score(self, sample: FitSample) -> Scored:
-        counts = np.ones(len(sample.rows)) if sample.counts is None else sample.counts
+    def late_score(self, G: PairGram) -> Scored:
+        counts = np.ones(len(G)) if G.counts is None else G.counts
         if counts.min() < 1:
             raise ValueError(
                 f"sample_weight={counts.min():g} is too small for loo_score_, which leaves out one copy of a row. "
                 f"Use weights of 0 or at least 1"
             )
-        K = sample.gram(ConstrainedKernelMean._gram_arrays)
+        K = G.dense(_ARRAYS, own=True)
         unit = power_of_two_near(float(np.diag(K).max()))
         K /= unit
         losses = [_loss_without(i, K, counts, self.programme, self.chosen["shrinkage"]) for i in range(len(K))]
         return Scored(float(unit * (counts @ losses) / counts.sum()))
+
+
+def constrained_mean(G: Gram, shrinkage: Shrinkage = "loo", nonnegative: bool = True) -> MeanFit:
+    """Estimate the mean by the point of the convex (or affine) hull of the rows nearest to simple shrinkage."""
+    given, K = given_shrinkage(shrinkage), dense_matrix(G, _ARRAYS)
+    programme = simplex_weights if check_flag("nonnegative", nonnegative) else affine_weights
+    counts = G.counts if isinstance(G, PairGram) else None
+    alpha = simple_shrinkage(*matrix_averages(K, counts)) if given is None else given
+    chosen = {"shrinkage": alpha, "solver": "dense"}
+    return ConstrainedFit(programme(K, alpha, counts), chosen, gram=G, programme=programme)
 
 
 def _loss_without(i: int, K: Array, counts: Array, programme: Programme, alpha: float) -> float:

@@ -12,10 +12,11 @@ from sklearn.utils.metadata_routing import MetadataRouter, MethodMapping, proces
 
 from muhat._support.types import Array
 from muhat._support.validation import check_counts, check_overflow
+from muhat.grams import MatrixGram, RowsGram
 from muhat.kernels.base import Kernel
 from muhat.linalg import gram
 from muhat.linalg.blocks import blocks
-from muhat.means.base import BaseKernelMean, MeanFit, all_weights
+from muhat.means.base import BaseKernelMean, MeanFit
 from muhat.rkhs.elements import Element, embed
 
 
@@ -31,16 +32,12 @@ def mean_weights(mean: BaseKernelMean | None, K: Array, sample_weight: Any = Non
 
 
 def mean_from_gram(mean: BaseKernelMean | None, K: Array, sample_weight: Any = None) -> MeanFit:
-    """As :func:`mean_weights`, with what the estimator chose."""
+    """As :func:`mean_weights`, with what the estimator chose; the result does not keep the matrix."""
     if mean is None or len(K) == 1:
         return MeanFit(np.full(len(K), 1.0 / len(K)))
     check_overflow("the Gram matrix", np.diag(K))
-    counts = check_counts(sample_weight, len(K))
-    if counts is None:
-        return mean.from_gram(K)
-    index, kept = mean.used_rows(counts)
-    fit = mean.from_gram(K[np.ix_(index, index)], kept)
-    return replace(fit, weights=all_weights(fit.weights, index, len(K)))
+    fit = mean.estimate_weighted(MatrixGram(K, check_counts(sample_weight, len(K))))
+    return replace(fit, gram=None, entered=None)
 
 
 def bag_weights(mean: BaseKernelMean | None, kernel: Kernel, rows: Array, offsets: NDArray[np.intp]) -> Array:
@@ -69,7 +66,7 @@ def mean_element(mean: BaseKernelMean | None, kernel: Kernel, X: Array, sample_w
     """The estimate in the space of a resolved kernel, from checked rows; a single row is its own mean."""
     if mean is None or len(X) == 1:
         return embed(kernel, X)
-    return mean.estimate(kernel, X, check_counts(sample_weight, len(X))).mean
+    return mean.estimate_weighted(RowsGram(kernel, X, check_counts(sample_weight, len(X)))).mean
 
 
 class NestedMeansMixin:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -10,10 +11,11 @@ from sklearn.exceptions import ConvergenceWarning
 
 from muhat._support.types import Array, RandomState
 from muhat._support.validation import check_count, check_number, check_number_or, check_rng, warn_caller
+from muhat.grams import Gram, PairGram
 from muhat.kernels.base import Kernel
 from muhat.kernels.radial import Gaussian
 from muhat.linalg.distances import power_of_two_near
-from muhat.means.base import BaseKernelMean, FitSample, MeanFit, Scored
+from muhat.means.base import BaseKernelMean, MeanFit, Scored, check_unweighted, dense_matrix
 from muhat.shrinkage.leave_one_out import LooMoments
 
 BLOCK_ROWS = 3
@@ -150,6 +152,28 @@ def weighted_loo_moments(K: Array, weights: Array, counts: Array) -> tuple[float
     return float(weights @ diagonal), LooMoments(np.asarray(weights @ cross), np.asarray(weights @ square))
 
 
+RowWeights = Callable[[Array, Array, float], tuple[Array, dict[str, Any]]]
+"""A function of K in a unit, counts and the root of the unit: weights that sum to one, and what was chosen."""
+
+
+def weighted_mean(G: Gram, row_weights: RowWeights, shrinkage: float | Literal["loo"] | None = None) -> MeanFit:
+    """Estimate the mean with weights that a function finds from the Gram matrix, and shrink it if asked to."""
+    alpha = 0.0 if shrinkage is None else shrinkage
+    given = check_number_or("shrinkage", alpha, "loo", low=0, high=1, or_else='None or "loo"')
+    repetitions = G.counts if isinstance(G, PairGram) else None
+    weighted = repetitions is not None and np.ptp(repetitions) > 0
+    K = dense_matrix(G, 12 if weighted else 7)  # the quantile of weighted pairs sorts them, with their weights
+    counts = np.ones(len(K)) if repetitions is None else repetitions
+    unit = power_of_two_near(float(np.abs(np.diag(K)).max()))
+    K = K / unit
+    weights, chosen = row_weights(K, counts, float(np.sqrt(unit)))
+    size, left_out = weighted_loo_moments(K, weights, counts)
+    scale = float(left_out.best_scale()) if given is None else 1.0 - given
+    score = unit * max(float(left_out.scores(size, scale)), 0.0)
+    chosen = {**chosen, "shrinkage": 1.0 - scale, "solver": "dense"}
+    return MeanFit(scale * weights, chosen, Scored(score), gram=G)
+
+
 class _WeightedKernelMean(BaseKernelMean):
     """Base of estimators that give each row a weight from the Gram matrix, and may shrink what comes out."""
 
@@ -158,24 +182,8 @@ class _WeightedKernelMean(BaseKernelMean):
     max_iter: int
     _smallest_count = 1.0
 
-    def from_sample(self, sample: FitSample) -> MeanFit:
-        weighted = sample.counts is not None and np.ptp(sample.counts) > 0
-        arrays = 12 if weighted else 7  # the quantile of weighted pairs sorts them, with their weights
-        return self.from_gram(sample.gram(arrays), sample.counts)
-
-    def from_gram(self, K: Array, counts: Array | None = None) -> MeanFit:
-        if self.shrinkage is None:
-            given: float | None = 0.0
-        else:
-            given = check_number_or("shrinkage", self.shrinkage, "loo", low=0, high=1, or_else='None or "loo"')
-        counts = np.ones(len(K)) if counts is None else counts
-        unit = power_of_two_near(float(np.abs(np.diag(K)).max()))
-        K = K / unit
-        weights, chosen = self._row_weights(K, counts, float(np.sqrt(unit)))
-        size, left_out = weighted_loo_moments(K, weights, counts)
-        scale = float(left_out.best_scale()) if given is None else 1.0 - given
-        score = unit * max(float(left_out.scores(size, scale)), 0.0)
-        return MeanFit(scale * weights, {**chosen, "shrinkage": 1.0 - scale, "solver": "dense"}, Scored(score))
+    def estimate(self, G: Gram) -> MeanFit:
+        return weighted_mean(G, self._row_weights, self.shrinkage)
 
     def _stopping(self) -> tuple[float, int]:
         return check_number("tol", self.tol, low=0, open_low=True), check_count("max_iter", self.max_iter)
@@ -377,6 +385,10 @@ class MedianOfMeans(_WeightedKernelMean):
         self.shrinkage = shrinkage
         self.tol = tol
         self.max_iter = max_iter
+
+    def estimate(self, G: Gram) -> MeanFit:
+        check_unweighted(G)
+        return super().estimate(G)
 
     def _row_weights(self, K: Array, counts: Array, unit: float) -> tuple[Array, dict[str, Any]]:
         tol, max_iter = self._stopping()

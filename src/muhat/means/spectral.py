@@ -5,20 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from muhat._support.types import Array
-from muhat.features.feature_gram import MeanChoice
-from muhat.features.nystroem import Nystroem
+from muhat.grams import FeaturesGram, Gram
 from muhat.kernels.base import Kernel
 from muhat.kernels.radial import Gaussian
-from muhat.linalg.spectrum import whole_spectrum
-from muhat.means.base import BaseKernelMean, FitSample, MeanFit, Scored, fit_of
-from muhat.means.eigensolvers import Decomposition, certificate, decompose, decompositions, too_inexact
-from muhat.means.sketched import SketchedMeanMixin, SketchPlan
+from muhat.linalg.spectrum import Spectrum
+from muhat.means.base import UNKNOWN_SCORE, BaseKernelMean, MeanFit, Scored, check_unweighted, fit_of
+from muhat.means.eigensolvers import AUTO, Eigensolver, certificate
 from muhat.shrinkage.filters import Filter, Tikhonov
 from muhat.shrinkage.scores import Lam, LooScore, Scale, ScorePath, choose_shrinkage, given_lam, given_scale
 
 
-class SpectralKernelMean(SketchedMeanMixin, BaseKernelMean):
+class SpectralKernelMean(BaseKernelMean):
     r"""Spectral shrinkage of a kernel mean: :math:`\hat\mu_\lambda = c \sum_k h(g_k) \langle\hat\mu, v_k\rangle v_k`.
 
     Each eigen-direction of the Gram matrix is shrunk by a filter h; with Tikhonov's, h(g) = g/(g+λ), this is the
@@ -50,8 +47,6 @@ class SpectralKernelMean(SketchedMeanMixin, BaseKernelMean):
         The largest error of a low-rank estimate, relative to its norm; the rank is raised until it is met.
     memory_limit : float, optional
         Bytes that the fit may take; default six tenths of what is free.
-    features : Nystroem, optional
-        See :class:`KernelMean`; with Tikhonov's filter. λ by deletion goes by 1,000 of the rows.
 
     Attributes
     ----------
@@ -91,13 +86,12 @@ class SpectralKernelMean(SketchedMeanMixin, BaseKernelMean):
         self,
         kernel: Kernel | Literal["precomputed"] = Gaussian(),
         filter: Filter = Tikhonov(),
-        lam: float | Literal["loo", "theorem4"] = "loo",
-        scale: float | Literal["loo"] = 1.0,
+        lam: Lam = "loo",
+        scale: Scale = 1.0,
         *,
         solver: Literal["auto", "dense", "low-rank"] = "auto",
         tol: float = 1e-4,
         memory_limit: float | None = None,
-        features: Nystroem | None = None,
     ) -> None:
         self.kernel = kernel
         self.filter = filter
@@ -106,56 +100,20 @@ class SpectralKernelMean(SketchedMeanMixin, BaseKernelMean):
         self.solver = solver
         self.tol = tol
         self.memory_limit = memory_limit
-        self.features = features
 
     _smallest_count = 1.0
-
-    def sketch_plan(self) -> SketchPlan:
-        if not isinstance(self.filter, Tikhonov):
-            raise ValueError(f"filter={self.filter!r} cannot be used with features. Use Tikhonov()")
-        self._check_parameters()
-        return SketchPlan(self.lam, self.scale)
-
-    def _named_choice(self, choice: MeanChoice) -> dict[str, float]:
-        return {"lam": choice.lam, "scale": choice.scale}
 
     def _repeats_rows(self) -> bool:
         return isinstance(self.filter, Filter) and not self.filter.takes_counts
 
-    def from_gram(self, K: Array, counts: Array | None = None) -> MeanFit:
-        self._check_parameters()
-        decomposition = Decomposition(whole_spectrum(K.copy(), counts), "dense")
-        return spectral_mean(decomposition, self.filter, self.lam, self.scale)
-
-    def from_sample(self, sample: FitSample) -> MeanFit:
-        self._check_parameters()
-        found = decompositions(
-            sample.kernel,
-            sample.rows,
-            sample.counts,
-            self.solver,
-            self.tol,
-            self.memory_limit,
-            low_rank=isinstance(self.filter, Tikhonov),
-        )
-        for decomposition in found:
-            fit = spectral_mean(decomposition, self.filter, self.lam, self.scale, sample)
-            if fit.chosen["spectrum_error"] <= self.tol:
-                return fit
-        raise ValueError(too_inexact(self.tol, fit.chosen, len(sample.rows)))
+    def estimate(self, G: Gram) -> MeanFit:
+        solver = Eigensolver(self.solver, self.tol, self.memory_limit)
+        return spectral_mean(G, self.filter, self.lam, self.scale, solver)
 
     @property
     def loo_path_(self) -> ScorePath | None:
         """The score over λ as the search saw it; None where λ was given."""
         return fit_of(self).loo_path
-
-    def _check_parameters(self) -> None:
-        if not isinstance(self.filter, Filter):
-            raise ValueError(f"filter={self.filter!r} must be a filter object. Use one such as muhat.Tikhonov()")
-        if isinstance(self.lam, str) and self.lam == "theorem4" and not isinstance(self.filter, Tikhonov):
-            raise ValueError(f'lam="theorem4" is a score of Tikhonov\'s filter. Use lam="loo" with {self.filter!r}')
-        given_scale(self.scale, self.lam)
-        given_lam(self.lam)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -164,34 +122,51 @@ class SpectralFit(MeanFit):
 
     filter: Filter
 
-    def late_score(self, sample: FitSample) -> Scored:
+    def late_score(self, G: Gram) -> Scored:
         lam, scale, solver, rank = (self.chosen[name] for name in ("lam", "scale", "solver", "rank"))
-        spectrum = decompose(sample.kernel, sample.rows, sample.counts, solver, rank).spectrum
+        spectrum = G.spectrum(solver, rank)
+        if not len(spectrum.eigenvectors):
+            raise AttributeError(UNKNOWN_SCORE)  # sums of features without rows
         return Scored(float(LooScore(spectrum, self.filter.leave_one_out(spectrum), scale).at(lam)[0]))
 
 
 def spectral_mean(
-    decomposition: Decomposition,
-    filter: Filter,
-    lam: Lam = "loo",
-    scale: Scale = 1.0,
-    sample: FitSample | None = None,
+    G: Gram, filter: Filter = Tikhonov(), lam: Lam = "loo", scale: Scale = 1.0, solver: Eigensolver = AUTO
 ) -> MeanFit:
-    """Spectral shrinkage, for Tikhonov's filter F-KMSE: weights β = c·h(K)·1/n, with h the filter and c the scale.
+    """Estimate the mean by spectral shrinkage, β = c·h(K)·1/n with a filter h and a scale c, from λ in Gram units.
 
-    λ is in Gram units. The error of a low-rank decomposition is known where the sample is given.
+    For Tikhonov's filter it is the paper's F-KMSE (Theorem 2, equation 5), and λ minimises the leave-one-out score of
+    equation 7.
     """
-    spectrum = decomposition.spectrum
-    lam, scale, score, path = choose_shrinkage(spectrum, filter.leave_one_out, lam, scale)
-    weights = spectrum.weights(filter, lam)
-    error = 0.0
-    if decomposition.factor is not None and sample is not None:
-        error = certificate(sample.kernel, sample.rows, decomposition.factor, weights, lam)
-    chosen = {
-        "lam": lam,
-        "scale": scale,
-        "rank": decomposition.rank,
-        "spectrum_error": error,
-        "solver": decomposition.solver,
-    }
-    return SpectralFit(scale * weights, chosen, None if score is None else Scored(score, path), filter=filter)
+    check_filter(filter, lam, G)
+    given_scale(scale, lam)
+    given_lam(lam)
+
+    def shrunk(spectrum: Spectrum) -> MeanFit:
+        found = choose_shrinkage(spectrum, filter.leave_one_out, lam, scale)
+        weights, L = spectrum.weights(filter, found.lam), spectrum.factor
+        chosen = {
+            "lam": found.lam,
+            "scale": found.scale,
+            "rank": spectrum.rank,
+            "spectrum_error": 0.0 if L is None else certificate(G, L, weights, found.lam),
+            "solver": spectrum.solver,
+        }
+        known = None if found.score is None else Scored(found.score, found.path)
+        return SpectralFit(found.scale * weights, chosen, known, gram=G, filter=filter)
+
+    return solver.first(solver.spectra(G, low_rank=isinstance(filter, Tikhonov)), shrunk)
+
+
+def check_filter(filter: Filter, lam: Lam, G: Gram) -> None:
+    """Raise a ValueError unless the filter goes with λ and with the representation of the Gram matrix."""
+    if not isinstance(filter, Filter):
+        raise ValueError(f"filter={filter!r} must be a filter object. Use one such as muhat.Tikhonov()")
+    if not filter.takes_counts:
+        check_unweighted(G)
+    if isinstance(filter, Tikhonov):
+        return
+    if isinstance(lam, str) and lam == "theorem4":
+        raise ValueError(f'lam="theorem4" is a score of Tikhonov\'s filter. Use lam="loo" with {filter!r}')
+    if isinstance(G, FeaturesGram):
+        raise ValueError(f"filter={filter!r} cannot be used with features. Use Tikhonov()")

@@ -60,6 +60,7 @@ class TargetKind(Enum):
     GIVEN = "given"
     NONE = "none"
     GRAM_MATRIX = "none: Gram matrix"
+    FEATURES = "none: features"
     LINEAR_KERNEL = "none: linear kernel"
     NO_CLOSED_FORM = "none: no closed form"
     SCALE = "none: scale"

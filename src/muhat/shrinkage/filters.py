@@ -16,8 +16,8 @@ import numpy as np
 from muhat._support.parameters import Value
 from muhat._support.types import Array
 from muhat._support.validation import check_count, check_number
-from muhat.linalg.spectrum import Spectrum
-from muhat.shrinkage.leave_one_out import FilteredLoo, LeaveOneOut, TikhonovLoo, tikhonov_factors
+from muhat.linalg.spectrum import SampledSpectrum, Spectrum
+from muhat.shrinkage.leave_one_out import FilteredLoo, LeaveOneOut, SampledLoo, TikhonovLoo, tikhonov_factors
 
 
 class Filter(Value, ABC):
@@ -59,7 +59,7 @@ class Tikhonov(Filter):
         return tikhonov_factors(eigenvalues, lam)
 
     def leave_one_out(self, spectrum: Spectrum) -> LeaveOneOut:
-        return TikhonovLoo(spectrum)
+        return SampledLoo(spectrum) if isinstance(spectrum, SampledSpectrum) else TikhonovLoo(spectrum)
 
 
 @dataclass(frozen=True)

@@ -112,6 +112,42 @@ class TikhonovLoo:
         )
 
 
+@dataclass(frozen=True, eq=False)
+class SampledLoo(TikhonovLoo):
+    """F-KMSE without row i from sums of features and some of the rows: O(rows·r) for each λ."""
+
+    def __post_init__(self) -> None:
+        if not len(self.spectrum.eigenvectors):
+            raise ValueError(
+                'lam="loo" needs single rows; make the sketch with reservoir_size=1000, or use lam="theorem4"'
+            )
+
+    def moments(self, lams: Array) -> LooMoments:
+        # The letters are those of TikhonovLoo.moments: R = λ(K + λI)⁻¹, W = R1, V = RK(1 − R1), H = R_ii, D1 = (KR)_ii,
+        # D2 = (RKR)_ii and t = W/H. Only r of the n eigenvectors are known; on the others g = 0 and e = 1, so that W
+        # and H gain what of 1 and of a row lies outside of the known ones.
+        # Averages without t are sums over eigenvalues, known for all rows: mean of H = 1 − Σs/n, and so on. Averages
+        # with t are split into t̄ times a known average and a correction by t − t̄, which is averaged over the rows at
+        # hand. The correction is of the order 1/n, so that a sample of the rows is enough.
+        sp, n = self.spectrum, self.spectrum.n
+        g, ones = sp.eigenvalues[:, None], sp.ones[:, None]
+        e, s = lams / (g + lams), g / (g + lams)
+        W, V = np.split(times(sp.eigenvectors, np.hstack([e * ones, g * e * s * ones])), 2, axis=1)
+        H, D1, D2 = np.split(times(sp.squared_eigenvectors, np.hstack([e, g * e, g * e**2])), 3, axis=1)
+        W += 1.0 - sp.eigenvectors @ ones
+        H += (1.0 - sp.squared_eigenvectors.sum(axis=1, keepdims=True)).clip(0)
+        Kb_mean, V_mean, W_mean = ((f * ones**2).sum(axis=0) / n for f in (g * s, g * e * s, -s))
+        H_mean, D1_mean, D2_mean = (f.sum(axis=0) / n for f in (-s, g * e, g * e**2))
+        t, t_mean = W / H, (1.0 + W_mean) / (1.0 + H_mean)
+        share = sp.counts / sp.counts.sum()
+        tD1 = t_mean * D1_mean + share @ ((t - t_mean) * D1)
+        tV = t_mean * V_mean + share @ ((t - t_mean) * V)
+        ttD2 = t_mean**2 * D2_mean + share @ ((t**2 - t_mean**2) * D2)
+        squared_norm = (g * (s * ones) ** 2).sum(axis=0)
+        square = squared_norm + sp.mean_diag + ttD2 - 2 * Kb_mean + 2 * tV - 2 * tD1
+        return LooMoments((Kb_mean - sp.mean_diag + tD1) / (n - 1), square / (n - 1) ** 2)
+
+
 class FilteredLoo:
     r"""Leave-one-out moments of any filter, from the eigendecompositions of the n matrices without a row: O(n⁴).
 
