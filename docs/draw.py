@@ -187,19 +187,14 @@ def displays() -> None:
     kernel = mh.Gaussian(bandwidth=0.6)
     line = np.sort(np.concatenate([rng.normal(-2, 0.8, 25), rng.normal(1.5, 0.6, 15)]))[:, None]
     few = mh.paper_mixture(30, random_state=0).sample(20, random_state=0)
-    bags = [rng.normal(size=(30, 2)) * (1 + 0.8 * (i % 3)) for i in range(45)]
-    figure, axes = plt.subplots(2, 3, figsize=(10.2, 6), layout="constrained")
+    figure, axes = plt.subplots(2, 2, figsize=(7.6, 6), layout="constrained")
     places = axes.ravel()
     plotting.LooPathDisplay.from_estimator(mh.SpectralKernelMean(mh.Gaussian(20.0)).fit(few), ax=places[0])
     plotting.FunctionDisplay.from_bands(mh.KernelMean(kernel).fit(line), line, ax=places[1])
     plotting.FunctionDisplay.from_elements(mh.embed(kernel, X), mh.embed(kernel, Y), X, Y, ax=places[2])
     matched = mh.MatchedGaussianMixture(6, kernel, random_state=0).fit(Y)
     plotting.FunctionDisplay.from_estimator(matched, Y, ax=places[3])
-    rows, labels = np.concatenate([X + np.array([4.0, 0.0]), Y]), np.repeat(["a", "b"], 150)
-    plotting.ScatterDisplay.from_estimator(mh.KernelPCA(2).fit(rows), rows, y=labels, ax=places[4])
-    between = mh.DistributionKernel(level2=mh.Gaussian())
-    plotting.BagGramDisplay.from_estimator(between, bags, y=np.arange(45) % 3, ax=places[5])
-    names = ("LooPath", "Function", "Function", "Function", "Scatter", "BagGram")
+    names = ("LooPath", "Function", "Function", "Function")
     for axis, name in zip(places, names, strict=True):
         axis.set_title(f"{name}Display", fontsize=11)
     figure.savefig(IMAGES / "displays.png", dpi=110)

@@ -35,7 +35,6 @@ SUBPACKAGES = [
     "testing",
     "datasets",
     "plotting",
-    "distributed",
     "apps/cli",
     "__main__",
 ]

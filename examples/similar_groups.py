@@ -15,7 +15,6 @@ from sklearn.metrics import adjusted_rand_score, average_precision_score
 from sklearn.preprocessing import scale
 
 import muhat as mh
-from muhat.plotting import ScatterDisplay
 
 wine = load_wine()
 bottles = scale(wine.data)
@@ -65,7 +64,9 @@ print(f"adjusted Rand index of the clusters: {adjusted_rand_score(growers, label
 # A map of the two directions in which shipments differ most, coloured by grower. The area of a circle grows with the
 # number of bottles.
 
-ScatterDisplay.from_prior(prior, bags, growers)
+coordinates = prior.transform(bags)[:, :2]
+plt.scatter(*coordinates.T, s=2 * sizes, c=growers, cmap="tab10", alpha=0.7)
+plt.gca().set(xlabel="first coordinate", ylabel="second coordinate")
 plt.show()
 
 # %%

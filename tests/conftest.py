@@ -13,7 +13,6 @@ import pytest
 from joblib import cpu_count
 
 SLOW = {
-    "distributed": "workers of Dask are processes",
     "report": "pages in a browser",
     "paper": "runs of the paper's experiments",
     "test_benchmarks.py": "each benchmark runs once, small",

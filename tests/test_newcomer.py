@@ -21,7 +21,6 @@ from sklearn.utils.fixes import parse_version
 import muhat as mh
 from muhat.plotting.functions import FunctionDisplay
 from muhat.plotting.result_displays import LooPathDisplay
-from muhat.plotting.scatter import ScatterDisplay
 
 LISTS_NO_ATTRIBUTES = parse_version(sklearn.__version__) < parse_version("1.8")
 """Notebooks show the parameters of an estimator only."""
@@ -217,11 +216,9 @@ def test_bags_of_equal_size_are_bags():
     [
         lambda: LooPathDisplay.from_estimator(mh.ShrunkKernelMean().fit(X)),
         lambda: FunctionDisplay.from_estimator(mh.KernelMean().fit(X[:, :2]), X[:, :2]),
-        lambda: ScatterDisplay.from_estimator(mh.KernelPCA(2).fit(X), X),
         lambda: FunctionDisplay.from_bands(mh.KernelMean().fit(X), X),
-        lambda: ScatterDisplay.from_bags(BAGS),
     ],
-    ids=["path", "mean", "PCA", "bands", "bags"],
+    ids=["path", "mean", "bands"],
 )
 def test_a_picture_without_matplotlib(draw, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from muhat.apps.compare.two_tables import compare
 from muhat.apps.monitor.drift_monitor import DriftMonitor
 from muhat.bags.anomaly import GroupAnomalyDetector
-from muhat.bags.bag_sketch import BagSketch
 from muhat.bags.data import BagScaler, bags_from_groups
 from muhat.bags.distribution_kernel import DistributionKernel
 from muhat.bags.prior import BagPrior, pooled_means
 from muhat.bags.ridge import DistributionRidge, DistributionRidgeClassifier
 from muhat.bags.separate_means import bag_means
-from muhat.bags.support_measure import OneClassSupportMeasureMachine, SupportMeasureClassifier, SupportMeasureRegressor
+from muhat.bags.support_measure import OneClassSupportMeasureMachine, SupportMeasureClassifier
 from muhat.conditional.conditional_mean import ConditionalKernelMean
 from muhat.datasets import load_nyc_hours, paper_mixture
 from muhat.density.matched_mixture import MatchedGaussianMixture
@@ -50,7 +49,6 @@ __all__ = [
     "Atoms",
     "BagPrior",
     "BagScaler",
-    "BagSketch",
     "BlendedSample",
     "Categorical",
     "Centered",
@@ -86,7 +84,6 @@ __all__ = [
     "ShrunkKernelMean",
     "SpectralKernelMean",
     "SupportMeasureClassifier",
-    "SupportMeasureRegressor",
     "Tikhonov",
     "TruncatedSVD",
     "as_kernel",
@@ -113,7 +110,6 @@ _SUBPACKAGES = (
     "apps",
     "bags",
     "density",
-    "distributed",
     "features",
     "grams",
     "groups",
@@ -131,7 +127,6 @@ if _TYPE_CHECKING:
     from muhat import apps as apps
     from muhat import bags as bags
     from muhat import density as density
-    from muhat import distributed as distributed
     from muhat import features as features
     from muhat import inference as inference
     from muhat import kernels as kernels

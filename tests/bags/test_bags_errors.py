@@ -16,7 +16,7 @@ BAGS, Y = labelled_bags()
 FRAMES = [pd.DataFrame(bag, columns=list("abc")) for bag in EIGHT]
 KERNEL, PRIOR, RIDGE, DETECTOR = mh.DistributionKernel, mh.BagPrior, mh.DistributionRidge, mh.GroupAnomalyDetector
 SIGNS = mh.DistributionRidgeClassifier
-CLASSIFIER, REGRESSOR, ONE = mh.SupportMeasureClassifier, mh.SupportMeasureRegressor, mh.OneClassSupportMeasureMachine
+CLASSIFIER, ONE = mh.SupportMeasureClassifier, mh.OneClassSupportMeasureMachine
 FITTED = KERNEL(mh.Gaussian(1.0)).fit(EIGHT)
 WITH_FOURIER = PRIOR(features=mh.Fourier(n_components=20, random_state=0)).fit(EIGHT)
 ORDER = np.arange(8)
@@ -59,7 +59,7 @@ def test_what_is_not_a_list_of_bags(case):
 
 def fit(estimator, bags=EIGHT, y=None, sample_weight=None, **settings):
     weights = {} if sample_weight is None else {"sample_weight": sample_weight}
-    targets = () if y is None and estimator not in (RIDGE, CLASSIFIER, REGRESSOR) else (y,)
+    targets = () if y is None and estimator not in (RIDGE, CLASSIFIER) else (y,)
     return lambda: estimator(**settings).fit(bags, *targets, **weights)
 
 
@@ -119,17 +119,15 @@ TABLE = [
     # machines
     ("C 0", fit(CLASSIFIER, BAGS, Y, C=0.0), "C=0.0 must"),
     ("C text", fit(CLASSIFIER, BAGS, Y, C="1"), "C='1' must"),
-    ("C 0 of a regressor", fit(REGRESSOR, BAGS, Y, C=0.0), "C=0.0 must"),
-    ("C < 0", fit(REGRESSOR, BAGS, Y, C=-1.0), "C=-1.0 must"),
-    ("epsilon", fit(REGRESSOR, BAGS, Y, epsilon=-0.1), "epsilon=-0.1 must"),
+    ("C < 0", fit(CLASSIFIER, BAGS, Y, C=-1.0), "C=-1.0 must"),
     ("nu 0", fit(ONE, BAGS, nu=0.0), "nu=0.0 must"),
     ("nu > 1", fit(ONE, BAGS, nu=1.5), "nu=1.5 must"),
     ("kernel of a machine", fit(CLASSIFIER, BAGS, Y, kernel="gaussian"), "kernel='gaussian' must"),
-    ("mean of a machine", fit(REGRESSOR, BAGS, Y, mean="shrunk"), "mean='shrunk' must"),
+    ("mean of a machine", fit(CLASSIFIER, BAGS, Y, mean="shrunk"), "mean='shrunk' must"),
     ("level2 of a machine", fit(ONE, BAGS, level2="gaussian"), "level2='gaussian' must"),
     *(
         (f"{machine.__name__}: {what}", fit(machine, BAGS, y), message)
-        for machine in (CLASSIFIER, REGRESSOR)
+        for machine in (CLASSIFIER,)
         for what, y, message in [
             ("no y", None, "requires y to be passed"),
             ("length of y", Y[1:], "y has 23 entries for 24 bags"),
@@ -161,7 +159,6 @@ TABLE = [
     ("prior: populations", pooled(population=[40, 50]), r"population=\[40, 50\] must be .*, or one for each of 8 bags"),
     # ridge
     ("ridge: classes", fit(RIDGE, y=list("abababab")), "y holds labels .* use DistributionRidgeClassifier for classes"),
-    ("smm: classes", fit(REGRESSOR, y=list("abababab")), "y holds labels .* use SupportMeasureClassifier for classes"),
     ("ridge: length of y", fit(RIDGE, y=np.ones(3)), "y has 3 entries for 8 bags"),
     ("ridge: constant y", fit(RIDGE, y=np.ones(8)), "y is 1 for every bag .* pass targets that differ"),
     ("ridge: no y", fit(RIDGE), "requires y"),

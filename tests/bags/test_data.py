@@ -67,7 +67,7 @@ def test_models_refuse_bags_of_another_encoding():
     bags, labels, encoder = bags_from_groups(table, "shop", return_encoder=True)
     others, _ = bags_from_groups(later, "shop")
     alike, _ = bags_from_groups(later, "shop", encoder=encoder)
-    for model in (mh.DistributionRidge(stack=False), make_pipeline(mh.BagScaler(), mh.SupportMeasureRegressor())):
+    for model in (mh.DistributionRidge(stack=False), make_pipeline(mh.BagScaler(), mh.DistributionRidge(stack=False))):
         model.fit(bags[:8], labels[:8])
         for wrong, feature in (
             (others, "'paid = amex' where the bags of fit had 'paid = cash'"),

@@ -22,7 +22,7 @@ from muhat.bags import data as bags_module
 from muhat.bags import moments
 from muhat.bags.data import Bags, bags_from_groups
 from muhat.bags.distribution_kernel import DistributionKernel, bag_sums
-from muhat.bags.support_measure import OneClassSupportMeasureMachine, SupportMeasureClassifier, SupportMeasureRegressor
+from muhat.bags.support_measure import OneClassSupportMeasureMachine, SupportMeasureClassifier
 from muhat.linalg import gram
 
 NAMES = ("shrunk", "shrunk_fixed", "spectral_fixed", "spectral", "spectral_nested")
@@ -556,9 +556,7 @@ def test_whitening_finds_a_small_shift_under_large_noise():
 
 
 @pytest.mark.filterwarnings("ignore:bags have .* rows, and small bags")
-@pytest.mark.parametrize(
-    "machine", [SupportMeasureClassifier(), SupportMeasureRegressor(), OneClassSupportMeasureMachine()]
-)
+@pytest.mark.parametrize("machine", [SupportMeasureClassifier(), OneClassSupportMeasureMachine()])
 def test_machines_take_both(machine):
     bags, y = labelled_bags()
     features = mh.Nystroem(n_components=30, random_state=0)

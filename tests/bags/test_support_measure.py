@@ -10,11 +10,11 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
-from sklearn.svm import SVC, SVR, OneClassSVM
+from sklearn.svm import SVC, OneClassSVM
 
 import muhat as mh
 from muhat.bags.distribution_kernel import DistributionKernel
-from muhat.bags.support_measure import OneClassSupportMeasureMachine, SupportMeasureClassifier, SupportMeasureRegressor
+from muhat.bags.support_measure import OneClassSupportMeasureMachine, SupportMeasureClassifier
 from paper.data import draw_bags
 
 pytestmark = pytest.mark.filterwarnings("ignore:bags have .* rows, and small bags")
@@ -33,14 +33,6 @@ def test_classifier_is_svc_on_the_gram_matrix(level2, n_classes):
     assert_array_equal(machine.decision_function(test), svc.decision_function(kernel.transform(test)))
     assert_array_equal(machine.support_, svc.support_)
     assert (machine.kernel_, machine.level2_) == (kernel.kernel_, kernel.level2_)
-
-
-def test_regressor_is_svr_on_the_gram_matrix():
-    (train, y), (test, _) = labelled_bags(), labelled_bags(seed=1)
-    kernel = DistributionKernel(level2=mh.Gaussian())
-    svr = SVR(kernel="precomputed", C=3.0, epsilon=0.2).fit(kernel.fit_transform(train), y)
-    machine = SupportMeasureRegressor(C=3.0, epsilon=0.2).fit(train, y)
-    assert_array_equal(machine.predict(test), svr.predict(kernel.transform(test)))
 
 
 def test_one_class_machine_is_one_class_svm_on_the_gram_matrix():
@@ -65,13 +57,6 @@ def test_classes_that_differ_in_covariance_alone():
     bags = [rng.multivariate_normal(np.zeros(2), rotations[label], size=20) for label in y]
     assert cross_val_score(SupportMeasureClassifier(), bags, y, cv=4).mean() > 0.95
     assert cross_val_score(SupportMeasureClassifier(kernel=mh.Linear(), level2="linear"), bags, y, cv=4).mean() < 0.65
-
-
-def test_regression_on_the_spread():
-    rng = np.random.default_rng(0)
-    y = rng.uniform(1, 3, size=90)
-    bags = [rng.normal(scale=scale, size=(rng.integers(30, 60), 2)) for scale in y]
-    assert cross_val_score(SupportMeasureRegressor(C=10.0), bags, y, cv=3).min() > 0.85
 
 
 def test_group_anomalies():
@@ -195,9 +180,8 @@ def test_a_whole_kernel_or_mean_in_a_grid():
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
 
 
-def test_searches_of_the_other_machines():
-    bags, y = labelled_bags(30)
-    assert GridSearchCV(SupportMeasureRegressor(), {"C": [1.0], "epsilon": [0.1, 0.5]}, cv=2).fit(bags, y).best_score_
+def test_a_search_of_the_one_class_machine():
+    bags, _ = labelled_bags(30)
     search = GridSearchCV(OneClassSupportMeasureMachine(), {"nu": [0.1, 0.5]}, cv=2, scoring="accuracy")
     assert search.fit(bags, np.ones(30)).best_params_["nu"] == 0.1
 
@@ -246,10 +230,9 @@ def test_a_pooled_kernel_is_that_of_the_prior(whiten):
     assert_allclose(kernel.transform(test), want, rtol=1e-6, atol=1e-9)
 
 
-@pytest.mark.parametrize(
-    "machine", [SupportMeasureClassifier(pool=True), SupportMeasureRegressor(pool=True, whiten=True)]
-)
-def test_pooled_machines_learn(machine):
+@pytest.mark.parametrize("whiten", [False, True])
+def test_pooled_machines_learn(whiten):
+    machine = SupportMeasureClassifier(pool=True, whiten=whiten)
     (train, y), (test, truth) = labelled_bags(40, low=2), labelled_bags(40, seed=1, low=2)
     assert machine.fit(train, y).score(test, truth) > 0.5
 
@@ -262,5 +245,3 @@ def test_weights_of_classes_and_bags():
     svc = SVC(kernel="precomputed", class_weight={0: 5.0}).fit(K, y, sample_weight=weights)
     machine = SupportMeasureClassifier(class_weight={0: 5.0}).fit(train, y, sample_weight=weights)
     assert_array_equal(machine.decision_function(test), svc.decision_function(L))
-    svr = SVR(kernel="precomputed").fit(K, y, sample_weight=weights)
-    assert_array_equal(SupportMeasureRegressor().fit(train, y, sample_weight=weights).predict(test), svr.predict(L))

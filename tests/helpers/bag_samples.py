@@ -46,7 +46,6 @@ MACHINES = {
     "linear_classifier": mh.SupportMeasureClassifier(level2="linear", C=100.0),
     "shrunk_classifier": mh.SupportMeasureClassifier(mean=mh.ShrunkKernelMean()),
     "whitened_classifier": mh.SupportMeasureClassifier(whiten=True),
-    "regressor": mh.SupportMeasureRegressor(),
     "one_class": mh.OneClassSupportMeasureMachine(nu=0.3),
 }
 WHITENED = mh.DistributionKernel(

@@ -142,7 +142,6 @@ def of_bags():
     detector = mh.GroupAnomalyDetector(random_state=0).fit(BAGS)
     yield "GroupAnomalyDetector", [detector.score_samples(BAGS), detector.p_values([3 * bag for bag in BAGS])]
     yield "SupportMeasureClassifier", mh.SupportMeasureClassifier().fit(BAGS, TARGETS > 14).decision_function(BAGS)
-    yield "SupportMeasureRegressor", mh.SupportMeasureRegressor(C=10).fit(BAGS, TARGETS).predict(BAGS)
     yield "OneClass", mh.OneClassSupportMeasureMachine(nu=0.3).fit(BAGS).decision_function(BAGS)
     yield "pooled_means", [mean(AT[:, :2]) for mean in mh.pooled_means(BAGS[:4])]
 

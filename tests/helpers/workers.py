@@ -10,7 +10,6 @@ import time
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-import numpy as np
 import pytest
 from bag_samples import random_bags
 from tables import sample
@@ -39,7 +38,7 @@ def processes(n_workers, **options):
     with ExitStack() as stack:
         stack.enter_context(dask.config.set(settings))
         get_mp_context()  # chooses modules to import, once; the next line does it again
-        multiprocessing.set_forkserver_preload(["distributed", "dask.array", "muhat.distributed"])
+        multiprocessing.set_forkserver_preload(["distributed", "dask.array", "muhat"])
         cluster = LocalCluster(n_workers=n_workers, threads_per_worker=1, host="127.0.0.1", **HERE)
         yield stack.enter_context(Client(stack.enter_context(cluster), **options))
 
@@ -53,23 +52,6 @@ def threads(count=1, **options):
     inside = {"processes": False, "n_workers": 1, "worker_dashboard_address": "127.0.0.1:0"}
     with Client(threads_per_worker=count, **inside, **HERE, **options) as client:
         yield client
-
-
-def chunked(rows, size=60):
-    import dask.array as da
-
-    return da.from_array(rows, chunks=(size, -1))
-
-
-def delayed_blocks(rows, count=5):
-    import dask
-
-    return [dask.delayed(np.array)(part) for part in np.array_split(rows, count)]
-
-
-def squared_mmd(kernel, X, Y):
-    """The definition of the biased statistic."""
-    return kernel(X).mean() + kernel(Y).mean() - 2 * kernel(X, Y).mean()
 
 
 no_kill = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGKILL")

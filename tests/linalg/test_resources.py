@@ -43,7 +43,6 @@ REFUSES = {
     "KernelPCA": "mh.KernelPCA(2).fit(X)",
     "KernelCovariance": "mh.KernelCovariance(mean=mh.ShrunkKernelMean()).fit(X)",
     "DistributionKernel, many bags": "mh.DistributionKernel().fit(list(X[:, None]))",
-    "SupportMeasureRegressor, many bags": "mh.SupportMeasureRegressor().fit(list(X[:, None]), X[:, 0])",
     "mmd_test, one kernel": "mh.mmd_test(X[:6000], X[6000:], mh.Gaussian())",
     "hsic_test, one kernel": "mh.hsic_test(X, X, mh.Gaussian())",
 }

@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from tables import sample
 
 import muhat as mh
-from muhat.plotting.result_displays import BagGramDisplay, ComponentsDisplay, DriftDisplay, LooPathDisplay
+from muhat.plotting.result_displays import ComponentsDisplay, DriftDisplay, LooPathDisplay
 
 ROWS = np.random.default_rng(0).normal(size=(30, 2))
 STREAM = np.random.default_rng(0).normal(size=(120, 3))
@@ -60,12 +60,3 @@ def test_scores_and_thresholds_over_time():
     assert display.alarm == monitor.result_.row == display.rows[-1]
     assert display.scores[-1] > display.thresholds[-1]
     assert (display.scores[:-1] <= display.thresholds[:-1]).all()
-
-
-def test_a_gram_matrix_is_sorted_by_class():
-    rows = np.random.default_rng(0).normal(size=(30, 2))
-    bags, y = [rows[:10], rows[10:12], rows[12:], rows[5:9]], ["b", "a", "b", "a"]
-    display = BagGramDisplay.from_estimator(mh.DistributionKernel(), bags, y=y)
-    assert list(display.classes) == ["a", "a", "b", "b"]
-    order = [1, 3, 0, 2]
-    assert_allclose(display.gram, mh.DistributionKernel().fit_transform(bags)[np.ix_(order, order)])

@@ -242,8 +242,8 @@ def support_measures(X: Rows) -> list[Any]:
     bags = as_bags(X)
     labels = targets(bags) > len(bags) / 2
     machine = mh.SupportMeasureClassifier().fit(bags, labels)
-    regressor, one_class = mh.SupportMeasureRegressor().fit(bags, targets(bags)), mh.OneClassSupportMeasureMachine()
-    return [machine.decision_function(bags), regressor.predict(bags), one_class.fit(bags).decision_function(bags)]
+    one_class = mh.OneClassSupportMeasureMachine().fit(bags)
+    return [machine.decision_function(bags), one_class.decision_function(bags)]
 
 
 def subjects() -> dict[str, Subject]:

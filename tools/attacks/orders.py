@@ -115,14 +115,12 @@ def likeness(train: Groups, new: Groups) -> float:
 
 def group_losses() -> dict[str, Loss]:
     """Estimators that learn from groups, by name."""
-    classifier, regressor = mh.SupportMeasureClassifier, mh.SupportMeasureRegressor
+    classifier = mh.SupportMeasureClassifier
     return {
         "DistributionRidge": regression(mh.DistributionRidge()),
         "DistributionRidge(pool=False)": regression(mh.DistributionRidge(pool=False)),
         "DistributionRidgeClassifier": classification(mh.DistributionRidgeClassifier()),
         "DistributionRidgeClassifier: probabilities": probabilities(mh.DistributionRidgeClassifier()),
-        "SupportMeasureRegressor": regression(regressor(C=10.0)),
-        "SupportMeasureRegressor(pool=True)": regression(regressor(C=10.0, pool=True)),
         "SupportMeasureClassifier": classification(classifier(C=10.0)),
         "SupportMeasureClassifier(whiten=True, pool=True)": classification(classifier(C=10.0, whiten=True, pool=True)),
         "SupportMeasureClassifier: probabilities": probabilities(classifier(C=10.0, probability=True)),

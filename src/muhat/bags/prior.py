@@ -12,11 +12,11 @@ from sklearn.utils.validation import check_is_fitted
 from muhat._support.parameters import ValueParametersMixin
 from muhat._support.types import Array, RandomState
 from muhat._support.validation import check_count, check_number, unchanged_on_error
-from muhat.bags.bag_sketch import BagSketch, OutsidePart
 from muhat.bags.data import Bags, TakesBagsMixin, check_bags
 from muhat.bags.efron_morris import fit_pools
 from muhat.bags.mixture_prior import fit_mixture, least_risk
 from muhat.bags.moments import bag_moments, check_features, check_noise, fit_features
+from muhat.bags.outside_span import OutsidePart
 from muhat.features.base import BaseFeatures
 from muhat.features.nystroem import Nystroem
 from muhat.kernels.base import Kernel, check_kernel
@@ -90,7 +90,6 @@ class BagPrior(ValueParametersMixin, TakesBagsMixin, ClassNamePrefixFeaturesOutM
     pooled_means : Pooled means of the bags of one call.
     DistributionRidge : Regression on bags with this prior.
     GroupAnomalyDetector : Bags that are unlikely under this prior.
-    BagSketch : What ``fit`` needs of bags that lie in many places.
 
     Notes
     -----
@@ -147,9 +146,8 @@ class BagPrior(ValueParametersMixin, TakesBagsMixin, ClassNamePrefixFeaturesOutM
 
         Parameters
         ----------
-        bags : sequence of arrays of shape (n_i, d), or BagSketch
-            The bags: one matrix of rows each, all with d columns. A sketch has seen them already, wherever they are,
-            and brings the features and the kernel.
+        bags : sequence of arrays of shape (n_i, d)
+            The bags: one matrix of rows each, all with d columns.
         y : ignored
             Not used; it is here for scikit-learn's pipelines.
         population : float or array of shape (n_bags,), default infinity
@@ -161,9 +159,11 @@ class BagPrior(ValueParametersMixin, TakesBagsMixin, ClassNamePrefixFeaturesOutM
             The fitted estimator.
         """
         ridge, blend, kinds = self._checked_parameters()
-        sketch = self._checked_sketch(bags) if isinstance(bags, BagSketch) else self._sketched(bags)
-        sizes, moments, outside = sketch.state_
-        noise_sizes, features = check_population(population, sizes), sketch.features
+        data = check_bags(bags, self, reset=True)
+        check_several(len(data))
+        seed = 0 if self.random_state is None else self.random_state
+        features = fit_features(self.features, self.kernel.resolve(data.rows), data.rows, seed)
+        moments, noise_sizes = bag_moments(features, data), check_population(population, data.sizes)
         check_noise(moments)
         self.kernel_, self._features = features.kernel_, features
         self.approximation_error_ = features.approximation_error_
@@ -175,31 +175,8 @@ class BagPrior(ValueParametersMixin, TakesBagsMixin, ClassNamePrefixFeaturesOutM
         self.kinds_ = self._mixture.weights
         self.ratios_ = self._pool.ratios
         self._n_features_out = max(int((self.ratios_ > _NO_DIFFERENCE * self.ratios_[0]).sum()), 1)
-        self._outside = None if outside is None else OutsidePart.of(outside)
+        self._outside = OutsidePart.of(features, data) if isinstance(features, Nystroem) else None
         return self
-
-    def _sketched(self, bags: Any) -> BagSketch:
-        """What the bags say in features of this estimator."""
-        data = check_bags(bags, self, reset=True)
-        check_several(len(data))
-        seed = 0 if self.random_state is None else self.random_state
-        return BagSketch(fit_features(self.features, self.kernel.resolve(data.rows), data.rows, seed)).add(data)
-
-    def _checked_sketch(self, sketch: BagSketch) -> BagSketch:
-        """The sketch, if its kernel and features agree with the parameters of the estimator."""
-        features: Any = sketch.features
-        check_several(sketch.n_bags_)
-        if self.kernel not in (Gaussian(), features.kernel, features.kernel_):
-            raise ValueError(f"kernel={self.kernel!r}, and the sketch has {features.kernel_!r}; leave kernel out")
-        given = getattr(self.features, "fingerprint_", None)
-        if self.features is not None and given != features.fingerprint_:
-            raise ValueError("features differ from the features of the sketch; leave features out")
-        self.n_features_in_ = features.n_features_in_
-        if hasattr(features, "feature_names_in_"):
-            self.feature_names_in_: Any = features.feature_names_in_
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_  # of an earlier fit
-        return sketch
 
     def _checked_parameters(self) -> tuple[float | Literal["auto"], float | Literal["cv"], int | Literal["cv"]]:
         check_kernel("kernel", self.kernel)

@@ -290,7 +290,7 @@ class DistributionRidge(RegressorMixin, _RidgeOnBags):
     See Also
     --------
     DistributionRidgeClassifier : The same for classes.
-    SupportMeasureRegressor : Support vector regression on bags.
+    SupportMeasureClassifier : Support vector classification of bags.
     BagPrior : The prior over bags that the means are shrunk by.
 
     Notes

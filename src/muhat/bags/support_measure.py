@@ -7,12 +7,12 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import ClassifierMixin, OutlierMixin, RegressorMixin
+from sklearn.base import ClassifierMixin, OutlierMixin
 from sklearn.utils.metaestimators import available_if
 
 from muhat._support.types import Array
 from muhat._support.validation import check_number, unchanged_on_error, warn_caller
-from muhat.bags.data import asking_for_numbers, check_bag_weights, check_labels, check_target
+from muhat.bags.data import check_bag_weights, check_labels
 from muhat.bags.distribution_kernel import EmbedsBags, Level2
 from muhat.bags.moments import RIDGE
 from muhat.features.base import BaseFeatures
@@ -25,7 +25,7 @@ MAX_RATIO_OF_SIZES = 3
 
 
 class _SupportMeasureMachine(EmbedsBags, ABC):
-    """Base of the three: a support vector machine of scikit-learn on the Gram matrix of the bags.
+    """Base of both: a support vector machine of scikit-learn on the Gram matrix of the bags.
 
     The parameters of the embedding are those of :class:`DistributionKernel`. Each machine repeats them, because
     scikit-learn reads parameters from the signature of the class.
@@ -40,7 +40,7 @@ class _SupportMeasureMachine(EmbedsBags, ABC):
         bags : sequence of arrays of shape (n_i, d)
             The bags: one matrix of rows each, all with d columns.
         y : array of shape (n,)
-            The class or the number of each bag; the one-class machine does not use it.
+            The class of each bag; the one-class machine does not use it.
         sample_weight : array of shape (n,), optional
             One weight per bag, as in ``sklearn.svm``: a factor of C.
 
@@ -209,69 +209,6 @@ class SupportMeasureClassifier(ClassifierMixin, _SupportMeasureMachine):
         """
         K = self._gram(bags)
         return self._machine.decision_function(K)
-
-
-class SupportMeasureRegressor(RegressorMixin, _SupportMeasureMachine):
-    r"""Support vector regression on distributions: a number for each bag.
-
-    See :class:`SupportMeasureClassifier`; the loss is zero for errors up to ``epsilon``, and linear beyond.
-
-    Parameters
-    ----------
-    kernel, mean, whiten, features, ridge, pool, memory
-        The embedding of bags; see :class:`DistributionKernel`.
-    level2 : "linear" or Kernel, default Gaussian()
-        The kernel between mean elements.
-    C : float > 0, default 1.0
-        The smaller, the stronger the regularisation.
-    epsilon : float >= 0, default 0.1
-        Half-width of the tube without loss, in units of y.
-
-    Attributes
-    ----------
-    support_, kernel_, level2_, n_features_in_
-        See :class:`SupportMeasureClassifier`.
-
-    See Also
-    --------
-    DistributionRidge : Searches nothing, allows for the size of a bag, and has error bars.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import muhat as mh
-    >>> rng = np.random.default_rng(0)
-    >>> y = rng.uniform(1, 3, size=80)
-    >>> bags = [rng.normal(scale=scale, size=(40, 2)) for scale in y]  # the target is the spread
-    >>> round(mh.SupportMeasureRegressor(C=10.0).fit(bags[:60], y[:60]).score(bags[60:], y[60:]), 2)
-    0.92
-    """
-
-    def __init__(
-        self,
-        kernel: Kernel = Gaussian(),
-        mean: BaseKernelMean | None = None,
-        level2: Level2 = Gaussian(),
-        C: float = 1.0,
-        epsilon: float = 0.1,
-        *,
-        whiten: bool = False,
-        features: BaseFeatures | None = None,
-        ridge: float = RIDGE,
-        pool: bool = False,
-        memory: Any = None,
-    ) -> None:
-        super().__init__(kernel, mean, level2, whiten, features, ridge=ridge, pool=pool, memory=memory)
-        self.C = C
-        self.epsilon = epsilon
-
-    def _new_machine(self, bags: Any, y: Any) -> tuple[Any, Any]:
-        from sklearn.svm import SVR
-
-        C = check_number("C", self.C, low=0, open_low=True)
-        epsilon = check_number("epsilon", self.epsilon, low=0)
-        with asking_for_numbers("SupportMeasureClassifier"):
-            return SVR(kernel="precomputed", C=C, epsilon=epsilon), check_target(self, bags, y).astype(np.float64)
 
 
 class OneClassSupportMeasureMachine(OutlierMixin, _SupportMeasureMachine):

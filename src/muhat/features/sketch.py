@@ -67,7 +67,6 @@ class MeanSketch(ArchivedSketch, LockedMixin):
 
     See Also
     --------
-    BagSketch : Mergeable moments of bags.
     mmd_test : The two-sample test, which takes two sketches with bins.
     DriftMonitor : Alarms for a stream.
 

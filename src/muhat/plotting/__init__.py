@@ -3,16 +3,13 @@
 from muhat.plotting.display import Display
 from muhat.plotting.functions import FunctionDisplay
 from muhat.plotting.group_displays import GroupDistancesDisplay
-from muhat.plotting.result_displays import BagGramDisplay, ComponentsDisplay, DriftDisplay, LooPathDisplay
-from muhat.plotting.scatter import ScatterDisplay
+from muhat.plotting.result_displays import ComponentsDisplay, DriftDisplay, LooPathDisplay
 
 __all__ = [
-    "BagGramDisplay",
     "ComponentsDisplay",
     "Display",
     "DriftDisplay",
     "FunctionDisplay",
     "GroupDistancesDisplay",
     "LooPathDisplay",
-    "ScatterDisplay",
 ]

@@ -1,4 +1,4 @@
-"""Displays of results: scores of shrinkage and of a monitor, components of a test, and a Gram matrix of bags."""
+"""Displays of results: scores of shrinkage and of a monitor, and components of a test."""
 
 from __future__ import annotations
 
@@ -218,74 +218,3 @@ class DriftDisplay(Display):
             ax.plot(self.alarm, self.scores[-1], "o", color="#d55e00", label=f"alarm at row {self.alarm:,}")
         ax.set(xlabel="row", ylabel="score")
         ax.legend(edgecolor="none", framealpha=0.85)
-
-
-@dataclass
-class BagGramDisplay(Display):
-    """The Gram matrix of bags, sorted by class, as a picture.
-
-    Parameters
-    ----------
-    gram : array of shape (n, n)
-        Kernel values of all pairs of bags.
-    classes : array of shape (n,), optional
-        Class of each bag, in ascending order; lines are drawn between classes.
-
-    See Also
-    --------
-    muhat.DistributionKernel : The kernel between bags.
-    ScatterDisplay : Bags as points.
-
-    Examples
-    --------
-    >>> import numpy as np, muhat as mh
-    >>> rng = np.random.default_rng(0)
-    >>> y = np.arange(12) % 2
-    >>> bags = [rng.normal(label, size=(10, 2)) for label in y]
-    >>> mh.plotting.BagGramDisplay.from_estimator(mh.DistributionKernel(), bags, y=y).gram.shape
-    (12, 12)
-    """
-
-    gram: Array
-    classes: Any = None
-
-    @classmethod
-    def from_estimator(cls, estimator: Any, bags: Any, *, y: Any = None, ax: Any = None, **style: Any) -> Self:
-        """Draw the Gram matrix of the training bags of a ``DistributionKernel`` that is fitted here.
-
-        Parameters
-        ----------
-        estimator : DistributionKernel
-            It is fitted to the bags.
-        bags : sequence of arrays of shape (n_i, d)
-            One array of rows per bag.
-        y : array of shape (n,), optional
-            Classes, by which the bags are sorted.
-        ax : matplotlib axes, optional
-            Default: those of a new figure.
-        **style
-            Options of ``imshow``.
-
-        Returns
-        -------
-        BagGramDisplay
-            The display, drawn.
-        """
-        gram = np.asarray(estimator.fit_transform(bags))
-        if y is None:
-            return cls(gram).plot(ax, **style)
-        order = np.argsort(np.asarray(y), kind="stable")
-        return cls(gram[np.ix_(order, order)], np.asarray(y)[order]).plot(ax, **style)
-
-    def _draw(self, ax: Any, style: dict[str, Any]) -> None:
-        image = ax.imshow(self.gram, **({"cmap": "viridis", "interpolation": "nearest"} | style))
-        ax.figure.colorbar(image, ax=ax)
-        if self.classes is not None:
-            names, starts, counts = np.unique(self.classes, return_index=True, return_counts=True)
-            for start in starts[1:]:
-                ax.axhline(start - 0.5, color="w", linewidth=0.8)
-                ax.axvline(start - 0.5, color="w", linewidth=0.8)
-            middles = starts + counts / 2 - 0.5
-            ax.set_xticks(middles, names)
-            ax.set_yticks(middles, names)
-        ax.set(xlabel="bag", ylabel="bag")
