@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import log_ndtr, logsumexp
 
 from muhat._support.types import Array
-from muhat.inference.permutations import EPS, permutation_pvalue
+from muhat.inference.permutations import EPS, TIED, permutation_pvalue
 
 LEAST_SKEWNESS = 0.05
 """Rows with less skewness are taken for this skew; below it the gamma distribution is the normal one."""
@@ -43,7 +43,7 @@ class Component:
     @property
     def pvalue(self) -> float:
         """The p-value of this component alone, as if no other had been looked at."""
-        return permutation_pvalue(float(self.statistics[0]), self.statistics[1:], self.rounding)
+        return float(permutation_pvalue(self.statistics, TIED * self.rounding))
 
 
 class Combined(NamedTuple):
@@ -69,8 +69,8 @@ def combine_statistics(components: Sequence[Component], tolerance: float = 1e-8,
     log_p = log_pvalues(components)
     terms = -log_p + np.log(weights(components, log_p, discount))[:, None]
     statistics = logsumexp(terms, axis=0)
-    reached = np.count_nonzero(statistics >= statistics[0] - tolerance * max(1.0, abs(statistics[0])))
-    return Combined(statistics, float(reached / len(statistics)), np.exp(terms[:, 0] - statistics[0]), -log_p[:, 0])
+    pvalue = float(permutation_pvalue(statistics, tolerance * max(1.0, abs(statistics[0]))))
+    return Combined(statistics, pvalue, np.exp(terms[:, 0] - statistics[0]), -log_p[:, 0])
 
 
 def log_pvalues(components: Sequence[Component]) -> Array:

@@ -26,6 +26,7 @@ from muhat.inference.kernel_sums import (
     SecondMoments,
     Tick,
     kernel_sums,
+    single_precision,
 )
 from muhat.inference.mmd import KernelSums, MeanSimilarities, mean_similarities, product_blocks, sums_from_features
 from muhat.inference.permutations import Splits, bin_means
@@ -34,6 +35,7 @@ from muhat.kernels.dot import Linear
 from muhat.kernels.mixed import rescaled
 from muhat.kernels.radial import Gaussian
 from muhat.linalg.blocks import blocks, random_rows
+from muhat.linalg.distances import power_of_two_near
 from muhat.linalg.whitening import Whitening, column_deviations
 
 MAX_EXACT_ROWS = 12_000
@@ -44,6 +46,9 @@ PAIR_ROWS = 500
 
 USED_BANDWIDTHS, _GAUSSIANS = (0, 7), ("Gaussian", "widest Gaussian")
 """Those of the ten bandwidths that Gaussian kernels have, and what their similarities are called."""
+
+LEAST_BANDWIDTH = 1e-12
+"""The least bandwidth, in units of the widest: differences so far apart are left to the statistics of ranks."""
 
 LANDMARKS = 512
 """Rows that span the regularised kernel Fisher statistic; a random part of larger samples."""
@@ -81,6 +86,7 @@ def pooled_bandwidths(rows: Array) -> Array:
     distances = pdist(rows)
     distances = distances[distances > 0]
     low, high = np.quantile(distances, [0.05, 0.95]) * [0.5, 2.0] if len(distances) else (1.0, 1.0)
+    low = max(low, LEAST_BANDWIDTH * high)
     return np.asarray(low * (high / low) ** (np.arange(10) / 9))
 
 
@@ -97,7 +103,7 @@ def scaled_columns(rows: Array, steepness: float, rng: np.random.Generator) -> A
     return np.clip(scaled, -_FARTHEST, _FARTHEST)
 
 
-_FARTHEST = 1e100
+_FARTHEST = 1e30  # which single precision holds, with differences
 
 
 # ---------------------------------------------------------------- components
@@ -308,11 +314,14 @@ def largest_eigenvalue(K: Array, steps: int = 30) -> float:
 def gaussian_bin_means(rows: Array, bandwidths: list[float], size: int, rng: np.random.Generator) -> list[Array]:
     """Means over bins of Nyström features of Gaussian kernels, with the same landmarks for all bandwidths."""
     count = len(rows) // size
-    landmarks = rows[np.sort(rng.choice(len(rows), min(FEATURES, len(rows)), replace=False))].astype(np.float32)
+    unit = power_of_two_near(min(bandwidths))
+    bandwidths = [bandwidth / unit for bandwidth in bandwidths]
+    landmarks = rows[np.sort(rng.choice(len(rows), min(FEATURES, len(rows)), replace=False))]
+    landmarks = single_precision(landmarks, unit)
     squares = np.einsum("ij,ij->i", landmarks, landmarks)
     totals = [np.zeros((count, len(landmarks))) for _ in bandwidths]
     for part in blocks(len(rows), count):  # one member of each bin at a time
-        X = rows[part].astype(np.float32)
+        X = single_precision(rows[part], unit)
         halves = np.minimum(X @ landmarks.T - 0.5 * squares - 0.5 * np.einsum("ij,ij->i", X, X)[:, None], 0.0)
         for total, bandwidth in zip(totals, bandwidths, strict=True):
             total += np.exp(halves / np.float32(bandwidth**2))

@@ -18,7 +18,7 @@ from muhat.inference.dependence_statistics import (
     product_bytes,
 )
 from muhat.inference.mmd import is_plain
-from muhat.inference.permutations import EPS, Pairings, check_strata, draw_pairings, permutation_pvalue
+from muhat.inference.permutations import EPS, TIED, Pairings, check_strata, draw_pairings, permutation_pvalue
 from muhat.inference.results import Explanation, PermutationResult, combined_fields
 from muhat.inference.samples import Samples, encode_samples
 from muhat.inference.two_sample import COPIES, pooled_gram
@@ -283,7 +283,7 @@ def permuted_hsic(
     if not unbiased:
         np.maximum(sums, 0.0, out=sums)  # what is negative is rounding
     rounding = EPS * float(size_x * np.linalg.norm(L) + size_y * np.linalg.norm(K))
-    pvalue = permutation_pvalue(float(sums[0]), sums[1:], rounding)
+    pvalue = float(permutation_pvalue(sums, TIED * rounding))
     with np.errstate(over="ignore"):
         values = unit_x / (n * (n - 3) if unbiased else n**2) * unit_y * sums
     return float(values[0]), pvalue, values[1:]

@@ -19,7 +19,7 @@ from muhat.inference.mmd import KernelSums
 from muhat.inference.permutations import Splits
 from muhat.kernels.base import Kernel
 from muhat.linalg.blocks import blocks
-from muhat.linalg.distances import squared_distances
+from muhat.linalg.distances import power_of_two_near, squared_distances
 from muhat.linalg.gram import mapping
 
 Floats = NDArray[Any]
@@ -27,6 +27,9 @@ Tick = Callable[[float], None]
 
 STRIP = 256
 """Rows of a strip."""
+
+FARTHEST = 1e15
+"""The largest value in single precision: squares of 10,000 columns of such values still have a finite sum."""
 
 COLUMNS = 4096
 """Columns of a strip that are computed at a time; at least as many as its rows."""
@@ -43,28 +46,41 @@ class Family(ABC):
 
 
 class GaussianFamily(Family):
-    """Gaussian kernels of several bandwidths, from one distance matrix."""
+    """Gaussian kernels of several bandwidths, from one distance matrix in a unit near the least of them."""
 
     def __init__(self, rows: Array, bandwidths: list[float], dtype: Any, exact: bool = True) -> None:
-        self.bandwidths, self.dtype, self.exact = bandwidths, dtype, exact
-        self.rows: Floats = rows if exact else rows.astype(np.float32)
+        self.unit, self.dtype, self.exact = power_of_two_near(min(bandwidths)), dtype, exact
+        self.bandwidths = [bandwidth / self.unit for bandwidth in bandwidths]
+        self.rows: Floats = rows if exact else single_precision(rows, self.unit)
         self.half_squares = 0.5 * np.einsum("ij,ij->i", self.rows, self.rows)
         self.size = len(bandwidths)
 
     def tile(self, rows: slice, rest: slice) -> Iterator[Floats]:
         halves = self._negative_half_squares(rows, rest)
         for bandwidth in self.bandwidths:
-            values = halves * self.dtype(1.0 / bandwidth**2)
+            with np.errstate(over="ignore"):  # infinitely far, where the kernel is 0
+                values = halves * self.dtype(1.0 / bandwidth**2)
             yield np.exp(values, out=values)
 
     def _negative_half_squares(self, rows: slice, rest: slice) -> Floats:
         """−‖x − y‖²/2: to the last digits for few rows, by one product in single precision for many."""
         if self.exact:
-            return np.asarray(-0.5 * squared_distances(self.rows[rows], self.rows[rest])).astype(self.dtype, copy=False)
+            halves = -0.5 * squared_distances(self.rows[rows], self.rows[rest], self.unit)
+            with np.errstate(over="ignore"):  # infinitely far, where the kernel is 0
+                return np.asarray(halves).astype(self.dtype, copy=False)
         values = self.rows[rows] @ self.rows[rest].T
         values -= self.half_squares[rows, None]
         values -= self.half_squares[rest]
         return np.minimum(values, 0.0, out=values)
+
+
+def single_precision(rows: Array, unit: float) -> Floats:
+    """Rows in a unit, in single precision; values whose squares it cannot hold are moved to the farthest that it can.
+
+    The unit is near a bandwidth of at least ``LEAST_BANDWIDTH`` times the widest one, so that these stay far.
+    """
+    with np.errstate(over="ignore"):
+        return np.clip(rows / unit, -FARTHEST, FARTHEST).astype(np.float32)
 
 
 class ByColumn(Family):
@@ -137,6 +153,10 @@ def _shifted(part: slice, by: int) -> slice:
 def kernel_sums(families: Sequence[Family], splits: Splits, tick: Tick = lambda share: None) -> list[KernelSums]:
     """The forms sᵀKs over all splits, and the row sums, of every matrix K with its diagonal set to 0.
 
+    A constant c is taken from the values of K before they meet the splits and added to the sums: as the splits are
+    centred, c(11ᵀ − I) has the form −c‖s‖², the same for all. So kernels that hardly vary keep their digits, and a
+    constant one has no difference at all between the observed split, whose rows are in order, and random ones.
+
     Strips are dealt to threads, and their sums are added in the order of the rows: results do not depend on the number
     of threads.
     """
@@ -145,13 +165,16 @@ def kernel_sums(families: Sequence[Family], splits: Splits, tick: Tick = lambda 
     strips = list(blocks(total, STRIP))
     count = sum(family.size for family in families)
     forms, sums = np.zeros((count, S.shape[1])), np.zeros((count, total))
+    some = slice(0, min(total, STRIP))
+    levels = [values.mean(dtype=np.float64) for family in families for values in family.tile(some, some)]
 
     def visit(rows: slice) -> list[tuple[Array, Array, Array]]:
         sizes = (S.shape[1], rows.stop - rows.start, total - rows.stop)
         found = [(np.zeros(sizes[0]), np.zeros(sizes[1]), np.zeros(sizes[2])) for _ in range(count)]
         for rest in blocks(total, COLUMNS, rows.start):
             tiles = (values for family in families for values in family.tile(rows, rest))
-            for (form, own, later), values in zip(found, tiles, strict=True):
+            for (form, own, later), values, level in zip(found, tiles, levels, strict=True):
+                values -= values.dtype.type(level)
                 _add_tile(values, S, rows, rest, form, own, later)
         return found
 
@@ -164,7 +187,11 @@ def kernel_sums(families: Sequence[Family], splits: Splits, tick: Tick = lambda 
                 sums[k, rows.stop :] += later
             done += (rows.stop - rows.start) * (2 * total - rows.stop - rows.start)
             tick(done / total**2)
-    return [KernelSums(form, row_sums) for form, row_sums in zip(forms, sums, strict=True)]
+    squares = np.square(splits.exact).sum(axis=0)
+    return [
+        KernelSums(form - level * squares, row_sums + level * (total - 1))
+        for form, row_sums, level in zip(forms, sums, levels, strict=True)
+    ]
 
 
 def _add_tile(values: Floats, S: Floats, rows: slice, rest: slice, form: Array, own: Array, later: Array) -> None:

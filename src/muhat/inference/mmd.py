@@ -98,13 +98,18 @@ def mean_similarities(sums: KernelSums, splits: Splits) -> MeanSimilarities:
 
 
 def sums_from_features(features: Array, splits: Splits) -> KernelSums:
-    """The sums of the matrix FFᵀ of inner products of features, without that matrix."""
-    diagonal = np.einsum("ij,ij->i", features, features, dtype=np.float64)
-    S = splits.centred.astype(features.dtype, copy=False)
+    """The sums of the matrix FFᵀ of inner products of features, without that matrix.
+
+    Centred splits have the same products with centred features, in which constant ones vanish to the last digit.
+    """
+    exact = features.astype(np.float64, copy=False)
+    total = exact.sum(axis=0)
+    diagonal = np.einsum("ij,ij->i", exact, exact)
+    S, centred = splits.centred.astype(features.dtype, copy=False), features - (total / len(features))
     forms = -(diagonal @ np.square(splits.exact))
     for part in product_blocks(features.shape[1], S.shape[1]):
-        forms += ((features[:, part].T @ S) ** 2).sum(axis=0, dtype=np.float64)
-    return KernelSums(forms, features @ features.sum(axis=0) - diagonal)
+        forms += ((centred[:, part].T.astype(S.dtype, copy=False) @ S) ** 2).sum(axis=0, dtype=np.float64)
+    return KernelSums(forms, exact @ total - diagonal)
 
 
 def product_blocks(columns: int, splits: int) -> Iterator[slice]:

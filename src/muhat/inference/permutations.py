@@ -25,6 +25,9 @@ from muhat.linalg.blocks import blocks
 
 EPS = float(np.finfo(np.float64).eps)
 
+TIED = 16
+"""Statistics that differ by no more than so many of their rounding errors are ties."""
+
 SMALL = 256
 """Up to this many rows everything is float64; ties of small samples are then ties to the last digits."""
 
@@ -81,10 +84,27 @@ def centred_splits(observed: Array, n_resamples: int, rng: np.random.Generator, 
     return Splits(centred, n, total - n)
 
 
-def permutation_pvalue(statistic: float, null: Array, rounding: float) -> float:
-    """The share of permutations that reach the statistic, itself among them; ties count up to rounding."""
-    tolerance = max(100 * EPS * abs(statistic), 16 * rounding)
-    return float((np.count_nonzero(null >= statistic - tolerance) + 1) / (len(null) + 1))
+def permutation_pvalue(statistics: Array, tolerance: Any = 0.0) -> Array:
+    """The share of permutations whose statistic reaches the observed one, for each row of ``statistics``.
+
+    Every permutation test of the library has its p-values from here. The last axis has the statistic on all
+    permutations, and the observed one comes first. It counts by its place, whatever its value, so that no p-value is
+    below 1/(B + 1), and a statistic that is not a number is an error. Values that fall short of the observed one by no
+    more than ``tolerance``, or by its rounding error, are ties.
+
+    >>> permutation_pvalue(np.array([2.0, 1.0, 3.0, 2.0]))
+    array(0.75)
+    """
+    if np.isnan(statistics).any():
+        raise RuntimeError(
+            f"{np.count_nonzero(np.isnan(statistics))} of {statistics.size} permutation statistics are not numbers, "
+            "which is an error in muhat; please report it with the data, or divide the columns by their spread first"
+        )
+    observed, others = statistics[..., :1], statistics[..., 1:]
+    with np.errstate(invalid="ignore"):  # inf - inf
+        lowest = observed - np.maximum(tolerance, 100 * EPS * np.abs(observed))
+    reached = ((others >= observed) | (others >= lowest)).sum(axis=-1)
+    return np.asarray((reached + 1) / statistics.shape[-1])
 
 
 def other_splits(

@@ -16,6 +16,10 @@ BYTES_PER_COLUMN = 300.0
 """What the name, the kind and the feature of a column take in memory, beside its values."""
 
 
+FARTHEST = 1e100
+"""Squares of smaller numbers, and sums of their products, are numbers."""
+
+
 class Samples(NamedTuple):
     """Samples as rows of features, one below the other.
 
@@ -50,7 +54,16 @@ class Samples(NamedTuple):
     def centred(self) -> Array:
         """The pooled rows in their scales, about their medians."""
         halves = self.pooled / 2 - np.median(self.pooled / 2, axis=0)  # which do not overflow
-        return halves * 2 if self.scales is None else halves / (self.scales / 2)
+        with np.errstate(over="ignore"):
+            rows = halves * 2 if self.scales is None else halves / (self.scales / 2)
+        farthest = np.abs(rows).max(axis=0, initial=0.0)
+        if (farthest > FARTHEST).any():
+            column = int(farthest.argmax())
+            raise ValueError(
+                f"{self.in_words(column)} has values as far as {farthest[column]:.1g} of its scale from its median, "
+                'whose squares overflow; pass scale="auto", or divide the columns first'
+            )
+        return rows
 
     def in_words(self, column: int) -> str:
         """What sentences call a column."""

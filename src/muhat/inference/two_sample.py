@@ -22,6 +22,7 @@ from muhat.inference.mmd import PRODUCTS, mean_similarities, split_means, sums_f
 from muhat.inference.permutations import (
     EPS,
     SMALL,
+    TIED,
     Bins,
     Splits,
     bins_of_one_row,
@@ -450,7 +451,8 @@ def _single_test(
     statistic = float(means.statistics(observed[:, None])[0])
     splits = other_splits(observed, work.n_resamples, work.rng, strata)
     null = np.concatenate([means.statistics(S) for S in splits])
-    pvalue = permutation_pvalue(statistic, null, EPS * float(np.trace(K)) / len(K))
+    rounding = EPS * float(np.trace(K)) / len(K)
+    pvalue = float(permutation_pvalue(np.append(statistic, null), TIED * rounding))
     outer, witness = None, None
     if samples is not None and kernel is not None:
         outer = rescaled(kernel, samples.scales)
