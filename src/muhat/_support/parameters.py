@@ -54,18 +54,7 @@ class Value:
         return f"{type(self).__name__}({params})"
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Get the parameters by name; those of nested values as ``outer__inner``.
-
-        Parameters
-        ----------
-        deep : bool, default True
-            Whether to include those of nested values.
-
-        Returns
-        -------
-        dict
-            Parameters by name.
-        """
+        """Return the parameters by name; with ``deep`` those of nested values too, as ``outer__inner``."""
         own = fields(self) if is_dataclass(self) else ()  # a class without the decorator has no known parameters
         params = {field.name: getattr(self, field.name) for field in own}
         if deep:
@@ -75,18 +64,7 @@ class Value:
         return params
 
     def with_params(self, **params: Any) -> Self:
-        """A copy with some parameters changed; ``outer__inner`` reaches into nested values.
-
-        Parameters
-        ----------
-        **params : dict
-            Parameters by name.
-
-        Returns
-        -------
-        Value
-            The copy.
-        """
+        """Return a copy with some parameters changed; ``outer__inner`` reaches into nested values."""
         own, nested = _split_nested(params)
         unknown = (set(own) | set(nested)) - set(self.get_params(deep=False))
         if unknown:
@@ -110,18 +88,7 @@ class ValueParametersMixin:
     """``set_params`` for estimators whose parameters may be frozen values."""
 
     def set_params(self: Any, **params: Any) -> Any:
-        """Set parameters; ``kernel__bandwidth`` replaces the kernel by a changed copy.
-
-        Parameters
-        ----------
-        **params : dict
-            Parameters by name, nested ones as ``outer__inner``.
-
-        Returns
-        -------
-        self
-            The estimator.
-        """
+        """Set parameters; ``kernel__bandwidth`` replaces the kernel by a changed copy."""
         own, nested = _split_nested(params)
         held = {**self.get_params(deep=False), **own}
         inside_values = {name: part for name, part in nested.items() if isinstance(held.get(name), Value)}

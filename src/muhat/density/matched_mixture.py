@@ -155,21 +155,9 @@ class MatchedGaussianMixture(NestedMeansMixin, ValueParametersMixin, DensityMixi
 
     @unchanged_on_error
     def fit(self, X: Any, y: Any = None, **metadata: Any) -> Self:
-        """Match a mixture to the kernel mean of the rows.
+        """Match a mixture to the kernel mean of the rows, at least 2 and ``n_components`` of them.
 
-        Parameters
-        ----------
-        X : array of shape (n, d), n >= max(2, n_components)
-            The rows, one observation each.
-        y : ignored
-            Not used; it is here for scikit-learn's pipelines.
-        **metadata
-            ``sample_weight`` for a mean that requests it; see :class:`muhat.means.nested.NestedMeansMixin`.
-
-        Returns
-        -------
-        self
-            The fitted estimator.
+        ``sample_weight`` goes to a mean that requests it; see :class:`muhat.means.nested.NestedMeansMixin`.
         """
         self._check_parameters()
         X = check_rows(X, estimator=self, min_rows=2)
@@ -273,84 +261,27 @@ class MatchedGaussianMixture(NestedMeansMixin, ValueParametersMixin, DensityMixi
         return constants - 0.5 * np.column_stack(squares)
 
     def score_samples(self, X: Any) -> Array:
-        """Log-density at each row.
-
-        Parameters
-        ----------
-        X : array of shape (n, d)
-            The rows, one observation each.
-
-        Returns
-        -------
-        array of shape (n,)
-            One log-density per row.
-        """
+        """Compute the log-density at each row."""
         return logsumexp(self._weighted_logs(X), axis=1)
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Mean log-likelihood of the rows: higher is better.
-
-        Parameters
-        ----------
-        X : array of shape (n, d)
-            The rows, one observation each.
-        y : ignored
-            Not used; it is here for scikit-learn's pipelines.
-
-        Returns
-        -------
-        float
-            The mean over the rows.
-        """
+        """Compute the mean log-likelihood of the rows; higher is better."""
         return float(self.score_samples(X).mean())
 
     def predict_proba(self, X: Any) -> Array:
-        """Probability of each component given the row.
-
-        Parameters
-        ----------
-        X : array of shape (n, d)
-            The rows, one observation each.
-
-        Returns
-        -------
-        array of shape (n, m)
-            One column per component.
-        """
+        """Compute the probability of each component given the row, one column per component."""
         logs = self._weighted_logs(X)
         return np.exp(logs - logsumexp(logs, axis=1, keepdims=True))
 
     def predict(self, X: Any) -> Any:
-        """Most probable component of each row.
-
-        Parameters
-        ----------
-        X : array of shape (n, d)
-            The rows, one observation each.
-
-        Returns
-        -------
-        array of shape (n,)
-            Numbers of components.
-        """
+        """Return the number of the most probable component of each row."""
         return self._weighted_logs(X).argmax(axis=1)
 
     def sample(self, n_samples: int = 1, random_state: RandomState = None) -> tuple[Array, Any]:
-        """Draw rows and tell their components, as ``sklearn.mixture.GaussianMixture.sample`` does.
+        """Draw rows and the numbers of their components, sorted by component, as scikit-learn does.
 
-        Parameters
-        ----------
-        n_samples : int, default 1
-            Number of rows to draw.
-        random_state : default that of the estimator
-            With a whole number, every call draws the same rows.
-
-        Returns
-        -------
-        X : array of shape (n_samples, d)
-            Sorted by component. For independent rows alone: ``density_.sample(n)``.
-        components : array of shape (n_samples,)
-            Number of the component of each row.
+        For independent rows alone: ``density_.sample(n)``. With a whole number as ``random_state``, by default that of
+        the estimator, every call draws the same rows.
         """
         check_is_fitted(self, "density_")
         rng = check_rng(self.random_state if random_state is None else random_state)
@@ -361,33 +292,11 @@ class MatchedGaussianMixture(NestedMeansMixin, ValueParametersMixin, DensityMixi
         return self.means_[components] + deviations * noise, components
 
     def aic(self, X: Any) -> float:
-        """Akaike's information criterion on the rows, −2 log-likelihood + 2 · (free parameters).
-
-        Parameters
-        ----------
-        X : array of shape (n, d)
-            The rows, one observation each.
-
-        Returns
-        -------
-        float
-            The criterion; lower is better.
-        """
+        """Compute Akaike's information criterion, −2 log-likelihood + 2 · (free parameters); lower is better."""
         return -2.0 * float(self.score_samples(X).sum()) + 2.0 * self._n_parameters()
 
     def bic(self, X: Any) -> float:
-        """Bayesian information criterion on the rows, with log n in place of Akaike's 2.
-
-        Parameters
-        ----------
-        X : array of shape (n, d)
-            The rows, one observation each.
-
-        Returns
-        -------
-        float
-            The criterion; lower is better.
-        """
+        """Compute the Bayesian information criterion, with log n in place of Akaike's 2; lower is better."""
         logs = self.score_samples(X)
         return -2.0 * float(logs.sum()) + self._n_parameters() * float(np.log(len(logs)))
 

@@ -203,23 +203,11 @@ class ArchivedSketch:
         raise TypeError(f"{cls.__name__} must define _decoded(features, header, arrays)")
 
     def save(self, path: str | Path) -> None:
-        """Write the sketch and its features to one file (``.npz``), which holds numbers and text alone.
-
-        Parameters
-        ----------
-        path : str or Path
-            The file, an ``.npz`` archive.
-        """
+        """Write the sketch and its features to one file (``.npz``) of numbers and text alone."""
         write_archive(path, self._format, *self._encoded())
 
     def to_bytes(self) -> bytes:
-        """The content of the file that ``save`` writes, for messages, databases and object stores.
-
-        Returns
-        -------
-        bytes
-            Numbers and text alone.
-        """
+        """Return the content of the file that ``save`` writes, for messages, databases and object stores."""
         file = BytesIO()
         _write(file, self._format, *self._encoded())
         return file.getvalue()
@@ -228,26 +216,13 @@ class ArchivedSketch:
     def load(cls, path: str | Path, kernels: Iterable[type[Kernel]] = ()) -> Self:
         """Read what ``save`` wrote; nothing in the file is executed.
 
-        Parameters
-        ----------
-        path : str or Path
-            The file, an ``.npz`` archive.
-        kernels : classes of kernels, optional
-            The file names the class of its kernel. If you wrote that class yourself, pass it: ``kernels=[MyKernel]``.
+        The file names the class of its kernel: if you wrote that class yourself, pass it, ``kernels=[MyKernel]``.
         """
         return read_archive(path, cls._format, cls._described(), cls._reader(kernels))
 
     @classmethod
     def from_bytes(cls, content: bytes, kernels: Iterable[type[Kernel]] = ()) -> Self:
-        """Read what ``to_bytes`` gave; nothing in it is executed.
-
-        Parameters
-        ----------
-        content : bytes
-            What ``to_bytes`` gave.
-        kernels : classes of kernels, optional
-            See ``load``.
-        """
+        """Read what ``to_bytes`` returned, with ``kernels`` as in ``load``; nothing in it is executed."""
         if not isinstance(content, bytes | bytearray | memoryview):
             raise ValueError(f"content of type {type(content).__name__} must be bytes; load(path) reads a file")
         size = memoryview(content).nbytes

@@ -34,20 +34,7 @@ class BaseFeatures(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, Transf
 
     @unchanged_on_error
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Choose the landmarks or draw the frequencies; X also gives a bandwidth "median".
-
-        Parameters
-        ----------
-        X : array of shape (n, d)
-            The rows, one observation each.
-        y : ignored
-            Not used; it is here for scikit-learn's pipelines.
-
-        Returns
-        -------
-        self
-            The fitted features.
-        """
+        """Choose the landmarks or draw the frequencies; X also gives a bandwidth "median"."""
         rows = check_rows(X, estimator=self)
         check_kernel("kernel", self.kernel)
         self.kernel_ = self.kernel.resolve(rows)
@@ -64,18 +51,7 @@ class BaseFeatures(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, Transf
         return self._n_features_out
 
     def transform(self, X: Any) -> Array:
-        """Compute the features of rows, in blocks: no memory is needed beyond the result.
-
-        Parameters
-        ----------
-        X : array of shape (n, d)
-            The rows, one observation each.
-
-        Returns
-        -------
-        array of shape (n, m)
-            The features.
-        """
+        """Compute the features of rows, an array of shape (n, m), in blocks that need no other memory."""
         check_is_fitted(self, "fingerprint_")
         return self.evaluate(check_rows(X, estimator=self, reset=False))
 

@@ -132,34 +132,14 @@ class MeanSketch(ArchivedSketch, LockedMixin):
         return self._state.sums.moment
 
     def update(self, X: Any) -> Self:
-        """Add rows.
+        """Add rows: an array, a data frame, or anything with a shape that can be sliced (``np.memmap``, HDF5).
 
-        Parameters
-        ----------
-        X : array of shape (n, d), data frame, or anything with a shape that can be sliced
-            Rows, also of an ``np.memmap`` or an HDF5 data set. Columns of a data frame are put in the order that the
-            features were fitted to.
-
-        Returns
-        -------
-        self
-            The sketch.
+        Columns of a data frame are put in the order that the features were fitted to.
         """
         return self._take(self._read(X), 1)
 
     def downdate(self, X: Any) -> Self:
-        """Take away rows of earlier updates; that they were, only rows of the reservoir can tell.
-
-        Parameters
-        ----------
-        X : array of shape (n, d)
-            Rows that were added before.
-
-        Returns
-        -------
-        self
-            The sketch.
-        """
+        """Remove rows of earlier updates; only rows of the reservoir can tell that they were added."""
         if self.bins:
             raise ValueError(
                 f"bins={self.bins} keeps sums, out of which no row can be taken; make the sketch with bins=0"
@@ -173,18 +153,7 @@ class MeanSketch(ArchivedSketch, LockedMixin):
         return self._take(part, -1)
 
     def merge(self, other: MeanSketch | SketchState) -> Self:
-        """Add another sketch, or its state, to this one, in place.
-
-        Parameters
-        ----------
-        other : MeanSketch or SketchState
-            With the same features and settings.
-
-        Returns
-        -------
-        self
-            The sketch.
-        """
+        """Add another sketch with the same features and settings, or its state, to this one, in place."""
         state = _state_of(other)
         self._state.check_mergeable(state)
         return self._take(state, 1)
@@ -222,18 +191,7 @@ class MeanSketch(ArchivedSketch, LockedMixin):
         return np.concatenate([np.empty(0), *(self.features.evaluate(rows) @ w for rows in self._blocks(X))])
 
     def distance(self, other: MeanSketch | SketchState) -> float:
-        """Distance of the plain averages in features: the MMD, up to the error of the features.
-
-        Parameters
-        ----------
-        other : MeanSketch or SketchState
-            With the same features.
-
-        Returns
-        -------
-        float
-            The distance.
-        """
+        """Compute the distance of the empirical averages in features: the MMD, up to the error of the features."""
         state = _state_of(other)
         self._state.check_same_features(state)
         return float(np.linalg.norm(self.mean_features() - self._with(state).mean_features()))

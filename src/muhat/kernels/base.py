@@ -99,52 +99,16 @@ class Kernel(Value, ABC):
 
     @abstractmethod
     def evaluate(self, X: Array, Y: Array) -> Array:
-        """Kernel values of all pairs of rows that were checked before.
-
-        Parameters
-        ----------
-        X : array of shape (n, d)
-            Finite float64 numbers.
-        Y : array of shape (m, d)
-            The same object as X where the matrix is symmetric.
-
-        Returns
-        -------
-        array of shape (n, m)
-            A new array: callers write into it.
-        """
+        """Compute the values of all pairs of checked rows, X and Y perhaps one object, in a new array (n, m)."""
 
     @abstractmethod
     def diagonal(self, X: Array) -> Array:
-        """The values k(x, x) of rows that were checked before.
-
-        Parameters
-        ----------
-        X : array of shape (n, d)
-            The rows, one observation each.
-
-        Returns
-        -------
-        array of shape (n,)
-        """
+        """Compute the values k(x, x) of rows that were checked before."""
 
     # What a kernel may define.
 
     def resolve(self, X: Any, sample_weight: Array | None = None) -> Kernel:
-        """Replace every "median" of this kernel by the number that X gives.
-
-        Parameters
-        ----------
-        X : array of shape (n, d)
-            The rows, one observation each.
-        sample_weight : array of shape (n,), optional
-            Repetitions of the rows.
-
-        Returns
-        -------
-        Kernel
-            A kernel with numbers for all its parameters.
-        """
+        """Replace every "median" of this kernel by the number that the rows of X give."""
         return self
 
     def points(self, X: Any, n_features: int | None = None) -> Array:
@@ -157,59 +121,20 @@ class Kernel(Value, ABC):
     # What users call.
 
     def __call__(self, X: Any, Y: Any = None) -> Array:
-        """Kernel values of all pairs of rows.
-
-        Parameters
-        ----------
-        X : array of shape (n, d)
-            The rows, one observation each.
-        Y : array of shape (m, d), default X
-            The rows of the second sample.
-
-        Returns
-        -------
-        array of shape (n, m)
-        """
+        """Compute the kernel values of all pairs of rows, of shape (n, m); Y is X by default."""
         A = self.points(X)
         return self.evaluate(A, A if Y is None or Y is X else self.points(Y, A.shape[1]))
 
     def diag(self, X: Any) -> Array:
-        """The values k(x, x).
-
-        Parameters
-        ----------
-        X : array of shape (n, d)
-            The rows, one observation each.
-
-        Returns
-        -------
-        array of shape (n,)
-            One value per row.
-        """
+        """Compute the values k(x, x), one per row."""
         return self.diagonal(self.points(X))
 
     def check(self, X: Any) -> Kernel:
-        """Check on rows that this is a kernel, and return it resolved.
+        """Check on at most 200 rows of X that this is a kernel, and return it resolved.
 
         A ValueError says what is wrong: the matrix k(X, X) must be finite, symmetric and positive semi-definite, and
         its diagonal must be that of ``diag``. Rows can show that a function is not a kernel, and cannot prove that it
         is one.
-
-        Parameters
-        ----------
-        X : array of shape (n, d)
-            Rows as your data have them; 200 of them are taken, evenly spaced.
-
-        Returns
-        -------
-        Kernel
-            This kernel with numbers for all its parameters.
-
-        Examples
-        --------
-        >>> import numpy as np, muhat as mh
-        >>> mh.Gaussian(bandwidth=1.0).check(np.eye(3))
-        Gaussian(bandwidth=1.0)
         """
         rows = self.points(X)
         kernel, some = self.resolve(rows), some_rows(rows)
@@ -217,18 +142,7 @@ class Kernel(Value, ABC):
         return kernel
 
     def expect(self, P: Measure, Q: Measure) -> float:
-        """The exact integral of k(x, y) over x ~ P and y ~ Q.
-
-        Parameters
-        ----------
-        P, Q : Measure
-            Such as ``Atoms`` and ``GaussianMixture``.
-
-        Returns
-        -------
-        float
-            The integral; a ValueError where there is no closed form.
-        """
+        """Compute the integral of k(x, y) over x ~ P and y ~ Q, or raise a ValueError where it has no closed form."""
         from muhat.kernels.expectations import expect  # which needs the classes of this module
 
         return expect(self, P, Q)

@@ -36,17 +36,7 @@ class InnerProduct(Kernel):
 
     @abstractmethod
     def profile(self, t: Array) -> Array:
-        """The kernel as a function of the inner product.
-
-        Parameters
-        ----------
-        t : array
-            Inner products, in an array of any shape that the method may overwrite.
-
-        Returns
-        -------
-        array of the same shape
-        """
+        """Compute the kernel from inner products t, an array of any shape that may be overwritten."""
 
     def evaluate(self, X: Array, Y: Array) -> Array:
         return self.profile(X @ Y.T)

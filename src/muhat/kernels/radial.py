@@ -87,17 +87,7 @@ class Radial(Kernel):
 
     @abstractmethod
     def profile(self, r: Array) -> Array:
-        """The kernel as a function of the distance, in units of the bandwidth.
-
-        Parameters
-        ----------
-        r : array
-            Distances from 0 to 1e100, in an array of any shape that the method may overwrite.
-
-        Returns
-        -------
-        array of the same shape
-        """
+        """Compute the kernel from distances in units of the bandwidth, of any shape, which may be overwritten."""
 
     @property
     def width(self) -> float:

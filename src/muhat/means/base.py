@@ -164,21 +164,9 @@ class BaseKernelMean(ValueParametersMixin, BaseEstimator):
 
     @unchanged_on_error
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Estimate the mean.
+        """Estimate the mean of the rows of X; of its Gram matrix (n, n) for ``kernel="precomputed"``.
 
-        Parameters
-        ----------
-        X : array of shape (n, d), n >= 2
-            The rows; or their Gram matrix (n, n) for ``kernel="precomputed"``.
-        y : ignored
-            Not used; it is here for scikit-learn's pipelines.
-        sample_weight : array of shape (n,), optional
-            Repetitions: weight 2 is the row twice, and weight 0 is the row absent.
-
-        Returns
-        -------
-        self
-            The fitted estimator.
+        ``sample_weight`` counts repetitions: weight 2 is the row twice, and weight 0 is the row absent.
         """
         rows = check_rows(X, estimator=self, min_rows=2)
         counts = None if sample_weight is None else check_counts(sample_weight, len(rows))
@@ -265,23 +253,11 @@ class BaseKernelMean(ValueParametersMixin, BaseEstimator):
         return [name for name in object.__dir__(self) if name not in late]
 
     def score(self, X: Any, y: Any = None) -> float:
-        r"""Score new rows: minus the mean of :math:`\|\phi(x) - \hat\mu\|^2` over the rows of X.
+        r"""Compute minus the mean of :math:`\|\phi(x) - \hat\mu\|^2` over the rows of X; larger is better.
 
         Scores of two kernels cannot be compared, because a wider kernel always has the better score: never search for
-        a kernel or a bandwidth by it.
-
-        Parameters
-        ----------
-        X : array of shape (m, d)
-            Rows; for ``kernel="precomputed"`` the values k(X, training rows), of shape (m, n). The constant, the mean
-            of k(x, x), is unknown then and left out.
-        y : ignored
-            Not used; it is here for scikit-learn's pipelines.
-
-        Returns
-        -------
-        float
-            The score; larger is better.
+        a kernel or a bandwidth by it. For ``kernel="precomputed"`` X holds k(X, training rows), and the constant, the
+        mean of k(x, x), is left out.
         """
         mean = fit_of(self).mean
         rows = check_rows(X, estimator=self, reset=False)

@@ -223,20 +223,7 @@ class BlendedSample(ValueParametersMixin, BaseEstimator):
 
     @unchanged_on_error
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit the Gaussian, and choose its share.
-
-        Parameters
-        ----------
-        X : array of shape (n, d)
-            Two rows or more.
-        y : ignored
-            Not used; it is here for scikit-learn's pipelines.
-
-        Returns
-        -------
-        self
-            The fitted estimator.
-        """
+        """Fit the Gaussian to two rows or more, and choose its share."""
         check_kernel("kernel", self.kernel)
         check_count("n_resamples", self.n_resamples, low=2)
         scale, rows = check_flag("scale", self.scale), check_rows(X, estimator=self, min_rows=2)
@@ -253,62 +240,26 @@ class BlendedSample(ValueParametersMixin, BaseEstimator):
         return self
 
     def expect(self, f: Callable[[Array], Any], *, return_std: bool = False) -> Any:
-        """The expectation of a function of a row.
+        """Compute the expectation of a function of a row, with ``return_std`` also its bootstrap standard error.
 
-        Parameters
-        ----------
-        f : callable
-            Maps rows (k, d) to values (k,) or (k, q). The rows come as a data frame if ``fit`` got one.
-        return_std : bool, default False
-            Whether to return the standard error of the estimate too, by the bootstrap.
-
-        Returns
-        -------
-        value : float or array of shape (q,)
-            The expectation.
-        std : float or array of shape (q,)
-            With ``return_std``.
+        The function maps rows (k, d) to values (k,) or (k, q); the rows are a data frame if ``fit`` got one.
         """
         _check_function("f", f, "lambda rows: rows.max(axis=1)")
         check_is_fitted(self, "share_")
         return self._with_error(lambda blend: blend.expectation(lambda rows: _values(f, rows, self._frame)), return_std)
 
     def probability(self, event: Callable[[Array], Any], *, return_std: bool = False) -> Any:
-        """The probability of an event.
+        """Compute the probability of an event, with ``return_std`` also its bootstrap standard error.
 
-        Parameters
-        ----------
-        event : callable
-            Maps rows (k, d) to True or False for each. The rows come as a data frame if ``fit`` got one.
-        return_std : bool, default False
-            Whether to return the standard error too, by the bootstrap.
-
-        Returns
-        -------
-        probability : float
-            The probability.
-        std : float
-            With ``return_std``.
+        The event maps rows (k, d) to True or False for each; the rows are a data frame if ``fit`` got one.
         """
         _check_function("event", event, 'lambda rows: rows["age"] > 60')
         return self.expect(lambda rows: _indicator(event, rows), return_std=return_std)
 
     def quantile(self, q: Any, *, return_std: bool = False) -> Any:
-        """Estimate quantiles of each column.
+        """Estimate quantiles of each column, with ``return_std`` also their bootstrap standard errors.
 
-        Parameters
-        ----------
-        q : float in (0, 1) or array of those
-            Which quantiles.
-        return_std : bool, default False
-            Whether to return the standard errors too, by the bootstrap.
-
-        Returns
-        -------
-        quantiles : array of shape (d,), or (n_quantiles, d) for an array
-            At the share 0 those of ``numpy.quantile``.
-        std : array of the same shape
-            With ``return_std``.
+        An array of q gives an array of shape (n_quantiles, d). At the share 0 they are those of ``numpy.quantile``.
         """
         levels = np.asarray(q, dtype=np.float64)
         if levels.ndim > 1 or not ((levels > 0) & (levels < 1)).all():
@@ -321,20 +272,7 @@ class BlendedSample(ValueParametersMixin, BaseEstimator):
         )
 
     def sample(self, n_samples: int = 1, random_state: RandomState = None) -> Any:
-        """Draw rows of the measure.
-
-        Parameters
-        ----------
-        n_samples : int, default 1
-            Number of rows to draw.
-        random_state : None, int, Generator, SeedSequence or RandomState
-            The seed: the same number gives the same rows.
-
-        Returns
-        -------
-        array of shape (n_samples, d), or a data frame if ``fit`` got one
-            The rows.
-        """
+        """Draw rows of the measure, as a data frame if ``fit`` got one."""
         check_is_fitted(self, "share_")
         rng, count = check_rng(random_state), check_count("n_samples", n_samples)
         rows = self._blend.rows

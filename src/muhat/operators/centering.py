@@ -141,21 +141,9 @@ class ShrunkKernelCenterer(
 
     @unchanged_on_error
     def fit(self, K: Any, y: Any = None, **metadata: Any) -> Self:
-        """Estimate the mean.
+        """Estimate the mean from the Gram matrix of the training rows.
 
-        Parameters
-        ----------
-        K : array of shape (n, n)
-            Gram matrix of the training rows.
-        y : ignored
-            Not used; it is here for scikit-learn's pipelines.
-        **metadata
-            ``sample_weight`` for a mean that requests it; see :class:`muhat.means.nested.NestedMeansMixin`.
-
-        Returns
-        -------
-        self
-            The fitted estimator.
+        ``sample_weight`` goes to a mean that requests it; see :class:`muhat.means.nested.NestedMeansMixin`.
         """
         check_mean("mean", self.mean)
         K = check_gram(check_rows(K, estimator=self), definite=False)
@@ -167,18 +155,7 @@ class ShrunkKernelCenterer(
         return self
 
     def transform(self, K: Any) -> Array:
-        """Centre kernel values of any rows with the training rows.
-
-        Parameters
-        ----------
-        K : array of shape (m, n)
-            The Gram matrix.
-
-        Returns
-        -------
-        array of shape (m, n)
-            Centred kernel values.
-        """
+        """Centre kernel values (m, n) of any rows with the training rows."""
         check_is_fitted(self, "weights_")
         K = check_rows(K, estimator=self, reset=False, copy=True)
         subtract_means(K, K @ self.weights_, self._offsets, self._squared_norm)

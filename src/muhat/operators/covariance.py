@@ -88,21 +88,9 @@ class KernelCovariance(NestedMeansMixin, ValueParametersMixin, BaseEstimator):
 
     @unchanged_on_error
     def fit(self, X: Any, Y: Any = None, **metadata: Any) -> Self:
-        """Estimate the operator.
+        """Estimate the operator from rows of X and of Y, which is X by default.
 
-        Parameters
-        ----------
-        X : array of shape (n, d), n >= 2
-            The rows, one observation each.
-        Y : array of shape (n, e) or (n,), optional
-            Default X: the covariance operator of X.
-        **metadata
-            ``sample_weight`` for the means that request it; see :class:`muhat.means.nested.NestedMeansMixin`.
-
-        Returns
-        -------
-        self
-            The fitted estimator.
+        ``sample_weight`` goes to the means that request it; see :class:`muhat.means.nested.NestedMeansMixin`.
         """
         check_mean("mean", self.mean)
         check_mean("centering", self.centering)

@@ -133,34 +133,12 @@ class CovarianceOperator:
         return _centred_combination(self.mean_y, self.y, moved)
 
     def covariance(self, f: Element, g: Element) -> float:
-        """⟨g, Σf⟩: the estimated covariance of f(X) and g(Y).
-
-        Parameters
-        ----------
-        f, g : Element
-            Functions in the spaces of ``kernel_x`` and ``kernel_y``.
-
-        Returns
-        -------
-        float
-            The covariance.
-        """
+        """Compute ⟨g, Σf⟩, the estimated covariance of f(X) and g(Y)."""
         at_x, at_y = _centred_values(f, self.mean_x, self.x), _centred_values(g, self.mean_y, self.y)
         return float((self.weights * at_x) @ at_y)
 
     def inner(self, other: CovarianceOperator) -> float:
-        """Hilbert–Schmidt inner product, a tile of pairs at a time.
-
-        Parameters
-        ----------
-        other : CovarianceOperator
-            An operator between the same spaces.
-
-        Returns
-        -------
-        float
-            The inner product.
-        """
+        """Compute the Hilbert–Schmidt inner product with an operator between the same spaces, in tiles of pairs."""
         on_x = _CentredTiles(self.mean_x, other.mean_x)
         on_y = _CentredTiles(self.mean_y, other.mean_y)
         tiles = PairKernel(on_x, on_y, columns=self.x.shape[1] + 1)
@@ -171,54 +149,20 @@ class CovarianceOperator:
         return gram.bilinear_form(tiles, mine, theirs, self.weights, other.weights)
 
     def norm(self) -> float:
-        """Hilbert–Schmidt norm.
-
-        Returns
-        -------
-        float
-            The norm.
-        """
+        """Compute the Hilbert–Schmidt norm."""
         return float(np.sqrt(max(self.inner(self), 0.0)))
 
     def hsic(self) -> float:
-        """The squared norm: the Hilbert–Schmidt independence criterion.
-
-        Returns
-        -------
-        float
-            The criterion.
-        """
+        """Compute the squared norm, the Hilbert–Schmidt independence criterion."""
         return self.norm() ** 2
 
     def distance(self, other: CovarianceOperator) -> float:
-        """Hilbert–Schmidt norm of the difference.
-
-        Parameters
-        ----------
-        other : CovarianceOperator
-            An operator between the same spaces.
-
-        Returns
-        -------
-        float
-            The distance.
-        """
+        """Compute the Hilbert–Schmidt norm of the difference."""
         squared = self.inner(self) - 2.0 * self.inner(other) + other.inner(other)
         return float(np.sqrt(max(squared, 0.0)))
 
     def singular_system(self, n_components: int = 5) -> SingularSystem:
-        """The leading singular values and functions; fewer where the operator has lower rank.
-
-        Parameters
-        ----------
-        n_components : int, default 5
-            How many at most.
-
-        Returns
-        -------
-        SingularSystem
-            Fields ``values``, ``left`` and ``right``.
-        """
+        """Compute at most ``n_components`` leading singular values and functions; fewer where the rank is lower."""
         k = check_count("n_components", n_components)
         x_basis, y_basis = self._basis(self.x, self.mean_x), self._basis(self.y, self.mean_y)
         P, values, Rt = svd((y_basis.roots.T * self.weights) @ x_basis.roots, full_matrices=False)
@@ -230,18 +174,7 @@ class CovarianceOperator:
         return SingularSystem(values[:k], left, right)
 
     def eigen_system(self, n_components: int = 5) -> EigenSystem:
-        """The largest eigenvalues and their functions, for a covariance operator of X with itself.
-
-        Parameters
-        ----------
-        n_components : int, default 5
-            How many at most.
-
-        Returns
-        -------
-        EigenSystem
-            Fields ``values`` and ``functions``.
-        """
+        """Compute the largest eigenvalues and their functions, for a covariance operator of X with itself."""
         if self.mean_x is not self.mean_y or self.x is not self.y:
             raise ValueError("only a covariance operator of X with itself has eigenvalues; use singular_system()")
         k = check_count("n_components", n_components)

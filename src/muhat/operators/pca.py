@@ -135,43 +135,16 @@ class KernelPCA(
 
     @unchanged_on_error
     def fit(self, X: Any, y: Any = None, **metadata: Any) -> Self:
-        """Find the directions.
+        """Find the directions from rows, or from their Gram matrix (n, n) for ``kernel="precomputed"``.
 
-        Parameters
-        ----------
-        X : array of shape (n, d)
-            Or the Gram matrix (n, n) for ``kernel="precomputed"``.
-        y : ignored
-            Not used; it is here for scikit-learn's pipelines.
-        **metadata
-            ``sample_weight`` for the means that request it; see :class:`muhat.means.nested.NestedMeansMixin`.
-
-        Returns
-        -------
-        self
-            The fitted estimator.
+        ``sample_weight`` goes to the means that request it; see :class:`muhat.means.nested.NestedMeansMixin`.
         """
         self._fit(X, metadata)
         return self
 
     @unchanged_on_error
     def fit_transform(self, X: Any, y: Any = None, **metadata: Any) -> Array:
-        """Find the directions and return the scores of the training rows, from one Gram matrix.
-
-        Parameters
-        ----------
-        X : array of shape (n, d)
-            Or the Gram matrix (n, n) for ``kernel="precomputed"``.
-        y : ignored
-            Not used; it is here for scikit-learn's pipelines.
-        **metadata
-            As in ``fit``.
-
-        Returns
-        -------
-        array of shape (n, n_components)
-            The scores.
-        """
+        """Find the directions and return the scores of the training rows, from one Gram matrix."""
         return self._fit(X, metadata) @ self.coefficients_ - self._shift
 
     def _fit(self, X: Any, metadata: dict[str, Any]) -> Array:
@@ -216,17 +189,9 @@ class KernelPCA(
         return self.n_components
 
     def transform(self, X: Any) -> Array:
-        r"""Scores: the inner products of :math:`\phi(x) - \mu` with the directions.
+        r"""Compute scores, the inner products of :math:`\phi(x) - \mu` with the directions.
 
-        Parameters
-        ----------
-        X : array of shape (m, d)
-            For ``kernel="precomputed"`` the values k(X, training rows), of shape (m, n).
-
-        Returns
-        -------
-        array of shape (m, n_components)
-            The scores.
+        For ``kernel="precomputed"`` X holds k(X, training rows).
         """
         check_is_fitted(self, "coefficients_")
         rows = check_rows(X, estimator=self, reset=False)
@@ -237,18 +202,7 @@ class KernelPCA(
         return gram.product(self.kernel_, rows, self._points, self.coefficients_)
 
     def inverse_transform(self, X: Any) -> Array:
-        """Find rows whose scores are near the given ones.
-
-        Parameters
-        ----------
-        X : array of shape (m, n_components)
-            Scores.
-
-        Returns
-        -------
-        array of shape (m, d)
-            The rows.
-        """
+        """Find rows whose scores are near the given ones."""
         check_is_fitted(self, "coefficients_")
         if not evaluates_new_rows(self.kernel_):
             raise ValueError("kernel='precomputed' has no rows to return; fit on the data with a kernel object")
@@ -272,22 +226,10 @@ class KernelPCA(
     def reconstruction_error(
         self, X: Any, of: Literal["centered", "centred", "feature"] = "centered", *, per_row: bool = False
     ) -> Any:
-        r"""Squared distance between features and their projection on the directions.
+        r"""Compute the mean squared distance between features and their projection, or that ``per_row``.
 
-        Parameters
-        ----------
-        X : array of shape (m, d)
-            The rows, one observation each.
-        of : "centered" or "feature", default "centered"
-            "centered" (or "centred"): :math:`\|\tilde\phi(z) - P\tilde\phi(z)\|^2`, of the centred feature. "feature":
-            :math:`\|\phi(z) - P\phi(z)\|^2`, as the paper writes it.
-        per_row : bool, default False
-            Return the error of each row in place of their mean.
-
-        Returns
-        -------
-        float, or array of shape (m,)
-            The error, or one per row.
+        ``of="centered"`` (or "centred") is :math:`\|\tilde\phi(z) - P\tilde\phi(z)\|^2`, of the centred feature, and
+        ``of="feature"`` is :math:`\|\phi(z) - P\phi(z)\|^2`, as the paper writes it.
         """
         check_is_fitted(self, "coefficients_")
         if of not in ("centered", "centred", "feature"):

@@ -103,30 +103,13 @@ class Element:
 
     @one_blas_thread()
     def inner(self, other: Element) -> float:
-        """Inner product with an element of the same space.
-
-        Parameters
-        ----------
-        other : Element
-            An element of the same kernel.
-
-        Returns
-        -------
-        float
-            The inner product.
-        """
+        """Compute the inner product with an element of the same space."""
         self._check_same_space(other)
         pairs = [(P, Q) for P in self.measures for Q in other.measures]
         return float(sum(expect(self.kernel, P, Q) for P, Q in pairs))
 
     def norm(self) -> float:
-        """Norm in the space.
-
-        Returns
-        -------
-        float
-            The norm.
-        """
+        """Compute the norm in the space."""
         return float(np.sqrt(self._squared_norm))
 
     @cached_property
@@ -134,18 +117,7 @@ class Element:
         return max(self.inner(self), 0.0)
 
     def distance(self, other: Element) -> float:
-        """Norm of the difference: for two mean elements, the MMD.
-
-        Parameters
-        ----------
-        other : Element
-            An element of the same kernel.
-
-        Returns
-        -------
-        float
-            The distance.
-        """
+        """Compute the norm of the difference; for two mean elements it is the MMD."""
         self._check_same_space(other)
         return (self - other).norm()
 

@@ -225,20 +225,7 @@ class GaussianMixture(Gaussians):
         object.__setattr__(self, "covariances", _full_covariances(self.covariances, *means.shape))
 
     def sample(self, n: int, random_state: RandomState = None) -> Array:
-        """Draw ``n`` independent rows.
-
-        Parameters
-        ----------
-        n : int
-            Number of rows to draw.
-        random_state : None, int, Generator, SeedSequence or RandomState
-            The seed: the same number gives the same result.
-
-        Returns
-        -------
-        array of shape (n, d)
-            The rows.
-        """
+        """Draw ``n`` independent rows, an array of shape (n, d); the same ``random_state`` draws the same rows."""
         rng = check_rng(random_state)
         chosen = rng.choice(len(self), size=check_count("n", n), p=self.weights / self.weights.sum())
         noise = rng.standard_normal((n, self.n_features))
@@ -250,18 +237,7 @@ class GaussianMixture(Gaussians):
         return X
 
     def log_density(self, X: Any) -> Array:
-        """Logarithm of the density at the rows of X.
-
-        Parameters
-        ----------
-        X : array of shape (n, d)
-            The rows, one observation each.
-
-        Returns
-        -------
-        array of shape (n,)
-            One value per row.
-        """
+        """Compute the logarithm of the density at the rows of X."""
         X = check_rows(X)
         if X.shape[1] != self.n_features:
             raise ValueError(
