@@ -10,7 +10,8 @@ from sklearn.base import clone
 from tables import MEANS, sample
 
 import muhat as mh
-from muhat.means.nested import mean_from_gram, mean_weights
+from muhat.grams import MatrixGram
+from muhat.means.nested import mean_from_gram
 
 KERNEL = mh.Gaussian(2.0)
 CASES = {name: case.estimator for name, case in MEANS.items()}
@@ -34,7 +35,7 @@ def test_an_estimate_from_another_matrix_leaves_a_fitted_estimator_alone(name):
     fitted = clone(CASES[name]).fit(sample(11, 3, seed=1))
     before = dict(vars(fitted))
     fitted.weights_from_gram(KERNEL(sample(8, 2, seed=2)))
-    mean_from_gram(fitted, KERNEL(sample(8, 2, seed=3)), np.arange(8) % 3)
+    mean_from_gram(fitted, KERNEL(sample(8, 2, seed=3)))
     assert {"mean_", "weights_"} <= set(dir(fitted))
     assert {name: id(value) for name, value in vars(fitted).items()} == {
         name: id(value) for name, value in before.items()
@@ -52,7 +53,8 @@ def test_zero_weights_are_dropped_and_repeated_rows_are_added_up(name):
     assert fitted.weights_.shape == (9,)
     assert_array_equal(fitted.weights_[counts == 0], 0.0)
     assert_array_equal(fitted.mean_.measures[0].points, X)
-    assert_allclose(mean_weights(CASES[name], KERNEL(X), counts), fitted.weights_, rtol=1e-10, atol=1e-13)
+    of_gram = CASES[name].estimate_weighted(MatrixGram(KERNEL(X), counts))
+    assert_allclose(of_gram.weights, fitted.weights_, rtol=1e-10, atol=1e-13)
 
 
 @every_estimator

@@ -29,7 +29,7 @@ from muhat.kernels.capabilities import length_scales
 from muhat.kernels.radial import Gaussian
 from muhat.linalg.resources import check_memory
 from muhat.means.base import BaseKernelMean
-from muhat.means.nested import NestedMeansMixin, check_mean, mean_element
+from muhat.means.nested import check_mean, mean_element
 from muhat.rkhs.measures import GaussianMixture
 
 _DEFAULTS: dict[Solver, tuple[float, int]] = {"slsqp": (1e-6, 100), "lbfgs": (1e-10, 5000), "weights": (1e-12, 1)}
@@ -39,7 +39,7 @@ _NEAR_FLOOR = 1.1
 """A variance below this multiple of the floor counts as collapsed: solvers stop a little above it."""
 
 
-class MatchedGaussianMixture(NestedMeansMixin, ValueParametersMixin, DensityMixin, BaseEstimator):
+class MatchedGaussianMixture(ValueParametersMixin, DensityMixin, BaseEstimator):
     r"""Gaussian mixture fitted by kernel mean matching: it minimises :math:`\|\hat\mu - \mu_Q\|^2` over mixtures Q.
 
     :math:`Q = \sum_j \pi_j N(\theta_j, \sigma_j^2 I)`, and :math:`\hat\mu` is any estimate of the data's kernel
@@ -154,11 +154,8 @@ class MatchedGaussianMixture(NestedMeansMixin, ValueParametersMixin, DensityMixi
         self.init = init
 
     @unchanged_on_error
-    def fit(self, X: Any, y: Any = None, **metadata: Any) -> Self:
-        """Match a mixture to the kernel mean of the rows, at least 2 and ``n_components`` of them.
-
-        ``sample_weight`` goes to a mean that requests it; see :class:`muhat.means.nested.NestedMeansMixin`.
-        """
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Match a mixture to the kernel mean of the rows, at least 2 and ``n_components`` of them."""
         self._check_parameters()
         X = check_rows(X, estimator=self, min_rows=2)
         _check_size(X, self.n_components)
@@ -168,7 +165,7 @@ class MatchedGaussianMixture(NestedMeansMixin, ValueParametersMixin, DensityMixi
         check_overflow(kernel, kernel.diagonal(X))
         _check_squares(kernel)
         self.kernel_ = kernel
-        self.mean_ = mean_element(self.mean, self.kernel_, X, self._sample_weights(metadata)["mean"])
+        self.mean_ = mean_element(self.mean, self.kernel_, X)
         objective, settings = matching_objective(self.mean_), self._settings(_scale(X))
         start = start_mixture(self._init(), X, self.n_components, settings.spherical, settings.floor)
         solution = solve(objective, start, self.solver, settings)

@@ -1,7 +1,6 @@
 """Gram products in bounded memory: the n x m matrix is visited a tile at a time, by several threads.
 
-Rows are float64 arrays that were checked before, or :class:`LazyRows` around what can be sliced: ``np.memmap``, HDF5
-data sets, Dask arrays. Of those, each block is read when its turn comes, checked, and converted to float64.
+Rows are float64 arrays that were checked before; of an ``np.memmap`` each block is read when its turn comes.
 
 Results do not depend on the number of threads: each thread owns rows, and sums are added in the order of the rows.
 Large sums of a Gaussian kernel are compiled where numba is installed (``muhat.linalg.compiled``); they agree to 1e-13
@@ -22,7 +21,6 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import NDArray
-from scipy.sparse import issparse
 
 from muhat._support.types import Array
 from muhat._support.validation import check_count, check_overflow
@@ -131,50 +129,6 @@ _OVERHEAD = 16  # what a number costs beside its part of a matrix product, in mu
 
 
 _CELLS = 2**20  # numbers of a block of features
-
-
-class LazyRows:
-    """Rows that are read, checked and converted to float64 a block at a time, and are never in memory as a whole.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        It says what a row is.
-    X : object with a shape that can be sliced
-        An array, ``np.memmap``, an HDF5 data set, a Dask array, or a list of rows.
-    name : str, default "X"
-        For messages.
-
-    See Also
-    --------
-    product : Takes them in place of an array.
-
-    Examples
-    --------
-    >>> import muhat as mh
-    >>> rows = mh.linalg.gram.LazyRows(mh.Linear(), [[1], [2]])
-    >>> mh.linalg.gram.quadratic_form(mh.Linear(), rows, [1.0, 1.0])
-    9.0
-    """
-
-    def __init__(self, kernel: Any, X: Any, name: str = "X") -> None:
-        X = X if hasattr(X, "shape") and hasattr(X, "__getitem__") else np.asarray(X)
-        if len(X.shape) != 2:
-            raise ValueError(f"{name} has shape {X.shape} and must have two dimensions, rows and columns")
-        if any(size != size for size in X.shape):  # NaN
-            raise ValueError(f"{name} has chunks of unknown sizes; call {name}.compute_chunk_sizes() first")
-        self.shape = tuple(map(int, X.shape))
-        self._X, self._kernel = X, kernel
-
-    def __len__(self) -> int:
-        return self.shape[0]
-
-    def __getitem__(self, rows: slice) -> Array:
-        part = self._X[rows]
-        return self._kernel.points(part if issparse(part) else np.asarray(part), self.shape[1])
-
-
-Rows = Array | LazyRows
 
 
 def _check_weights(name: str, weights: Any, X: Any) -> Array:
@@ -320,14 +274,14 @@ def _dense_by_tiles(kernel: TileKernel, X: Array) -> Array:
     return K
 
 
-def product(kernel: TileKernel, X: Rows, Y: Rows, W: Any, *, block: int | None = None) -> Array:
+def product(kernel: TileKernel, X: Array, Y: Array, W: Any, *, block: int | None = None) -> Array:
     """Product k(X, Y) @ W of a Gram matrix and a vector or matrix, tile by tile.
 
     Parameters
     ----------
     kernel : Kernel
         With a numeric bandwidth.
-    X, Y : arrays of shape (n, d) and (m, d), or LazyRows
+    X, Y : arrays of shape (n, d) and (m, d)
         Arrays are taken as they are: finite float64 numbers.
     W : array of shape (m,) or (m, c)
         What the matrix is multiplied with.
@@ -343,7 +297,6 @@ def product(kernel: TileKernel, X: Rows, Y: Rows, W: Any, *, block: int | None =
     --------
     quadratic_form : The form βᵀ k(X, X) β.
     bilinear_form : The form βᵀ k(X, Y) γ.
-    LazyRows : Rows that need not fit the memory.
 
     Examples
     --------
@@ -353,8 +306,6 @@ def product(kernel: TileKernel, X: Rows, Y: Rows, W: Any, *, block: int | None =
     >>> mh.linalg.gram.product(mh.Linear(), X, Y, [1.0, 1.0])
     array([4., 8.])
     """
-    if isinstance(Y, LazyRows) and Y.shape[1] != X.shape[1]:
-        raise ValueError(f"Y has {Y.shape[1]} columns and X has {X.shape[1]}; they must agree")
     block = None if block is None else check_count("block", block)
     W = _check_weights("W", W, Y)
     entries, columns = len(X) * len(Y), int(np.prod(W.shape[1:]))
@@ -375,14 +326,14 @@ def product(kernel: TileKernel, X: Rows, Y: Rows, W: Any, *, block: int | None =
     return out
 
 
-def quadratic_form(kernel: TileKernel, X: Rows, beta: Any, *, block: int | None = None) -> float:
+def quadratic_form(kernel: TileKernel, X: Array, beta: Any, *, block: int | None = None) -> float:
     """Compute the form βᵀ k(X, X) β, each pair once.
 
     Parameters
     ----------
     kernel : Kernel
         With a numeric bandwidth.
-    X : array of shape (n, d), or LazyRows
+    X : array of shape (n, d)
         The rows.
     beta : array of shape (n,)
         The weights β.
@@ -426,14 +377,14 @@ def quadratic_form(kernel: TileKernel, X: Rows, beta: Any, *, block: int | None 
         return float(sum(mapped(strip, blocks(n, size))))
 
 
-def bilinear_form(kernel: TileKernel, X: Rows, Y: Rows, beta: Any, gamma: Any, *, block: int | None = None) -> float:
+def bilinear_form(kernel: TileKernel, X: Array, Y: Array, beta: Any, gamma: Any, *, block: int | None = None) -> float:
     """Compute the form βᵀ k(X, Y) γ.
 
     Parameters
     ----------
     kernel : Kernel
         With a numeric bandwidth.
-    X, Y : arrays of shape (n, d) and (m, d), or LazyRows
+    X, Y : arrays of shape (n, d) and (m, d)
         The rows.
     beta, gamma : arrays of shape (n,) and (m,)
         The weights β and γ.

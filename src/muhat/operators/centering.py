@@ -16,7 +16,7 @@ from muhat.kernels.base import Kernel, Measure
 from muhat.kernels.expectations import expectations, gaussian_diagonal, gaussian_expectations
 from muhat.linalg.centered_gram import subtract_means
 from muhat.means.base import BaseKernelMean
-from muhat.means.nested import NestedMeansMixin, check_mean, mean_from_gram
+from muhat.means.nested import check_mean, mean_from_gram
 from muhat.rkhs.elements import Element, check_element
 from muhat.rkhs.measures import Atoms, Gaussians
 
@@ -92,9 +92,7 @@ def _atoms(points: Array) -> Atoms:
     return Atoms.trusted(points, np.ones(len(points)))
 
 
-class ShrunkKernelCenterer(
-    NestedMeansMixin, ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
-):
+class ShrunkKernelCenterer(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     r"""Centre a precomputed Gram matrix about any estimate of the mean.
 
     With ``mean=None`` this is scikit-learn's ``KernelCenterer``; with a shrinkage estimator the rows are centred
@@ -140,14 +138,11 @@ class ShrunkKernelCenterer(
         self.mean = mean
 
     @unchanged_on_error
-    def fit(self, K: Any, y: Any = None, **metadata: Any) -> Self:
-        """Estimate the mean from the Gram matrix of the training rows.
-
-        ``sample_weight`` goes to a mean that requests it; see :class:`muhat.means.nested.NestedMeansMixin`.
-        """
+    def fit(self, K: Any, y: Any = None) -> Self:
+        """Estimate the mean from the Gram matrix of the training rows."""
         check_mean("mean", self.mean)
         K = check_gram(check_rows(K, estimator=self), definite=False)
-        fit = mean_from_gram(self.mean, K, self._sample_weights(metadata)["mean"])
+        fit = mean_from_gram(self.mean, K)
         self.weights_, self.mean_fit_ = fit.weights, None if self.mean is None else fit
         self._offsets = K @ self.weights_
         self._squared_norm = self.weights_ @ self._offsets

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -17,13 +16,13 @@ from muhat.linalg import gram
 from muhat.linalg.centered_gram import center_gram
 from muhat.linalg.resources import steady_blas
 from muhat.means.base import BaseKernelMean, MeanFit
-from muhat.means.nested import NestedMeansMixin, check_mean, mean_from_gram, mean_weights
+from muhat.means.nested import check_mean, mean_from_gram, mean_weights
 from muhat.operators.covariance_operator import CovarianceOperator, PairKernel
 from muhat.rkhs.elements import Element
 from muhat.rkhs.measures import Atoms
 
 
-class KernelCovariance(NestedMeansMixin, ValueParametersMixin, BaseEstimator):
+class KernelCovariance(ValueParametersMixin, BaseEstimator):
     r"""Covariance and cross-covariance operators, plain or shrunken (COSE).
 
     :math:`\hat\Sigma_{YX} = \sum_i \beta_i\, \tilde\varphi(y_i) \otimes \tilde\phi(x_i)` is a mean element under the
@@ -84,14 +83,9 @@ class KernelCovariance(NestedMeansMixin, ValueParametersMixin, BaseEstimator):
         self.mean = mean
         self.centering = centering
 
-    _nested = ("mean", "centering")
-
     @unchanged_on_error
-    def fit(self, X: Any, Y: Any = None, **metadata: Any) -> Self:
-        """Estimate the operator from rows of X and of Y, which is X by default.
-
-        ``sample_weight`` goes to the means that request it; see :class:`muhat.means.nested.NestedMeansMixin`.
-        """
+    def fit(self, X: Any, Y: Any = None) -> Self:
+        """Estimate the operator from rows of X and of Y, which is X by default."""
         check_mean("mean", self.mean)
         check_mean("centering", self.centering)
         X = check_rows(X, estimator=self, min_rows=2)
@@ -101,9 +95,8 @@ class KernelCovariance(NestedMeansMixin, ValueParametersMixin, BaseEstimator):
         check_kernel("kernel_y", kernel_y)
         x = Side(self.kernel_x, X)
         y = x if other is X and kernel_y == self.kernel_x else Side(kernel_y, other)
-        sample_weights = self._sample_weights(metadata)
         with steady_blas(len(X)):
-            self.operator_, self.mean_fit_ = estimate_covariance(x, y, self.mean, self.centering, sample_weights)
+            self.operator_, self.mean_fit_ = estimate_covariance(x, y, self.mean, self.centering)
         self.weights_ = self.operator_.weights
         self.kernel_x_, self.kernel_y_ = self.operator_.kernel_x, self.operator_.kernel_y
         return self
@@ -121,30 +114,28 @@ def estimate_covariance(
     y: Side,
     mean: BaseKernelMean | None,
     centering: BaseKernelMean | None,
-    sample_weights: Mapping[str, Any],
 ) -> tuple[CovarianceOperator, MeanFit | None]:
     r"""Estimate a covariance operator: a mean estimator on the Gram matrix :math:`\tilde K_X \circ \tilde K_Y`.
 
     One object is both sides of the covariance operator of X with itself. ``centering`` estimates the means to centre
-    about, and ``mean`` the weights β, whose result is returned too; None is the plain average. ``sample_weights`` has
-    one entry for each.
+    about, and ``mean`` the weights β, whose result is returned too; None is the plain average.
     """
-    mean_x, K = _centred_gram(x, centering, sample_weights["centering"])
-    mean_y, other = (mean_x, K) if y is x else _centred_gram(y, centering, sample_weights["centering"])
+    mean_x, K = _centred_gram(x, centering)
+    mean_y, other = (mean_x, K) if y is x else _centred_gram(y, centering)
     with np.errstate(over="ignore"):
         K *= other
         check_overflow(PairKernel(mean_x.kernel, mean_y.kernel, x.rows.shape[1]), np.diag(K))
     del other  # the weights may need its memory
-    fit = mean_from_gram(mean, K, sample_weights["mean"])
+    fit = mean_from_gram(mean, K)
     operator = CovarianceOperator(x.rows, y.rows, mean_x, mean_y, fit.weights)
     return operator, None if mean is None else fit
 
 
-def _centred_gram(side: Side, centering: BaseKernelMean | None, sample_weight: Any) -> tuple[Element, Array]:
+def _centred_gram(side: Side, centering: BaseKernelMean | None) -> tuple[Element, Array]:
     """The estimated mean of one side, and the Gram matrix centred about it."""
     kernel = side.kernel.resolve(side.rows)
     K = gram.dense(kernel, side.rows, arrays=4)
-    weights = mean_weights(centering, K, sample_weight)
+    weights = mean_weights(centering, K)
     center_gram(K, weights)
     return Element(kernel, Atoms.trusted(side.rows, weights)), K
 

@@ -33,7 +33,7 @@ from muhat.linalg.distances import power_of_two_near
 from muhat.linalg.gram import gaussian_bandwidth
 from muhat.linalg.resources import FEWEST_NUMBERS_FOR_THREADS, steady_blas
 from muhat.means.base import BaseKernelMean, MeanFit
-from muhat.means.nested import NestedMeansMixin, check_mean, mean_from_gram
+from muhat.means.nested import check_mean, mean_from_gram
 from muhat.operators.principal_components import (
     PrincipalComponents,
     is_partial,
@@ -42,9 +42,7 @@ from muhat.operators.principal_components import (
 )
 
 
-class KernelPCA(
-    NestedMeansMixin, ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator
-):
+class KernelPCA(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     r"""Kernel PCA whose mean and covariance operator may be shrunken: the paper's five scenarios.
 
     The directions are eigenfunctions of :math:`\sum_i \beta_i\, \tilde\phi(x_i) \otimes \tilde\phi(x_i)`, orthonormal
@@ -131,35 +129,30 @@ class KernelPCA(
         self.pre_image = pre_image
         self.pre_image_ridge = pre_image_ridge
 
-    _nested = ("mean", "covariance")
-
     @unchanged_on_error
-    def fit(self, X: Any, y: Any = None, **metadata: Any) -> Self:
-        """Find the directions from rows, or from their Gram matrix (n, n) for ``kernel="precomputed"``.
-
-        ``sample_weight`` goes to the means that request it; see :class:`muhat.means.nested.NestedMeansMixin`.
-        """
-        self._fit(X, metadata)
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Find the directions from rows, or from their Gram matrix (n, n) for ``kernel="precomputed"``."""
+        self._fit(X)
         return self
 
     @unchanged_on_error
-    def fit_transform(self, X: Any, y: Any = None, **metadata: Any) -> Array:
+    def fit_transform(self, X: Any, y: Any = None) -> Array:
         """Find the directions and return the scores of the training rows, from one Gram matrix."""
-        return self._fit(X, metadata) @ self.coefficients_ - self._shift
+        return self._fit(X) @ self.coefficients_ - self._shift
 
-    def _fit(self, X: Any, metadata: dict[str, Any]) -> Array:
+    def _fit(self, X: Any) -> Array:
         """Fit, and return the Gram matrix of the rows."""
         check_mean("mean", self.mean)
         check_mean("covariance", self.covariance)
         if self.pre_image not in ("ridge", "fixed-point"):
             raise ValueError(f'pre_image={self.pre_image!r} must be "ridge" or "fixed-point"')
         rows = check_rows(X, estimator=self, min_rows=2, copy=isinstance(self.kernel, Kernel))
-        n_components, sample_weights = self._checked_n_components(len(rows)), self._sample_weights(metadata)
+        n_components = self._checked_n_components(len(rows))
         threaded = len(rows) * max(rows.shape) > FEWEST_NUMBERS_FOR_THREADS
         with steady_blas(len(rows)) if threaded else nullcontext():
-            return self._fit_gram(rows, n_components, sample_weights)
+            return self._fit_gram(rows, n_components)
 
-    def _fit_gram(self, rows: Array, n_components: int | None, sample_weights: dict[str, Any]) -> Array:
+    def _fit_gram(self, rows: Array, n_components: int | None) -> Array:
         if isinstance(self.kernel, Kernel):
             self.kernel_, self._points = self.kernel.resolve(rows), rows
             K = gram.dense(self.kernel_, rows, arrays=2 if self.covariance is None else 5)
@@ -167,8 +160,8 @@ class KernelPCA(
             K = _checked_gram(self.kernel, rows, n_components)
             self.kernel_ = Precomputed(K)
             self._points = self.kernel_.training_points()
-        mean = mean_from_gram(self.mean, K, sample_weights["mean"])
-        covariance = _covariance_fit(self.covariance, K, mean.weights, sample_weights["covariance"])
+        mean = mean_from_gram(self.mean, K)
+        covariance = _covariance_fit(self.covariance, K, mean.weights)
         self.mean_fit_ = None if self.mean is None else mean
         self.covariance_fit_ = None if self.covariance is None else covariance
         self.covariance_weights_ = covariance.weights
@@ -266,14 +259,14 @@ def _checked_gram(kernel: Any, X: Array, n_components: int | None) -> Array:
     return K
 
 
-def _covariance_fit(covariance: BaseKernelMean | None, K: Array, mean_weights: Array, sample_weight: Any) -> MeanFit:
+def _covariance_fit(covariance: BaseKernelMean | None, K: Array, mean_weights: Array) -> MeanFit:
     """Weights of the covariance operator, a mean under the squared centred kernel."""
     if covariance is None:
         return mean_from_gram(None, K)
     centred = K.copy()
     center_gram(centred, mean_weights)
     centred *= centred
-    return mean_from_gram(covariance, centred, sample_weight)
+    return mean_from_gram(covariance, centred)
 
 
 # Pre-images: rows whose features lie near an element of the space.
