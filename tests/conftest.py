@@ -53,6 +53,10 @@ def pytest_collection_finish():
     gc.freeze()  # thousands of tests stay until the end: no collection of garbage need look at them
 
 
+def pytest_unconfigure():
+    gc.unfreeze()  # else what is frozen outlives its modules, and DuckDB prints two screens of leaks after the result
+
+
 # ---------------------------------------------------------------- quick tests start no process
 
 _current = None

@@ -26,6 +26,7 @@ RECORD = "MUHAT_DOCTEST_OUTPUTS"
 """The variable that names the folder in which the doctests of a setting leave what they printed."""
 PINNED = ("OPENBLAS_", "NPY_", "NUMBA_", "OMP_", "MKL_", "BLIS_")
 """Beginnings of variables that choose code for a processor or a number of threads: no setting inherits them."""
+PATHS = "tests", "README.md", "docs", "src"
 TEXT_ONLY = (
     "cli",
     "files",
@@ -66,7 +67,7 @@ def run(variables: dict[str, str], outputs: Path) -> tuple[bool, str]:
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT / "tools"), os.environ.get("PYTHONPATH")]))
     left_out = [f"--ignore=tests/{name}" for name in TEXT_ONLY]
     command = [sys.executable, "-m", "pytest", "-p", "portable", "-n", "auto", "--dist", "worksteal", "-m", "not slow"]
-    command += ["--tb=short", *left_out, "tests", "README.md", "docs", "src"]
+    command += ["--tb=short", *left_out, *PATHS]
     pipe = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     done = subprocess.run(command, cwd=ROOT, env=environment, **pipe)
     return done.returncode == 0, done.stdout
