@@ -11,6 +11,7 @@ from muhat._support.types import Array
 from muhat.tables.encoder import TableEncoder, fit_encoder
 from muhat.tables.frames import as_table
 from muhat.tables.scales import given_scales, mean_absolute_deviations, warn_of_dominant_column
+from muhat.tables.ties import merge_ties
 
 BYTES_PER_COLUMN = 300.0
 """What the name, the kind and the feature of a column take in memory, beside its values."""
@@ -103,7 +104,7 @@ def encode_samples(
             )
     by_columns = isinstance(scale, str) and (default or scale == "columns")
     encoder = fit_encoder(tables, scaling=mean_absolute_deviations if by_columns else None)
-    pooled = np.concatenate([encoder.transform(table) for table in tables])
+    pooled = np.concatenate(merge_ties(*(encoder.transform(table) for table in tables)))
     scales = encoder.scales if by_columns else None
     if scale is not None and not isinstance(scale, str):
         scales = given_scales(scale, pooled.shape[1])
