@@ -78,7 +78,8 @@ class Coordinates(NamedTuple):
         """The first coordinates of both parts."""
         q = self.n_features
         kept = np.r_[: min(q, most), q : min(q + most, self.values.shape[1])]
-        return Coordinates(self.values[:, kept], self.weights[:, kept], min(q, most))
+        values = np.ascontiguousarray(self.values[:, kept])  # as products with sparse matrices take them
+        return Coordinates(values, self.weights[:, kept], min(q, most))
 
 
 class Map(NamedTuple):
