@@ -6,10 +6,10 @@ python benchmarks/group_distances.py speed large
 python benchmarks/group_distances.py simulated --draws 2 --only own
 MUHAT_DATA=/path python benchmarks/group_distances.py real      # vowel, segment, satimage and abalone too
 
-"V" is the plain squared distance of kernel means, "U" its unbiased version, both from all kernel values, and "EB" is what
-``mh.group_distances`` returns. Errors are mean squared errors over pairs and draws relative to those of V or U; "rank" is
-Spearman's correlation with the true distances. Simulated truths are exact; for real tables the population of a group is
-all its rows, and draws are made with replacement. All groups have rows in their order and all calls the same seed.
+"V" is the plain squared distance of kernel means, "U" its unbiased version, both from all kernel values, and "EB" is
+what ``mh.group_distances`` returns. Errors are mean squared errors over pairs and draws relative to those of U (of V in
+brackets). Simulated truths are exact; for real tables the population of a group is all its rows, and draws are made
+with replacement. Rows come in the order of their groups, and all calls have the same seed.
 """
 
 from __future__ import annotations
@@ -62,7 +62,10 @@ def true_distances(groups: list[Mixture], bandwidth: float) -> np.ndarray:
     """Squared MMD of mixtures under a Gaussian kernel, in closed form."""
     weights = np.concatenate([m.weights for m in groups])
     owners = np.repeat(np.arange(len(groups)), [len(m.weights) for m in groups])
-    centres, variances = np.concatenate([m.centres for m in groups]), np.concatenate([m.deviations for m in groups]) ** 2
+    centres, variances = (
+        np.concatenate([m.centres for m in groups]),
+        np.concatenate([m.deviations for m in groups]) ** 2,
+    )
     total = bandwidth**2 + variances[:, None] + variances
     squares = np.square(centres[:, None] - centres).sum(axis=2)
     inner = (bandwidth**2 / total) ** (centres.shape[1] / 2) * np.exp(-squares / (2 * total))
@@ -86,7 +89,9 @@ def simulated(
 
     def draw(rng: np.random.Generator) -> Screen:
         own_control = populations is composition
-        mixtures = populations(groups + own_control, rng) if own_control else [plain(np.zeros(d)), *populations(groups, rng)]
+        mixtures = (
+            populations(groups + own_control, rng) if own_control else [plain(np.zeros(d)), *populations(groups, rng)]
+        )
         n = [control, *np.exp(rng.uniform(*np.log(sizes), groups)).astype(int)]
         X = np.concatenate([m.sample(k, rng) for m, k in zip(mixtures, n, strict=True)])
         bandwidth = np.sqrt(2.0 * d)  # the median distance of standard normal rows
@@ -103,7 +108,9 @@ def direction(d: int, rng: np.random.Generator) -> np.ndarray:
 
 def own(groups: int, rng: np.random.Generator, d: int = 10) -> list[Mixture]:
     """A quarter of the groups is shifted, each in a direction of its own."""
-    return [plain(rng.choice([0.0, 1.0], p=[0.75, 0.25]) * rng.uniform(0.5, 2) * direction(d, rng)) for _ in range(groups)]
+    return [
+        plain(rng.choice([0.0, 1.0], p=[0.75, 0.25]) * rng.uniform(0.5, 2) * direction(d, rng)) for _ in range(groups)
+    ]
 
 
 def kinds(groups: int, rng: np.random.Generator, d: int = 10) -> list[Mixture]:
@@ -180,7 +187,7 @@ def tables() -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
     hours = mh.load_nyc_hours()
     some = hours.sample(4000, random_state=0)
     columns = some.select_dtypes("number")
-    yield "hours", scale(columns.fillna(columns.median()).to_numpy(float)), some["airport" if "airport" in some else "origin"].to_numpy()
+    yield "hours", scale(columns.fillna(columns.median()).to_numpy(float)), some["origin"].to_numpy()
     root = os.environ.get("MUHAT_DATA")
     for name in ("vowel", "segment", "satimage", "abalone") if root else ():
         table = np.genfromtxt(Path(root) / "uci" / f"{name}.csv", delimiter=",", dtype=str, skip_header=1)
@@ -194,9 +201,11 @@ def population_screen(rows: np.ndarray, groups: list[np.ndarray], kernel: mh.Gau
     return distances(A @ K @ A.T)
 
 
-def classes_screen(rows: np.ndarray, target: np.ndarray, sizes: tuple[int, int]) -> Callable[[np.random.Generator], Screen]:
+def classes_screen(
+    rows: np.ndarray, target: np.ndarray, sizes: tuple[int, int]
+) -> Callable[[np.random.Generator], Screen]:
     """The classes themselves, drawn with replacement; the largest is the control."""
-    names, codes, counts = np.unique(target, return_inverse=True, return_counts=True)
+    codes, counts = np.unique(target, return_inverse=True, return_counts=True)[1:]
     order = np.argsort(-counts)[:20]
     weights = [(codes == g) / counts[g] for g in order]
     kernel = mh.Gaussian().resolve(rows)
@@ -209,7 +218,9 @@ def classes_screen(rows: np.ndarray, target: np.ndarray, sizes: tuple[int, int])
     return draw
 
 
-def weak_screen(rows: np.ndarray, target: np.ndarray, sizes: tuple[int, int]) -> Callable[[np.random.Generator], Screen]:
+def weak_screen(
+    rows: np.ndarray, target: np.ndarray, sizes: tuple[int, int]
+) -> Callable[[np.random.Generator], Screen]:
     """(1 − e) of the control, and e of another class, e = 0 in half of the groups."""
     names, codes, counts = np.unique(target, return_inverse=True, return_counts=True)
     kernel = mh.Gaussian().resolve(rows)
@@ -220,7 +231,10 @@ def weak_screen(rows: np.ndarray, target: np.ndarray, sizes: tuple[int, int]) ->
         control = int(counts.argmax())
         others = rng.choice(np.delete(np.arange(len(names)), control), 40)
         shares = rng.uniform(0.05, 0.5, 40) * (np.arange(40) % 2)
-        weights = [parts[control], *((1 - e) * parts[control] + e * parts[g] for e, g in zip(shares, others, strict=True))]
+        weights = [
+            parts[control],
+            *((1 - e) * parts[control] + e * parts[g] for e, g in zip(shares, others, strict=True)),
+        ]
         n = [300, *np.exp(rng.uniform(*np.log(sizes), 40)).astype(int)]
         A = np.array(weights)
         return drawn(rows, weights, n, kernel, distances(A @ K @ A.T), rng)
@@ -295,32 +309,34 @@ def show_errors(name: str, draws: list[Errors]) -> tuple[float, float]:
     V = sums[:, 2] / sums[:, 0]
     ranks = np.mean([each.ranks for each in draws], axis=0)
     inside = np.mean([each.inside for each in draws], axis=0)
-    more = [f"{np.mean([getattr(each, field) for each in draws]):6.2f}" for field in ("bias", "outside")]
-    shown = " ".join(f"{ratio:5.2f} ±{error:4.2f} ({v:4.2f})" for ratio, error, v in zip(ratios, errors, V, strict=True))
-    of_ranks = " ".join(f"{r[1]:5.2f} {r[2]:5.2f}" for r in ranks)
-    print(f"{name:<26}{shown}   {of_ranks}   " + " ".join(f"{x:4.2f}" for x in inside) + "  " + " ".join(more), flush=True)
+    more = [f"{np.mean([getattr(each, field) for each in draws]):.2f}" for field in ("bias", "outside")]
+    cells = [f"{ratio:.2f} ± {error:.2f} ({v:.2f})" for ratio, error, v in zip(ratios, errors, V, strict=True)]
+    cells += [f"{r[1]:.2f}, {r[2]:.2f}".replace("nan, nan", "–") for r in ranks]
+    cells.append(", ".join(f"{x:.2f}" for x in inside).replace("nan", "–"))
+    print(f"| {name} | {' | '.join(cells + more)} |", flush=True)
     return float(ratios[0]), float(ratios[1])
 
 
-HEAD = (
-    "EB's squared error relative to U's (to V's), to the control and of all pairs; ranks of U and EB, control and pairs;\n"
-    "coverage of 90 % intervals: all, null groups, largest fifth; bias relative to V's; estimates beyond their interval"
-)
-
-
-def errors_of(screens: dict[str, Callable[[np.random.Generator], Screen]], draws: int, only: list[str]) -> None:
-    print(HEAD)
+def errors_of(
+    what: str, screens: dict[str, Callable[[np.random.Generator], Screen]], draws: int, only: list[str]
+) -> None:
+    """A table: EB's squared error over U's (over V's), ranks of U and of EB, coverage, and what is out of intervals."""
+    print(f"\n{draws} draws")
+    print(
+        f"| {what} | error, to control (of V's) | error, pairs (of V's) | ranks of U, EB: control | pairs | coverage: "
+        "all, null, largest fifth | bias of V's | beyond interval |\n|---|---|---|---|---|---|---|---|"
+    )
     found = []
     for name, draw in screens.items():
         if not only or any(each in name for each in only):
             found.append(show_errors(name, [one_draw(draw, seed) for seed in range(draws)]))
     mean = np.mean(found, axis=0)
-    print(f"{'mean':<26}{mean[0]:5.2f}              {mean[1]:6.2f}", flush=True)
+    print(f"| mean | {mean[0]:.2f} | {mean[1]:.2f} | | | | | |", flush=True)
 
 
 def show_simulated(args: argparse.Namespace) -> None:
-    errors_of(SIMULATED, args.draws, args.only)
-    errors_of(FAR, args.draws, args.only)
+    errors_of("simulated screen", SIMULATED, args.draws, args.only)
+    errors_of("groups far apart", FAR, args.draws, args.only)
 
 
 def show_real(args: argparse.Namespace) -> None:
@@ -329,7 +345,7 @@ def show_real(args: argparse.Namespace) -> None:
         screens[f"{name}: classes"] = classes_screen(rows, target, (10, 60))
         screens[f"{name}: weak, 8-200"] = weak_screen(rows, target, (8, 200))
         screens[f"{name}: weak, 5-50"] = weak_screen(rows, target, (5, 50))
-    errors_of(screens, args.draws, args.only)
+    errors_of("real rows", screens, args.draws, args.only)
 
 
 # ---------------------------------------------------------------- p-values
@@ -355,12 +371,9 @@ def show_level(args: argparse.Namespace) -> None:
             together.append(tests.together)
         p = np.array(found)
         by_group = (p <= 0.05).mean(axis=0)
-        error = np.sqrt(0.05 * 0.95 / len(p))
-        print(
-            f"{name:<16}{(p <= 0.05).mean():6.3f} {(p <= 0.01).mean():6.3f}   {by_group.min():5.3f} {by_group.max():5.3f} "
-            f"(± {error:.3f} each)   {np.mean(np.array(together) <= 0.05):5.3f}   {p.size:,} tests",
-            flush=True,
-        )
+        error, level = np.sqrt(0.05 * 0.95 / len(p)), np.mean(np.array(together) <= 0.05)
+        shares = f"{(p <= 0.05).mean():.3f} {(p <= 0.01).mean():.3f}   {by_group.min():.3f} {by_group.max():.3f}"
+        print(f"{name:<16}{shares} (± {error:.3f} each)   {level:.3f}   {p.size:,} tests", flush=True)
 
 
 def show_power(args: argparse.Namespace) -> None:
@@ -384,7 +397,9 @@ def show_power(args: argparse.Namespace) -> None:
             root = np.linalg.qr(rng.normal(size=(20, 20)))[0] * np.arange(1, 21) ** -0.5
             parts = [rng.normal(size=(n, 20)) @ root * 2 for n in (300, *sizes)]
             active = np.arange(100) < 25
-            X = np.concatenate([parts[0], *(change(p, rng) if on else p for p, on in zip(parts[1:], active, strict=True))])
+            X = np.concatenate(
+                [parts[0], *(change(p, rng) if on else p for p, on in zip(parts[1:], active, strict=True))]
+            )
             labels = np.repeat([CONTROL, *(f"group {g:04d}" for g in range(100))], [300, *sizes])
             result = mh.group_distances(X, labels, control=CONTROL, random_state=0, scale=None)
             order = np.argsort(result.groups)

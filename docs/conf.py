@@ -84,6 +84,7 @@ READING_ORDER = [
     "shares_of_groups",
     "anomalous_groups",
     "similar_groups",
+    "many_groups",
     "image_patches",
     "kernel_pca",
     "robust_mean",

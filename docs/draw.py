@@ -26,6 +26,7 @@ SHOWN = {
     "independence": {1: "independence", 2: "covariance"},
     "kernel_pca": {1: "kernel_pca"},
     "large_sample": {1: "large_sample", 2: "stream"},
+    "many_groups": {1: "many_groups", 2: "many_groups_truth"},
     "robust_mean": {1: "robust_mean", 3: "density_matching"},
     "shares_of_groups": {1: "shares_of_groups"},
     "similar_groups": {2: "kinds_of_groups"},
@@ -38,7 +39,7 @@ COLOURS = {
     "#dcecf5": "_support/types _support/parameters _support/validation _support/progress linalg tables shrinkage",
     "#e1f1e6": "rkhs/measures kernels rkhs/elements rkhs/oas_gaussian features",
     "#fdf0d5": "means",
-    "#f8e1d8": "operators density bags inference",
+    "#f8e1d8": "operators density bags inference groups",
 }
 """Fills of groups of subpackages; the others have OUTSIDE."""
 OUTSIDE = "#ece4f3"

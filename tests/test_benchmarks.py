@@ -13,6 +13,7 @@ SMALLEST = {
     "accuracy.py": "--groups other --kernels RBF --sizes 10 --repetitions 2",
     "encoder.py": "libraries level timings --draws 2 --quick",
     "few_groups.py": "--draws 2 --counts 5",
+    "group_distances.py": "simulated level --draws 2 --only kinds --tests 20",
     "groups.py": "--quick --names wine wdbc --part toy regression anomalies likeness error_bars --draws 1",
     "growth.py": "--quick --only ShrunkKernelMean KernelPCA(20) mmd_test DistributionRidge MeanSketch.update",
     "natural_groups.py": "--quick --only wdbc wine digits --part regression anomalies",

@@ -85,4 +85,4 @@ class GroupDistancesDisplay(Display):
         ax.set_yticks(places, [names[g] for g in order])
         ax.set_xlabel(f"squared distance to {self.result.control}")
         if self.result.adjusted is not None:
-            ax.legend()
+            ax.legend(loc="lower right")
