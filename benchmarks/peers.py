@@ -31,7 +31,8 @@ import muhat as mh
 from muhat.bags.distribution_kernel import DistributionKernel
 from muhat.features.fourier import Fourier
 from muhat.features.sketch import MeanSketch
-from muhat.linalg import compiled, gram
+from muhat.kernels import tiles as sums_over_tiles
+from muhat.linalg import compiled
 from paper.data import load_bags
 
 D = 10
@@ -46,11 +47,11 @@ def sample(n: int, d: int = D) -> tuple[np.ndarray, mh.Gaussian]:
 @contextmanager
 def numpy_tiles() -> Iterator[None]:
     """Leave numba out, installed or not."""
-    limit, gram.COMPILED = gram.COMPILED, sys.maxsize
+    limit, sums_over_tiles.COMPILED = sums_over_tiles.COMPILED, sys.maxsize
     try:
         yield
     finally:
-        gram.COMPILED = limit
+        sums_over_tiles.COMPILED = limit
 
 
 # Jobs that a process of its own runs for n rows.

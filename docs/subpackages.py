@@ -14,6 +14,7 @@ SUBPACKAGES = [
     "_support/validation",
     "_support/parameters",
     "linalg",
+    "_support/archives",
     "tables",
     "shrinkage",
     "rkhs/measures",

@@ -20,13 +20,14 @@ from scipy.linalg import eigh
 
 from muhat._support.types import Array
 from muhat._support.validation import check_gram, check_overflow, check_precomputed
+from muhat.kernels import tiles
 from muhat.kernels.base import Kernel
+from muhat.kernels.capabilities import exact_feature_count, exact_features
 from muhat.kernels.foreign import Precomputed
-from muhat.linalg import gram as tiles
 from muhat.linalg.distances import power_of_two_near
 from muhat.linalg.pivoted_cholesky import pivoted_factor
 from muhat.linalg.resources import check_memory
-from muhat.linalg.spectrum import SampledSpectrum, Spectrum, low_rank_spectrum, whole_spectrum
+from muhat.linalg.spectrum import SampledSpectrum, Spectrum, above_rounding, low_rank_spectrum, whole_spectrum
 from muhat.rkhs.elements import Element
 from muhat.rkhs.measures import Atoms
 
@@ -293,11 +294,11 @@ class RowsGram(PairGram):
         return RowsGram(self.kernel, self.points[index], counts, self.names)
 
     def few_features(self) -> int | None:
-        count = tiles.exact_feature_count(self.kernel, self.points.shape[1])
+        count = exact_feature_count(self.kernel, self.points.shape[1])
         return int(count) if count <= min(len(self.points) / 4, MAX_FEATURES) else None
 
     def exact_features(self) -> Array:
-        return tiles.exact_features(self.kernel, self.points)
+        return exact_features(self.kernel, self.points)
 
 
 def matrix_averages(K: Array, counts: Array | None = None) -> GramAverages:
@@ -379,7 +380,7 @@ class FeaturesGram(Gram):
         mean_diag = self.sums.squares / self.n
         unit = power_of_two_near(mean_diag)
         g, V = eigh(self.sums.moment / unit, driver="evd", check_finite=False)
-        kept = tiles.above_rounding(g, len(g))
+        kept = above_rounding(g, len(g))
         rows = np.empty((0, len(V))) if self.rows is None else self.rows
         return SampledSpectrum(g[kept], V[:, kept], unit, self.average(), self.n, mean_diag / unit, rows, self.counts)
 

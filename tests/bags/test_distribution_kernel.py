@@ -23,7 +23,7 @@ from muhat.bags import moments
 from muhat.bags.data import Bags, bags_from_groups
 from muhat.bags.distribution_kernel import DistributionKernel, bag_sums
 from muhat.bags.support_measure import OneClassSupportMeasureMachine, SupportMeasureClassifier
-from muhat.linalg import gram
+from muhat.kernels import tiles
 
 NAMES = ("shrunk", "shrunk_fixed", "spectral_fixed", "spectral", "spectral_nested")
 MEANS = {name: CASES[name].estimator for name in NAMES}
@@ -316,7 +316,7 @@ def weights_of(bags, seed=1):
 @pytest.fixture
 def threaded_tiles(monkeypatch):
     monkeypatch.setattr(bags_module, "BLOCK", 16)
-    monkeypatch.setattr(gram, "THREADED", 0)
+    monkeypatch.setattr(tiles, "THREADED", 0)
 
 
 def sums_by_pairs(A, a, B, b):
@@ -335,7 +335,7 @@ def sums_by_pairs(A, a, B, b):
 @pytest.mark.parametrize("far", [0.0, 100.0])
 def test_sums_equal_those_of_pairs(compiled, far, monkeypatch):
     """With a far row some tiles are refused by the compiled code."""
-    monkeypatch.setattr(gram, "COMPILED", compiled)
+    monkeypatch.setattr(tiles, "COMPILED", compiled)
     A, B = bags_of(SUM_SIZES), bags_of(SUM_SIZES[::-1][:5], 2)
     A.rows[40, 1] += far
     a, b, kernel = weights_of(A), weights_of(B, 3), mh.Gaussian(1.5)
@@ -350,12 +350,12 @@ def test_sums_equal_those_of_pairs(compiled, far, monkeypatch):
 @pytest.mark.parametrize("compiled", [0, np.inf], ids=["compiled", "numpy"])
 @pytest.mark.parametrize("workers", [2, 5])
 def test_the_number_of_threads_does_not_matter(workers, compiled, monkeypatch):
-    monkeypatch.setattr(gram, "COMPILED", compiled)
+    monkeypatch.setattr(tiles, "COMPILED", compiled)
     A, kernel = bags_of(SUM_SIZES), mh.Gaussian(1.5)
     a = weights_of(A)
-    monkeypatch.setattr(gram, "effective_n_jobs", lambda _: 1)
+    monkeypatch.setattr(tiles, "effective_n_jobs", lambda _: 1)
     expected = bag_sums(kernel, A, a, A, a)
-    monkeypatch.setattr(gram, "effective_n_jobs", lambda _: workers)
+    monkeypatch.setattr(tiles, "effective_n_jobs", lambda _: workers)
     assert_array_equal(bag_sums(kernel, A, a, A, a), expected)
     assert_array_equal(expected, expected.T)
 
@@ -372,7 +372,7 @@ def test_large_sums_are_compiled(monkeypatch):
     bag_sums(kernel, A, a, A, a)
     assert values
     values.clear()
-    monkeypatch.setattr(gram, "COMPILED", 0)
+    monkeypatch.setattr(tiles, "COMPILED", 0)
     bag_sums(kernel, A, a, A, a)
     assert not values
 
@@ -380,7 +380,7 @@ def test_large_sums_are_compiled(monkeypatch):
 @pytest.mark.usefixtures("threaded_tiles")
 def test_threads_keep_the_callers_settings_for_warnings(monkeypatch):
     """Values that overflow are reported once, by who asked for the sums."""
-    monkeypatch.setattr(gram, "effective_n_jobs", lambda _: 2)
+    monkeypatch.setattr(tiles, "effective_n_jobs", lambda _: 2)
     huge = [1e200 * np.ones((20, 2)), -1e200 * np.ones((20, 2))]
     with pytest.raises(ValueError, match="overflows on these bags"):
         mh.DistributionKernel(mh.Linear()).fit(huge)

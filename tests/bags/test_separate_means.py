@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 import muhat as mh
-from muhat.linalg import gram
+from muhat.kernels import tiles
 from muhat.means import nested
 
 KERNEL = mh.Gaussian(bandwidth=1.5)
@@ -35,7 +35,7 @@ def test_stacks_are_cut_and_large_bags_go_alone(monkeypatch):
     bags = bags_of([7] * 5 + [12])
     expected = [weights_of(element) for element in mh.bag_means(bags, KERNEL)]
     monkeypatch.setattr(nested, "_STACKED", 2 * 7**2)
-    monkeypatch.setattr(gram, "BLOCK", 10)
+    monkeypatch.setattr(tiles, "BLOCK", 10)
     for element, weights in zip(mh.bag_means(bags, KERNEL), expected, strict=True):
         np.testing.assert_allclose(weights_of(element), weights, rtol=1e-12)
 

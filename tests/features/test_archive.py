@@ -16,7 +16,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.gaussian_process.kernels import RBF
 
 import muhat as mh
-from muhat.features.archive import whole_file, write_archive
+from muhat._support.archives import whole_file, write_archive
 from muhat.features.fourier import Fourier
 from muhat.features.nystroem import Nystroem, pivoted_cholesky
 from muhat.features.sketch import MeanSketch

@@ -80,7 +80,7 @@ def test_the_witness_is_that_of_the_kernel_in_the_units_of_the_columns():
 def test_threads_and_strips_change_nothing(monkeypatch):
     X, Y = sample(300, 3, seed=0), sample(200, 3, seed=1)
     plain = mh.mmd_test(X, Y, n_resamples=19, random_state=0)
-    monkeypatch.setattr("muhat.linalg.gram.THREADED", 1)
+    monkeypatch.setattr("muhat.kernels.tiles.THREADED", 1)
     threaded = mh.mmd_test(X, Y, n_resamples=19, random_state=0)
     assert_array_equal(threaded.null_distribution, plain.null_distribution)
     monkeypatch.setattr(kernel_sums, "STRIP", 64)

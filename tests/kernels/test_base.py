@@ -17,7 +17,7 @@ from tables import MEANS
 
 import muhat as mh
 from muhat.inference import confidence_ball, mean_bands, mmd_interval
-from muhat.linalg import gram
+from muhat.kernels import tiles
 
 
 @dataclass(frozen=True)
@@ -63,9 +63,9 @@ def test_the_median():
 
 def test_tiles_equal_the_matrix():
     beta = sample(40, 1, seed=2)[:, 0]
-    assert_allclose(gram.dense(KERNEL, X), KERNEL(X), rtol=1e-12)
-    assert_allclose(gram.quadratic_form(KERNEL, X, beta, block=7), beta @ KERNEL(X) @ beta, rtol=1e-12)
-    assert_allclose(gram.product(KERNEL, Y, X, beta, block=7), KERNEL(Y, X) @ beta, rtol=1e-12)
+    assert_allclose(tiles.dense(KERNEL, X), KERNEL(X), rtol=1e-12)
+    assert_allclose(tiles.quadratic_form(KERNEL, X, beta, block=7), beta @ KERNEL(X) @ beta, rtol=1e-12)
+    assert_allclose(tiles.product(KERNEL, Y, X, beta, block=7), KERNEL(Y, X) @ beta, rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", [name for name, case in MEANS.items() if case.weights_only])

@@ -7,9 +7,9 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import muhat as mh
+from muhat.kernels import tiles
 from muhat.kernels.between_elements import compares_elements
 from muhat.kernels.expectations import expect_diag, has_gaussian_expectations
-from muhat.linalg import gram
 
 
 @dataclass(frozen=True)
@@ -65,8 +65,8 @@ P = mh.GaussianMixture([0.4, 0.6], [[0.0, 1.0], [2.0, -1.0]], [[0.5, 0.2], [0.1,
 
 def test_sums_over_rows_go_through_the_registered_features():
     beta = rng.normal(size=300)
-    assert_allclose(gram.quadratic_form(Cosine(), X, beta), beta @ Cosine()(X) @ beta, rtol=1e-10)
-    assert_allclose(gram.product(Cosine(), Y, X, beta), Cosine()(Y, X) @ beta, atol=1e-10)
+    assert_allclose(tiles.quadratic_form(Cosine(), X, beta), beta @ Cosine()(X) @ beta, rtol=1e-10)
+    assert_allclose(tiles.product(Cosine(), Y, X, beta), Cosine()(Y, X) @ beta, atol=1e-10)
 
 
 @pytest.mark.parametrize("kernel", [Cosine(), 3.0 * Cosine(), Cosine() + 0.5 * mh.Gaussian(1.0)])

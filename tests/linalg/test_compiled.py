@@ -11,8 +11,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import muhat as mh
-from muhat.kernels import evaluate_fast
-from muhat.linalg import compiled, gram
+from muhat.kernels import evaluate_fast, tiles
+from muhat.linalg import compiled
 from muhat.linalg.distances import EXPANDABLE
 
 needs_numba = pytest.mark.skipif(find_spec("numba") is None, reason="numba is missing: pip install 'muhat[fast]'")
@@ -100,15 +100,15 @@ def test_layouts_and_types():
 
 @pytest.fixture
 def everything_compiled(monkeypatch):
-    monkeypatch.setattr(gram, "COMPILED", 0)
-    monkeypatch.setattr(gram, "BLOCK", 64)
+    monkeypatch.setattr(tiles, "COMPILED", 0)
+    monkeypatch.setattr(tiles, "BLOCK", 64)
     monkeypatch.setattr(compiled, "BLOCK", 64)
-    monkeypatch.setattr(gram, "THREADED", 0)
+    monkeypatch.setattr(tiles, "THREADED", 0)
 
 
 def by_numpy(monkeypatch, function, *arguments):
     with monkeypatch.context() as patch:
-        patch.setattr(gram, "COMPILED", np.inf)
+        patch.setattr(tiles, "COMPILED", np.inf)
         return function(*arguments)
 
 
@@ -121,8 +121,8 @@ def test_tiles(n, far, monkeypatch):
     X[n // 2, 0] += far
     kernel = mh.Gaussian(1.3)
     forms, products = (
-        (gram.quadratic_form, kernel, X, W[:, 0]),
-        (gram.product, kernel, X, X, W),
+        (tiles.quadratic_form, kernel, X, W[:, 0]),
+        (tiles.product, kernel, X, X, W),
     )
     magnitude = np.abs(W[:, 0]) @ kernel(X) @ np.abs(W[:, 0])
     assert abs(forms[0](*forms[1:]) - by_numpy(monkeypatch, *forms)) <= 1e-13 * magnitude
@@ -137,16 +137,16 @@ def test_who_is_compiled(monkeypatch):
     calls = []
     monkeypatch.setattr(compiled, "gaussian_sums", lambda: lambda *arguments: calls.append(arguments))
     X, kernel = rows(10, 2), mh.Gaussian(1.0)
-    gram.dense(kernel, X)
-    gram.quadratic_form(mh.Laplace(1.0), X, np.ones(10))
-    gram.quadratic_form(kernel + kernel, X, np.ones(10))
-    gram.quadratic_form(mh.as_kernel(lambda X, Y: X @ Y.T), X, np.ones(10))
-    gram.product(kernel, X, X, np.ones((10, compiled.FEW + 1)))
+    tiles.dense(kernel, X)
+    tiles.quadratic_form(mh.Laplace(1.0), X, np.ones(10))
+    tiles.quadratic_form(kernel + kernel, X, np.ones(10))
+    tiles.quadratic_form(mh.as_kernel(lambda X, Y: X @ Y.T), X, np.ones(10))
+    tiles.product(kernel, X, X, np.ones((10, compiled.FEW + 1)))
     assert not calls
-    gram.product(kernel, X, X, np.ones((10, compiled.FEW)))
+    tiles.product(kernel, X, X, np.ones((10, compiled.FEW)))
     assert len(calls) == 1
-    monkeypatch.setattr(gram, "COMPILED", 101)
-    gram.product(kernel, X, X, np.ones(10))
+    monkeypatch.setattr(tiles, "COMPILED", 101)
+    tiles.product(kernel, X, X, np.ones(10))
     assert len(calls) == 1
 
 
@@ -155,11 +155,11 @@ def test_who_is_compiled(monkeypatch):
 @pytest.mark.parametrize("workers", [1, 2, 5])
 def test_results_do_not_depend_on_the_number_of_threads(workers, monkeypatch):
     X, W, kernel = rows(300, 6), rows(300, 2, 1), mh.Gaussian(2.0)
-    monkeypatch.setattr(gram, "effective_n_jobs", lambda _: 1)
-    expected = gram.quadratic_form(kernel, X, W[:, 0]), gram.product(kernel, X, X, W)
-    monkeypatch.setattr(gram, "effective_n_jobs", lambda _: workers)
-    assert gram.quadratic_form(kernel, X, W[:, 0]) == expected[0]
-    assert_array_equal(gram.product(kernel, X, X, W), expected[1])
+    monkeypatch.setattr(tiles, "effective_n_jobs", lambda _: 1)
+    expected = tiles.quadratic_form(kernel, X, W[:, 0]), tiles.product(kernel, X, X, W)
+    monkeypatch.setattr(tiles, "effective_n_jobs", lambda _: workers)
+    assert tiles.quadratic_form(kernel, X, W[:, 0]) == expected[0]
+    assert_array_equal(tiles.product(kernel, X, X, W), expected[1])
 
 
 @pytest.mark.usefixtures("everything_compiled")
@@ -176,12 +176,13 @@ def run(code, **environment):
 
 SUMS = """
 import sys, numpy as np, muhat as mh
-from muhat.linalg import compiled, gram
+from muhat.kernels import tiles
+from muhat.linalg import compiled
 X, kernel = np.random.default_rng(0).normal(size=(40, 3)), mh.Gaussian(1.0)
-small = gram.quadratic_form(kernel, X, np.ones(40))
+small = tiles.quadratic_form(kernel, X, np.ones(40))
 before = "numba" in sys.modules
-gram.COMPILED = 0
-large = gram.quadratic_form(kernel, X, np.ones(40))
+tiles.COMPILED = 0
+large = tiles.quadratic_form(kernel, X, np.ones(40))
 print(before, "numba" in sys.modules, compiled.gaussian_sums() is None, abs(large / small - 1) < 1e-13)
 """
 

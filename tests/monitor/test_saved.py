@@ -10,7 +10,7 @@ from numpy.testing import assert_array_equal
 from sklearn.exceptions import NotFittedError
 
 import muhat as mh
-from muhat.features.archive import write_archive
+from muhat._support.archives import write_archive
 from muhat.features.sketch import MeanSketch
 
 X = np.random.default_rng(0).normal(size=(100, 3))

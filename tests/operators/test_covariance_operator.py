@@ -12,7 +12,7 @@ from sklearn.preprocessing import KernelCenterer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import muhat as mh
-from muhat.linalg import gram
+from muhat.kernels import tiles
 from muhat.operators.covariance_operator import CovarianceOperator
 
 MEANS = {
@@ -85,7 +85,7 @@ def test_distance_between_operators_of_different_samples(rows):
 
 
 def test_norms_and_distances_in_tiles(rows, monkeypatch):
-    monkeypatch.setattr(gram, "BLOCK", 7)
+    monkeypatch.setattr(tiles, "BLOCK", 7)
     Y = rows**2
     A = mh.KernelCovariance(mh.Gaussian(1.0), mh.Laplace(2.0), mean=mh.ShrunkKernelMean()).fit(rows, Y).operator_
     B = mh.KernelCovariance(mh.Gaussian(1.0), mh.Laplace(2.0)).fit(rows[:18] + 0.5, Y[:18]).operator_

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import muhat as mh
-from muhat.linalg import gram, resources
+from muhat.kernels import tiles
+from muhat.linalg import resources
 
 UNITS = {"bytes": 1.0, "kB": 1e3, "MB": 1e6}
 rng = np.random.default_rng(0)
@@ -43,7 +44,7 @@ CALLS = {
 @pytest.fixture
 def free(monkeypatch):
     """Sets the memory that may be used."""
-    monkeypatch.setattr(gram, "LARGE", 1)
+    monkeypatch.setattr(tiles, "LARGE", 1)
     return lambda size: monkeypatch.setattr(resources, "free_memory", lambda: size / resources.SHARE)
 
 

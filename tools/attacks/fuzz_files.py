@@ -26,8 +26,8 @@ from unittest import mock
 import numpy as np
 
 import muhat as mh
+from muhat._support.archives import write_archive
 from muhat.apps.cli.command_line import main as muhat
-from muhat.features.archive import write_archive
 from muhat.features.base import BaseFeatures
 from paper.__main__ import main as paper
 from paper.data import load_bags

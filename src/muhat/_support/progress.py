@@ -1,4 +1,4 @@
-"""What is being done, in one line of a terminal that is gone when it is done.
+"""Progress of long computations, on one line of the terminal that is erased at the end.
 
 Where standard error is not a terminal, commands print it every few seconds.
 """

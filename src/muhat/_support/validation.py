@@ -238,7 +238,7 @@ _MESSAGES = {
     "machine, and {name}.reshape(len({name}), -1) makes one row of each",
     "sample(s)": "{reason}; rows are observations and columns are features, so that n numbers have shape (n, 1)",
 }
-"""What scikit-learn says, by words of it, and what to do about it."""
+"""Phrases of scikit-learn's messages, and the remedy that is added to each."""
 
 
 def check_weights(name: str, weights: Any, n: int, of: str = "row") -> Array:
@@ -319,6 +319,7 @@ def _asymmetry(K: Array) -> float:
 
 
 _TILE = 256
+"""Rows of a strip of the matrix that is compared with its transpose: it stays in the cache."""
 
 
 def _is_positive_semidefinite(K: Array, tolerance: float) -> bool:

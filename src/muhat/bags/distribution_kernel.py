@@ -21,11 +21,11 @@ from muhat.bags.efron_morris import Pool, fit_pool, regularised_eigenpairs
 from muhat.bags.mixture_prior import fit_mixture
 from muhat.bags.moments import RIDGE, BagMoments, bag_moments, check_features, fit_features
 from muhat.features.base import BaseFeatures
+from muhat.kernels import tiles
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.between_elements import compares_elements, evaluate_between_elements, resolve_between_elements
+from muhat.kernels.capabilities import evaluate_fast
 from muhat.kernels.radial import Gaussian
-from muhat.linalg import gram
-from muhat.linalg.gram import evaluate_fast
 from muhat.linalg.resources import check_memory, one_blas_thread
 from muhat.means.base import BaseKernelMean
 from muhat.means.nested import bag_weights, check_mean
@@ -51,7 +51,7 @@ def bag_sums(kernel: Kernel, A: Bags, a: Array, B: Bags, b: Array) -> Array:
     row_tiles = list(A.tiles(a))
     column_tiles = row_tiles if same else list(B.tiles(b))
     entries = len(A.rows) * len(B.rows)
-    compiled = gram.compiled_product(kernel, entries, columns=1)
+    compiled = tiles.compiled_product(kernel, entries, columns=1)
 
     def tile_sums(row: BagTile, column: BagTile) -> Array:
         X, Y = A.rows[row.rows], B.rows[column.rows]
@@ -71,7 +71,7 @@ def bag_sums(kernel: Kernel, A: Bags, a: Array, B: Bags, b: Array) -> Array:
         return sums
 
     # Matrix products so small run on one thread: more cost more than they give, and much more on a busy machine.
-    with one_blas_thread(), gram.mapping(entries) as mapped:
+    with one_blas_thread(), tiles.mapping(entries) as mapped:
         for row, sums in zip(row_tiles, mapped(strip, range(len(row_tiles))), strict=True):
             G[row.bags] += sums
     return G + G.T if same else G
@@ -92,7 +92,7 @@ def training_sums(kernel: Kernel, mean: BaseKernelMean | None, bags: Bags) -> tu
 
 def squared_norms(kernel: Kernel, bags: Bags, weights: Array) -> Array:
     pairs = zip(bags.parts(bags.rows), bags.parts(weights), strict=True)
-    return np.array([gram.quadratic_form(kernel, rows, beta) for rows, beta in pairs])
+    return np.array([tiles.quadratic_form(kernel, rows, beta) for rows, beta in pairs])
 
 
 @dataclass(frozen=True, eq=False)

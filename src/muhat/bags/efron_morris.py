@@ -52,16 +52,23 @@ def estimate_between(means: Array, sizes: NDArray[np.number], within: Array) -> 
     """
     if len(means) == 1:
         return BetweenMoments(means[0], np.zeros((len(within), 0)))
-    w = between_weights(means, sizes, within)
+    w = between_weights(plain_spread(means), sizes, within)
     centre = w @ means
     X = np.sqrt(w)[:, None] * (means - centre)
     noise = (w * (1.0 - w) / sizes).sum()
     return BetweenMoments(centre, positive_root((X.T @ X - noise * within) / (1.0 - w @ w)))
 
 
-def between_weights(means: Array, sizes: NDArray[np.number], within: Array) -> Array:
-    """Weights of bags in centre and covariance, 1/(s + 1/n_i) over their sum, s the ratio of the traces of B and W."""
-    spread = np.square(means - means.mean(axis=0)).sum() / (len(means) - 1)
+def plain_spread(means: Array) -> float:
+    """The trace of the plain covariance of the means of bags."""
+    return float(np.square(means - means.mean(axis=0)).sum() / (len(means) - 1))
+
+
+def between_weights(spread: float, sizes: NDArray[np.number], within: Array) -> Array:
+    """Weights of bags in centre and covariance, 1/(s + 1/n_i) over their sum, s the ratio of the traces of B and W.
+
+    s is estimated from the spread of the means, the sum of B and the average of W/n_i.
+    """
     w = 1.0 / (max(spread / np.trace(within) - (1.0 / sizes).mean(), 0.0) + 1.0 / sizes)
     return np.asarray(w / w.sum())
 
@@ -179,7 +186,7 @@ class Pool:
         w_i q_i tr((I − A)W)/n_i to the optimism, q_i = yᵀ(B + W/n)⁻¹y, and the centre adds w_i tr((I − A)W)/n_i.
         """
         residuals, optimism = self.left_out(means, sizes, blend)
-        w = between_weights(means / self.unit, sizes, self.within)
+        w = between_weights(plain_spread(means / self.unit), sizes, self.within)
         ratios = (1.0 - blend) * self.ratios + blend * self.common
         q = (np.square(self.coordinates(means)) / (ratios + 1.0 / sizes[:, None])).sum(axis=1)
         optimism += w * ((1.0 - blend) * q + 1.0) * self.gains(sizes, blend)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muhat._support.types import Array
-from muhat.bags.efron_morris import Pool, fold_pools, mean_keys, positive_root
+from muhat.bags.efron_morris import Pool, between_weights, fold_pools, mean_keys, positive_root
 from muhat.linalg.blocks import lexicographic_order
 from muhat.linalg.simplex import simplex_minimiser
 
@@ -175,11 +175,9 @@ def fit_kinds_pool(
     kinds = fit_kinds(u, sizes, count, rng)
     rho = kinds.responsibilities(u, sizes)
     x, within = means / finder.unit, finder.within
-    # Weights 1/(s + 1/n_i), s the ratio of the traces of B and W, from the plain spread about the kinds.
     plain = (rho / np.maximum(rho.sum(axis=0), np.finfo(float).tiny)).T @ x
     spread = np.square(x - rho @ plain).sum() / max(len(x) - count, 1)
-    w = 1.0 / (max(spread / np.trace(within) - (1.0 / sizes).mean(), 0.0) + 1.0 / sizes)
-    weights = rho * (w / w.sum())[:, None]
+    weights = rho * between_weights(spread, sizes, within)[:, None]
     totals = np.maximum(weights.sum(axis=0), np.finfo(float).tiny)
     centres = (weights / totals).T @ x
     left = weights * (1.0 - weights / totals)

@@ -14,9 +14,9 @@ import numpy as np
 
 from muhat._support.types import Array
 from muhat.kernels.base import Kernel, linear_terms
+from muhat.kernels.capabilities import gaussian_bandwidth
 from muhat.kernels.dot import polynomial_form
 from muhat.kernels.expectations import has_gaussian_expectations
-from muhat.linalg.gram import gaussian_bandwidth
 from muhat.linalg.simplex import simplex_minimiser
 from muhat.rkhs.elements import Element
 from muhat.rkhs.measures import Atoms, Gaussians
@@ -55,7 +55,7 @@ class Mixture(NamedTuple):
 
 
 class Term(Protocol):
-    """What one kernel contributes."""
+    """Contribution of one kernel to the objective."""
 
     def cross(self, means: Array, variances: Array) -> tuple[Array, Array, Array]:
         """l (m,), and its derivatives by each component's own mean and variances (m, d)."""

@@ -1,4 +1,4 @@
-"""What features are: a map from rows to m numbers whose inner products are kernel values."""
+"""Base class of features: maps from rows to m numbers whose inner products approximate kernel values."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from muhat.kernels.serialization import encode_kernel
 from muhat.linalg.blocks import blocks
 
 ROWS = 512
+"""Rows of a block of features, which stays in the cache."""
 
 
 class BaseFeatures(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):

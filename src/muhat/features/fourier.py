@@ -16,7 +16,7 @@ from muhat.kernels.radial import Gaussian, Radial
 from muhat.linalg.blocks import blocks
 
 _CACHED = 2**15  # phases in one block: three arrays of 256 kB
-_FARTHEST = 1e150
+_FARTHEST = 1e150  # coordinates are cut here, so that phases do not overflow
 
 
 class Fourier(BaseFeatures):

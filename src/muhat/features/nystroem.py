@@ -16,9 +16,8 @@ from muhat.kernels.base import Kernel
 from muhat.kernels.radial import Gaussian
 from muhat.linalg.blocks import blocks
 from muhat.linalg.distances import power_of_two_near
-from muhat.linalg.gram import above_rounding
 from muhat.linalg.pivoted_cholesky import pivoted_factor
-from muhat.linalg.spectrum import signs
+from muhat.linalg.spectrum import above_rounding, signs
 
 
 def pivoted_cholesky(kernel: Kernel, X: Array, rank: int, tol: float = 0.0) -> tuple[NDArray[np.intp], Array, float]:

@@ -9,9 +9,10 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from muhat._support.archives import Arrays, Header
 from muhat._support.types import Array
 from muhat._support.validation import check_count, check_flag, check_rows, in_column_order
-from muhat.features.archive import ArchivedSketch, Arrays, Header
+from muhat.features.archive import ArchivedSketch
 from muhat.features.base import BaseFeatures
 from muhat.features.sketch_state import (
     FORMAT,

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from muhat._support.archives import Arrays, Header, finite_array
 from muhat._support.types import Array
 from muhat._support.validation import check_count
-from muhat.features.archive import Arrays, Header, finite_array
 from muhat.grams import FeatureSums, check_sums
 
 _NO_LIMIT = np.uint64(2**64 - 1)

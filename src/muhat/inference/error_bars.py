@@ -15,9 +15,9 @@ from scipy.stats import t as student
 from muhat._support.types import Array, RandomState
 from muhat._support.validation import check_count, check_number, check_rng, warn_caller
 from muhat.inference.bernstein import bernstein_radius
+from muhat.kernels import tiles
 from muhat.kernels.base import Kernel
 from muhat.kernels.capabilities import upper_bound
-from muhat.linalg import gram
 from muhat.linalg.blocks import blocks
 from muhat.linalg.resources import one_blas_thread
 from muhat.means.base import BaseKernelMean, fit_of
@@ -188,7 +188,7 @@ def _squared_error(sample: _Sample) -> float:
     """(ϱ − m)/n, the unbiased estimate of E‖μ̂ − μ‖² of the plain average, as (ϱ − ρ)/(n − 1)."""
     share = sample.repetitions / sample.n
     spread = float(share @ sample.kernel.diagonal(sample.points))
-    spread -= gram.quadratic_form(sample.kernel, sample.points, share)
+    spread -= tiles.quadratic_form(sample.kernel, sample.points, share)
     return max(spread, 0.0) / (sample.n - 1.0)
 
 
@@ -322,7 +322,7 @@ def _bootstrap_radius(
     sample: _Sample, level: float, n_resamples: int, rng: np.random.Generator, diameter: float
 ) -> float:
     n, share = len(sample.copies()), sample.repetitions / sample.n
-    K = gram.dense(sample.kernel, sample.points)
+    K = tiles.dense(sample.kernel, sample.points)
     draws = []
     for counts in bootstrap_counts(rng, n, share, n_resamples):
         W = counts / n - share[:, None]
@@ -464,7 +464,7 @@ def _refitting(
     """The function from numbers of rows to the values, at the points, of the estimator fitted to those rows."""
     if any(isinstance(getattr(estimator, name, None), Element) for name in ("target", "target_")):  # not weights alone
         return lambda part: mean_element(estimator, sample.kernel, sample.points[rows[part]]).values(points)
-    K = gram.dense(sample.kernel, sample.points[rows])
+    K = tiles.dense(sample.kernel, sample.points[rows])
     return lambda part: V[:, part] @ mean_weights(estimator, K[np.ix_(part, part)])
 
 

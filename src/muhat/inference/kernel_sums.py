@@ -18,9 +18,9 @@ from muhat._support.types import Array
 from muhat.inference.mmd import KernelSums
 from muhat.inference.permutations import Splits
 from muhat.kernels.base import Kernel
+from muhat.kernels.tiles import mapping
 from muhat.linalg.blocks import blocks
 from muhat.linalg.distances import power_of_two_near, squared_distances
-from muhat.linalg.gram import mapping
 
 Floats = NDArray[Any]
 Tick = Callable[[float], None]

@@ -16,8 +16,8 @@ import numpy as np
 from muhat._support.types import Array
 from muhat._support.validation import check_number
 from muhat.inference.permutations import Splits
+from muhat.kernels.tiles import mapping
 from muhat.linalg.blocks import blocks
-from muhat.linalg.gram import mapping
 from muhat.means.base import BaseKernelMean
 from muhat.means.nested import mean_weights
 from muhat.means.simple_shrinkage import KernelMean, ShrunkKernelMean, simple_shrinkage

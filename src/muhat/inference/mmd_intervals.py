@@ -21,10 +21,10 @@ from muhat.inference.error_bars import (
 )
 from muhat.inference.mmd import unbiased_mean_similarities
 from muhat.inference.samples import encode_samples
+from muhat.kernels import tiles
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.capabilities import upper_bound
 from muhat.kernels.radial import Gaussian
-from muhat.linalg import gram
 from muhat.linalg.resources import one_blas_thread
 
 
@@ -209,7 +209,7 @@ def _interval(
     level, n_resamples, rng = check_level(level), check_count("n_resamples", n_resamples), check_rng(random_state)
     kernel = kernel.resolve(encoded.pooled)
     groups = [slice(start, stop) for start, stop in pairwise(np.cumsum([0, *encoded.sizes]))]
-    contrast = _Contrast(gram.dense(kernel, encoded.pooled), groups, within, between)
+    contrast = _Contrast(tiles.dense(kernel, encoded.pooled), groups, within, between)
     estimate, error, left_out = contrast.jackknife()
     freedom = min(encoded.sizes) - 1
     quantile = float(student.ppf(0.5 + 0.5 * level, freedom))

@@ -43,10 +43,10 @@ from muhat.inference.results import (
     explain_difference,
 )
 from muhat.inference.samples import BYTES_PER_COLUMN, Samples, encode_samples
+from muhat.kernels import tiles
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.mixed import rescaled, without_scales
 from muhat.kernels.radial import Gaussian
-from muhat.linalg import gram
 from muhat.linalg.distances import power_of_two_near
 from muhat.linalg.resources import check_memory, one_blas_thread
 from muhat.means.base import BaseKernelMean
@@ -316,7 +316,7 @@ def pooled_gram(kernel: Kernel, points: Array, memory_limit: float | None) -> Ar
     n, arrays = len(points), 4
     remedy = "use a random part of the rows, or a larger memory_limit"
     check_memory(arrays * 8.0 * n**2, memory_limit, f"{arrays} Gram matrices of {n:,} rows", remedy)
-    K = gram.dense(kernel, points)
+    K = tiles.dense(kernel, points)
     if not np.isfinite(K.sum()):  # no comparison with NaN holds, which would look like a small p-value
         raise ValueError(f"{kernel!r} gives values that are not finite; correct the kernel, or rescale the data")
     return K

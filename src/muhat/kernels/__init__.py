@@ -1,4 +1,4 @@
-"""Kernels, their sums and products, and functions of them: exact features, expectations, bounds, frequencies."""
+"""Kernels, their sums and products, functions of them (exact features, expectations, bounds), and sums over tiles."""
 
 from muhat.kernels.base import Kernel, Measure, Product, Scaled, Sum, check_kernel
 from muhat.kernels.between_elements import evaluate_between_elements

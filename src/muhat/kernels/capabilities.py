@@ -10,6 +10,7 @@ from __future__ import annotations
 from functools import cache, singledispatch
 from itertools import combinations_with_replacement, pairwise
 from math import comb, factorial, inf
+from operator import attrgetter
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from muhat.kernels.base import Composed, Kernel
 from muhat.kernels.dot import Linear, Polynomial
 from muhat.kernels.mixed import Categorical, OnColumns, Rescaled
 from muhat.kernels.radial import Gaussian, Laplace, Matern, Radial
-from muhat.linalg.gram import evaluate_fast, exact_feature_count, exact_features
+from muhat.linalg.distances import negative_half_squares
 
 __all__ = [
     "evaluate_fast",
@@ -30,6 +31,66 @@ __all__ = [
     "sample_frequencies",
     "upper_bound",
 ]
+
+
+@singledispatch
+def gaussian_bandwidth(kernel: Kernel) -> float | None:
+    """The number s if k(x, y) = exp(−‖x − y‖² / 2s²), for which many things are known in closed form; or None."""
+    return None
+
+
+@singledispatch
+def evaluate_fast(kernel: Kernel, X: Array, Y: Array) -> Array:
+    """Kernel values for sums: as ``kernel.evaluate``, or faster where that costs no more than 1e-13 of the values.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X : array of shape (n, d)
+        The rows, one observation each.
+    Y : array of shape (m, d)
+        The rows of the second sample.
+
+    Returns
+    -------
+    array of shape (n, m)
+    """
+    bandwidth = gaussian_bandwidth(kernel)
+    exponents = None if bandwidth is None else negative_half_squares(X, Y, scale=bandwidth)
+    return kernel.evaluate(X, Y) if exponents is None else np.exp(exponents, out=exponents)
+
+
+@singledispatch
+def exact_feature_count(kernel: Kernel, width: int) -> float:
+    """Number of exact features of a row; infinity for a kernel without a finite number of them.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    width : int
+        Columns of the rows.
+    """
+    return inf
+
+
+@singledispatch
+def exact_features(kernel: Kernel, X: Array) -> Array:
+    """Exact features φ(x), with k(x, y) = φ(x)ᵀφ(y), one row each.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X : array of shape (n, d)
+        The rows, one observation each.
+
+    Returns
+    -------
+    array of shape (n, exact_feature_count(kernel, d))
+    """
+    raise TypeError(f"{type(kernel).__name__} has no exact features")
+
+
+gaussian_bandwidth.register(Gaussian, attrgetter("width"))
 
 
 # ---------------------------------------------------------------- exact features, with k(x, y) = φ(x)ᵀφ(y)

@@ -14,11 +14,11 @@ import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 
 from muhat._support.types import Array
+from muhat.kernels import tiles
 from muhat.kernels.base import Kernel, Measure, Scaled, Sum
 from muhat.kernels.dot import Linear, Polynomial
 from muhat.kernels.foreign import Precomputed
 from muhat.kernels.radial import Gaussian, Radial
-from muhat.linalg import gram
 from muhat.rkhs.measures import Atoms, FactoredCovariance, Gaussians
 
 LARGEST_DEGREE = 3
@@ -29,8 +29,8 @@ def expect(kernel: Kernel, P: Measure, Q: Measure) -> float:
     """The integral of k(x, y) over x ~ P and y ~ Q, exact; a ValueError where there is no closed form."""
     if isinstance(P, Atoms) and isinstance(Q, Atoms):
         if P is Q:
-            return gram.quadratic_form(kernel, P.points, P.weights)
-        return gram.bilinear_form(kernel, P.points, Q.points, P.weights, Q.weights)
+            return tiles.quadratic_form(kernel, P.points, P.weights)
+        return tiles.bilinear_form(kernel, P.points, Q.points, P.weights, Q.weights)
     return float(P.weights @ expectations(kernel, P, Q) @ Q.weights)
 
 

@@ -143,7 +143,7 @@ class Rescaled(Kernel):
 
 
 def rescaled(kernel: Kernel, scales: Array | None) -> Kernel:
-    """The kernel on columns divided by these scales; the kernel itself where there are none."""
+    """The kernel on columns divided by these scales; the kernel itself if no scales are given."""
     return kernel if scales is None else Rescaled(kernel, tuple(map(float, scales)))
 
 

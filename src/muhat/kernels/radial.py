@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from operator import attrgetter
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -19,14 +18,13 @@ from muhat.linalg.distances import (
     power_of_two_near,
     squared_distances,
 )
-from muhat.linalg.gram import gaussian_bandwidth
 
 FARTHEST = 1e100
-"""Distances are cut here, so that powers of them are numbers."""
+"""Distances are cut here, so that their powers do not overflow."""
 
 _REMEDIES = dict.fromkeys(("sigma", "scale", "length_scale", "lengthscale"), "pass the length as bandwidth=")
 _REMEDIES["gamma"] = "for k(x, y) = exp(−γ‖x − y‖²) pass Gaussian(bandwidth=(2 * gamma) ** -0.5)"
-"""What to pass in place of the parameters that other libraries have."""
+"""Remedies for the parameter names of other libraries."""
 
 
 class Radial(Kernel):
@@ -175,9 +173,6 @@ class Gaussian(Radial):
         K = squared_distances(X, Y, scale=self.width)  # the profile takes roots, which this has no need of
         K *= -0.5
         return np.exp(K, out=K)
-
-
-gaussian_bandwidth.register(Gaussian, attrgetter("width"))
 
 
 @dataclass(frozen=True, repr=False)

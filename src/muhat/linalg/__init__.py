@@ -1,1 +1,1 @@
-"""Linear algebra on arrays: Gram matrices in tiles, spectra, distances, memory and threads."""
+"""Linear algebra on arrays: spectra, distances, whitening, memory and threads."""

@@ -24,7 +24,7 @@ EXPANDABLE = 40.0
 
 
 _FAR = 1e140
-"""Rows farther apart than this, in units of the scale, do not share a unit in which all squares are numbers."""
+"""Rows farther apart than this, in units of the scale, do not share a unit in which no square overflows or vanishes."""
 
 
 _ORDINARY = 1e100
@@ -36,11 +36,11 @@ _SMALLER = 2.0**-40
 
 
 _TINY_SHARE = 2.0**-1000
-"""Rows over this share of their size are numbers."""
+"""Rows divided by this share of their size do not overflow."""
 
 
 _LARGEST = 1e300
-"""Sums and differences of smaller numbers are numbers."""
+"""Sums and differences of smaller numbers do not overflow."""
 
 
 _DIRECT_WIDTH, _DIRECT_SIZE = 4, 2**17
@@ -48,12 +48,15 @@ _DIRECT_WIDTH, _DIRECT_SIZE = 4, 2**17
 
 
 _CHUNK = 256
+"""Rows of a strip whose close pairs are looked for: it stays in the cache."""
 
 
 _CLOSE = 1e-4
+"""Squared distances below this share of the largest squared norm have lost 4 of 16 digits, and are computed again."""
 
 
 _MANY_CLOSE = 0.05
+"""With more close pairs than this share, computing all distances directly takes no longer."""
 
 
 def power_of_two_near(scale: float) -> float:
@@ -163,7 +166,7 @@ def negative_half_squares(X: Array, Y: Array, scale: float) -> Array | None:
             part /= scale
         A[:, -2], A[:, -1] = -0.5 * np.einsum("ij,ij->i", a, a), 1.0
         B[:, -2], B[:, -1] = 1.0, -0.5 * np.einsum("ij,ij->i", b, b)
-    if not min(A[:, -2].min(), B[:, -1].min()) >= -EXPANDABLE:  # or they are not numbers
+    if not min(A[:, -2].min(), B[:, -1].min()) >= -EXPANDABLE:  # or NaN
         return None
     return A @ B.T
 

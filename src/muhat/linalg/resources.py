@@ -43,7 +43,7 @@ _VERSIONS = {
     "": ("", "memory.max", "memory.current", "inactive_file "),
     "memory": ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file "),
 }
-"""Of control groups, by controller: folder, limit, use, and the line of cached files, which can be dropped."""
+"""Files of control groups by controller: folder, limit, use, and the line of cached files, which can be dropped."""
 
 
 def left_by_control_groups(membership: Path, mounted: Path) -> float:
@@ -69,7 +69,7 @@ def left_by_control_groups(membership: Path, mounted: Path) -> float:
 
 
 def _first_number(path: str | Path, start: str) -> float | None:
-    """The first number of the first line that starts so, in a file of the system's; None where there is none."""
+    """The first number on the first line with this start, in a file of the system; None if there is no such number."""
     try:
         lines = [line for line in Path(path).read_text().splitlines() if line.startswith(start)]
         return float(lines[0].removeprefix(start).split()[0])

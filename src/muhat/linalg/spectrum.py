@@ -6,11 +6,11 @@ from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import svd
 from scipy.linalg.lapack import dsyevd
 
 from muhat._support.types import Array
-from muhat.linalg import gram
 from muhat.linalg.distances import power_of_two_near
 
 NEAR_TIE = 1e-6
@@ -31,6 +31,11 @@ def signs(vectors: Array) -> Array:
     sizes = np.abs(vectors)
     largest = (sizes >= (1.0 - NEAR_TIE) * sizes.max(axis=0, initial=0.0)).argmax(axis=0)
     return np.where(vectors[largest, np.arange(vectors.shape[1])] < 0, -1.0, 1.0)
+
+
+def above_rounding(eigenvalues: Array, n: int) -> NDArray[np.bool_]:
+    """Which eigenvalues of an n x n matrix lie above the rounding error of the largest, n·ε·g_max."""
+    return eigenvalues > n * np.finfo(np.float64).eps * eigenvalues.max(initial=0.0)
 
 
 class Spectrum:
@@ -113,7 +118,7 @@ def whole_spectrum(K: Array, counts: Array | None = None) -> Spectrum:
     eigenvalues, eigenvectors, failed = dsyevd(K.T, lower=1, overwrite_a=True)
     if failed:
         raise np.linalg.LinAlgError(f"the eigendecomposition of a {len(K)} x {len(K)} Gram matrix did not converge")
-    eigenvalues = np.where(gram.above_rounding(eigenvalues, len(K)), eigenvalues, 0.0)
+    eigenvalues = np.where(above_rounding(eigenvalues, len(K)), eigenvalues, 0.0)
     return Spectrum(eigenvalues, eigenvectors, diagonal / unit, unit, counts)
 
 
@@ -127,7 +132,7 @@ def low_rank_spectrum(L: Array, counts: Array | None = None, residual_trace: flo
     root = np.ones(len(L)) if counts is None else np.sqrt(counts)
     U, singular, _ = thin_svd(root[:, None] * L)
     eigenvalues = (singular[::-1] / np.sqrt(unit)) ** 2
-    eigenvalues = np.where(gram.above_rounding(eigenvalues, len(L)), eigenvalues, 0.0)
+    eigenvalues = np.where(above_rounding(eigenvalues, len(L)), eigenvalues, 0.0)
     eigenvectors, left_out = np.ascontiguousarray(U[:, ::-1]), (residual_trace or 0.0) / unit / len(L)
     spectrum = Spectrum(eigenvalues, eigenvectors, diagonal / unit, unit, counts, left_out)
     spectrum.solver, spectrum.factor = "low-rank", None if residual_trace is None else L

@@ -284,7 +284,7 @@ class _Quadratic(NamedTuple):
 
 
 class AdaptiveChoice(NamedTuple):
-    """What leave-one-out chose: λ, the shares (a, b), and the λ that it looked at."""
+    """Parameters chosen by leave-one-out: λ and the shares (a, b), with all λ that were scored."""
 
     lam: float
     shares: tuple[float, float]

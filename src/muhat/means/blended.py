@@ -15,12 +15,11 @@ from sklearn.utils.validation import check_is_fitted
 from muhat._support.parameters import ValueParametersMixin
 from muhat._support.types import Array, RandomState
 from muhat._support.validation import check_count, check_flag, check_rng, check_rows, unchanged_on_error
+from muhat.kernels import tiles
 from muhat.kernels.base import Kernel, check_kernel
-from muhat.kernels.capabilities import is_stationary
+from muhat.kernels.capabilities import gaussian_bandwidth, is_stationary
 from muhat.kernels.radial import Gaussian
-from muhat.linalg import gram
 from muhat.linalg.blocks import blocks
-from muhat.linalg.gram import gaussian_bandwidth
 from muhat.linalg.resources import check_memory, steady_blas
 from muhat.means.targets import LooTarget, TargetKind, gaussian_kind, gaussian_target, sampled_target
 from muhat.rkhs.oas_gaussian import FittedGaussian, varying_columns
@@ -40,6 +39,7 @@ BLOCK_VALUES = 2**22
 
 
 BISECTIONS = 60
+"""Halvings of an interval, after which it is as short as rounding: 2⁻⁶⁰."""
 
 
 FARTHEST = 40.0
@@ -363,7 +363,7 @@ def blending_share(kernel: Kernel, rows: Array) -> float:
     if is_stationary(kernel):  # it does not see the others
         rows = rows[:, varies]
     target = _loo_target(kernel, rows)
-    K = gram.dense(kernel, rows)
+    K = tiles.dense(kernel, rows)
     trace, total = float(np.trace(K)), float(K.sum())
     Q, p = total / n**2, (total - trace) / (n * (n - 1))
     T, X = target.squared_norm, float(target.at_rows.mean())

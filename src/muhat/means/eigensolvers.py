@@ -10,7 +10,7 @@ import numpy as np
 from muhat._support.types import Array
 from muhat._support.validation import check_number
 from muhat.grams import ARRAYS_OF_WHOLE_SPECTRUM, Gram, PairGram, check_low_rank_memory
-from muhat.linalg.gram import BLOCK
+from muhat.kernels.tiles import BLOCK
 from muhat.linalg.resources import memory_budget
 from muhat.linalg.spectrum import Spectrum
 from muhat.means.base import MeanFit

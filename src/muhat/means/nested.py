@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from muhat._support.types import Array
 from muhat._support.validation import check_overflow
 from muhat.grams import MatrixGram, RowsGram
+from muhat.kernels import tiles
 from muhat.kernels.base import Kernel
-from muhat.linalg import gram
 from muhat.linalg.blocks import blocks
 from muhat.means.base import BaseKernelMean, MeanFit
 from muhat.rkhs.elements import Element, embed
@@ -48,10 +48,10 @@ def bag_weights(mean: BaseKernelMean | None, kernel: Kernel, rows: Array, offset
         return weights
     for size in np.unique(sizes[sizes > 1]).tolist():
         firsts = offsets[:-1][sizes == size]
-        at_once = max(_STACKED // size**2, 1) if size <= gram.BLOCK else 1
+        at_once = max(_STACKED // size**2, 1) if size <= tiles.BLOCK else 1
         for part in blocks(len(firsts), at_once):
             members = firsts[part, None] + np.arange(size)
-            weights[members] = mean.weights_from_gram(gram.dense_stack(kernel, rows[members]))
+            weights[members] = mean.weights_from_gram(tiles.dense_stack(kernel, rows[members]))
     return weights
 
 

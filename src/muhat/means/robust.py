@@ -24,9 +24,14 @@ BLOCK_ROWS = 3
 AUTO_KNOTS = {"huber": (1.5,), "hampel": (1.5, 2.0, 3.0)}
 """Knots of the losses, in units of the 75 % quantile of the distances to the geometric median."""
 
-_START_STEPS, _SMOOTHING = 100, 1e-2
+_START_STEPS = 100
+"""Steps to the geometric median that an iteration starts from: a start need not have converged."""
+
+_SMOOTHING = 1e-2
+"""Distances below this share of their median are smoothed, which moves the geometric median by less than that."""
 
 _SLACK, _DIGITS = 1e-9, 10
+"""Rounding that comparisons of shares and distances allow for, and the digits by which equal rows are recognised."""
 
 
 class Loss(NamedTuple):
@@ -52,7 +57,7 @@ class Loss(NamedTuple):
 
 
 class Reweighting(NamedTuple):
-    """What the iteration found: weights that sum to one, residuals, the objective, and whether it came to rest."""
+    """Result of the iteration: weights that sum to one, residuals, the objective, and whether it converged."""
 
     weights: Array
     residuals: Array

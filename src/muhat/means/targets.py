@@ -15,12 +15,11 @@ import numpy as np
 
 from muhat._support.types import Array
 from muhat.kernels.base import Kernel, linear_terms
-from muhat.kernels.capabilities import is_stationary, length_scales
+from muhat.kernels.capabilities import gaussian_bandwidth, is_stationary, length_scales
 from muhat.kernels.dot import polynomial_form
 from muhat.kernels.expectations import has_gaussian_expectations
 from muhat.kernels.foreign import evaluates_new_rows
 from muhat.linalg.blocks import random_folds
-from muhat.linalg.gram import gaussian_bandwidth
 from muhat.rkhs.elements import Element, check_element
 from muhat.rkhs.measures import Atoms
 from muhat.rkhs.oas_gaussian import (
@@ -46,14 +45,14 @@ _MAX_COLUMNS_OF_SOBOL = 21_201
 """Sobol's sequence has this many dimensions."""
 
 _LARGEST_NUMBER = 1e300
-"""Sums of this many times a few rows are numbers; squares are taken in units."""
+"""Sums of a few numbers of this size do not overflow; squares are taken in units."""
 
 _LARGEST_POWERED = 1e45
-"""Below this, the sixth powers in expectations of polynomials are numbers."""
+"""Below this, the sixth powers in expectations of polynomials do not overflow."""
 
 
 class TargetKind(Enum):
-    """What stands for the target, or why there is none; the value is what a user reads."""
+    """Kind of target, or the reason why there is none; the value is shown as ``target_kind_``."""
 
     GAUSSIAN = "gaussian"
     SAMPLE = "gaussian sample"

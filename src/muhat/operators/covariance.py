@@ -10,9 +10,9 @@ from sklearn.base import BaseEstimator
 from muhat._support.parameters import ValueParametersMixin
 from muhat._support.types import Array
 from muhat._support.validation import check_overflow, check_rows, unchanged_on_error
+from muhat.kernels import tiles
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.radial import Gaussian
-from muhat.linalg import gram
 from muhat.linalg.centered_gram import center_gram
 from muhat.linalg.resources import steady_blas
 from muhat.means.base import BaseKernelMean, MeanFit
@@ -134,7 +134,7 @@ def estimate_covariance(
 def _centred_gram(side: Side, centering: BaseKernelMean | None) -> tuple[Element, Array]:
     """The estimated mean of one side, and the Gram matrix centred about it."""
     kernel = side.kernel.resolve(side.rows)
-    K = gram.dense(kernel, side.rows, arrays=4)
+    K = tiles.dense(kernel, side.rows, arrays=4)
     weights = mean_weights(centering, K)
     center_gram(K, weights)
     return Element(kernel, Atoms.trusted(side.rows, weights)), K

@@ -11,11 +11,11 @@ from scipy.linalg import eigh, svd
 
 from muhat._support.types import Array
 from muhat._support.validation import check_count
+from muhat.kernels import tiles
 from muhat.kernels.base import Kernel
-from muhat.linalg import gram
+from muhat.kernels.capabilities import evaluate_fast
 from muhat.linalg.centered_gram import subtract_means
-from muhat.linalg.gram import evaluate_fast
-from muhat.linalg.spectrum import signs
+from muhat.linalg.spectrum import above_rounding, signs
 from muhat.rkhs.elements import Element
 from muhat.rkhs.measures import Atoms
 
@@ -141,12 +141,12 @@ class CovarianceOperator:
         """Compute the Hilbert–Schmidt inner product with an operator between the same spaces, in tiles of pairs."""
         on_x = _CentredTiles(self.mean_x, other.mean_x)
         on_y = _CentredTiles(self.mean_y, other.mean_y)
-        tiles = PairKernel(on_x, on_y, columns=self.x.shape[1] + 1)
+        pairs = PairKernel(on_x, on_y, columns=self.x.shape[1] + 1)
         mine = np.hstack([on_x.left(self.x), on_y.left(self.y)])
         if other is self:
-            return gram.quadratic_form(tiles, mine, self.weights)
+            return tiles.quadratic_form(pairs, mine, self.weights)
         theirs = np.hstack([on_x.right(other.x), on_y.right(other.y)])
-        return gram.bilinear_form(tiles, mine, theirs, self.weights, other.weights)
+        return tiles.bilinear_form(pairs, mine, theirs, self.weights, other.weights)
 
     def norm(self) -> float:
         """Compute the Hilbert–Schmidt norm."""
@@ -166,7 +166,7 @@ class CovarianceOperator:
         k = check_count("n_components", n_components)
         x_basis, y_basis = self._basis(self.x, self.mean_x), self._basis(self.y, self.mean_y)
         P, values, Rt = svd((y_basis.roots.T * self.weights) @ x_basis.roots, full_matrices=False)
-        k = min(k, int(np.count_nonzero(gram.above_rounding(values, len(self.x)))))
+        k = min(k, int(np.count_nonzero(above_rounding(values, len(self.x)))))
         of_left, of_right = y_basis.coefficients @ P[:, :k], x_basis.coefficients @ Rt[:k].T
         sign = signs(of_left)  # one for both functions of a pair
         left = [_centred_combination(self.mean_y, self.y, column) for column in (of_left * sign).T]
@@ -188,7 +188,7 @@ class CovarianceOperator:
 
     def _basis(self, points: Array, mean: Element) -> _Basis:
         g, U = eigh(_centred_gram(points, mean).T, driver="evd", overwrite_a=True, check_finite=False)
-        kept = gram.above_rounding(g, len(g))
+        kept = above_rounding(g, len(g))
         return _Basis(U[:, kept] * np.sqrt(g[kept]), U[:, kept] / np.sqrt(g[kept]))
 
     def __repr__(self) -> str:
@@ -217,7 +217,7 @@ def _centred_combination(mean: Element, points: Array, coefficients: Array) -> E
 
 def _centred_gram(points: Array, mean: Element) -> Array:
     """⟨φ(x) − μ, φ(y) − μ⟩ for all pairs of rows; two bases are five arrays of that size."""
-    K = gram.dense(mean.kernel, points, arrays=5)
+    K = tiles.dense(mean.kernel, points, arrays=5)
     values = mean.values(points)
     subtract_means(K, values, values, mean.norm() ** 2)
     return K

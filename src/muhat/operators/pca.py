@@ -23,14 +23,14 @@ from muhat._support.validation import (
     is_precomputed,
     unchanged_on_error,
 )
+from muhat.kernels import tiles
 from muhat.kernels.base import Kernel
+from muhat.kernels.capabilities import gaussian_bandwidth
 from muhat.kernels.foreign import Precomputed, evaluates_new_rows
 from muhat.kernels.radial import Gaussian
-from muhat.linalg import gram
 from muhat.linalg.blocks import blocks
 from muhat.linalg.centered_gram import center_gram
 from muhat.linalg.distances import power_of_two_near
-from muhat.linalg.gram import gaussian_bandwidth
 from muhat.linalg.resources import FEWEST_NUMBERS_FOR_THREADS, steady_blas
 from muhat.means.base import BaseKernelMean, MeanFit
 from muhat.means.nested import check_mean, mean_from_gram
@@ -155,7 +155,7 @@ class KernelPCA(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, Transform
     def _fit_gram(self, rows: Array, n_components: int | None) -> Array:
         if isinstance(self.kernel, Kernel):
             self.kernel_, self._points = self.kernel.resolve(rows), rows
-            K = gram.dense(self.kernel_, rows, arrays=2 if self.covariance is None else 5)
+            K = tiles.dense(self.kernel_, rows, arrays=2 if self.covariance is None else 5)
         else:
             K = _checked_gram(self.kernel, rows, n_components)
             self.kernel_ = Precomputed(K)
@@ -192,7 +192,7 @@ class KernelPCA(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, Transform
 
     def _feature_scores(self, rows: Array) -> Array:
         """Inner products of φ(x), not centred, with the directions."""
-        return gram.product(self.kernel_, rows, self._points, self.coefficients_)
+        return tiles.product(self.kernel_, rows, self._points, self.coefficients_)
 
     def inverse_transform(self, X: Any) -> Array:
         """Find rows whose scores are near the given ones."""
@@ -233,7 +233,7 @@ class KernelPCA(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, Transform
         projections = self._feature_scores(rows)
         squared_length = self.kernel_.diagonal(rows)
         if of != "feature":
-            at_mean = gram.product(self.kernel_, rows, self._points, self.mean_weights_)
+            at_mean = tiles.product(self.kernel_, rows, self._points, self.mean_weights_)
             squared_length = squared_length - 2.0 * at_mean + self._squared_norm
             projections = projections - self._shift
         errors = np.maximum(squared_length - (projections**2).sum(axis=1), 0.0)
@@ -277,11 +277,11 @@ _CELLS = 2**20  # numbers of a block of pre-images: 8 MB
 def ridge_preimages(kernel: Kernel, scores: Array, points: Array, new_scores: Array, ridge: float) -> Array:
     """Kernel ridge regression from the scores of the training rows to the rows themselves."""
     resolved = kernel.resolve(scores)
-    K = gram.dense(resolved, scores)
+    K = tiles.dense(resolved, scores)
     K[np.diag_indices_from(K)] += ridge
     unit = power_of_two_near(float(np.abs(points).max()))  # sums of rows over it do not overflow
     coefficients = solve(K, points / unit, assume_a="pos", overwrite_a=True)
-    return _times(gram.product(resolved, new_scores, scores, coefficients), unit)
+    return _times(tiles.product(resolved, new_scores, scores, coefficients), unit)
 
 
 def _times(rows: Array, unit: float) -> Array:
@@ -298,7 +298,7 @@ def fixed_point_preimages(bandwidth: float, points: Array, scores: Array, functi
     """
     unit = power_of_two_near(float(np.abs(points).max()))
     kernel, points = Gaussian(bandwidth / unit), points / unit
-    values = gram.product(kernel, points, points, functions)
+    values = tiles.product(kernel, points, points, functions)
     parts = [scores[rows] for rows in blocks(len(scores), max(_CELLS // len(points), 1))]
     starts = (points[np.argmax(part @ values.T, axis=1)] for part in parts)
     found = [_climb(kernel, points, part @ functions.T, rows) for part, rows in zip(parts, starts, strict=True)]

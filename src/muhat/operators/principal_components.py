@@ -15,8 +15,7 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 
 from muhat._support.types import Array
 from muhat.linalg.centered_gram import center_gram
-from muhat.linalg.gram import above_rounding
-from muhat.linalg.spectrum import signs
+from muhat.linalg.spectrum import above_rounding, signs
 
 PARTIAL_ROWS, PARTIAL_COMPONENTS = 500, 50
 """From this many rows on, up to this many components come from a partial solver."""
@@ -30,6 +29,7 @@ rounding while the iteration goes on: at 1e-6 it ends too early.
 """
 
 _LANCZOS_STEPS = 12
+"""Products with the matrix that find a large negative eigenvalue, at a fraction of the cost of the components."""
 
 
 class PrincipalComponents(NamedTuple):

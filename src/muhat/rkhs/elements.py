@@ -13,9 +13,9 @@ import numpy as np
 
 from muhat._support.types import Array
 from muhat._support.validation import check_weights, column_names, in_column_order
+from muhat.kernels import tiles
 from muhat.kernels.base import Kernel, Measure, check_kernel
 from muhat.kernels.expectations import expect, gaussian_expectations
-from muhat.linalg import gram
 from muhat.linalg.resources import NUMBERS_OF_ONE_THREAD, one_blas_thread
 from muhat.rkhs.measures import Atoms, FactoredGaussian, Gaussians
 
@@ -98,7 +98,7 @@ class Element:
 
     def _integral(self, points: Array, measure: Measure) -> Array:
         if isinstance(measure, Atoms):
-            return gram.product(self.kernel, points, measure.points, measure.weights)
+            return tiles.product(self.kernel, points, measure.points, measure.weights)
         return measure.weights @ gaussian_expectations(self.kernel, measure, _unweighted(points))
 
     @one_blas_thread()
@@ -205,6 +205,8 @@ _SMALL = NUMBERS_OF_ONE_THREAD
 """Kernel values that are summed at once, without tiles and threads."""
 
 _CHEAP = 1000
+"""Up to this many atoms the display of an element shows its norm, which takes milliseconds."""
+
 _NAMES = {Atoms: "atom", Gaussians: "Gaussian", FactoredGaussian: "Gaussian"}
 
 

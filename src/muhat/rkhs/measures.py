@@ -1,4 +1,4 @@
-"""Measures: what an element of the space integrates the kernel against.
+"""Measures that elements of the space integrate the kernel against: weighted points and Gaussian mixtures.
 
 Two kinds suffice: weighted points, and weighted Gaussians. A point is a Gaussian with zero covariance.
 """
@@ -18,6 +18,7 @@ from muhat._support.types import Array, RandomState
 from muhat._support.validation import check_count, check_rng, check_rows, check_weights
 
 _COVARIANCE_TOLERANCE = 1e-9
+"""Asymmetry and negative eigenvalues up to this share of the largest entry are rounding."""
 
 
 @dataclass(frozen=True, eq=False, init=False)

@@ -20,7 +20,7 @@ from muhat.linalg.spectrum import thin_svd
 from muhat.rkhs.measures import FactoredCovariance, FactoredGaussian, Gaussians
 
 LARGEST, SMALLEST = 1e140, 1e-140
-"""Between these, squares of numbers, and sums and ratios of them, are numbers."""
+"""Squares of numbers between these, and sums and ratios of such squares, neither overflow nor vanish."""
 
 SAMPLE_POINTS = 256
 """Points of a sample that stands for a Gaussian: with four times as many the loss is lower by half a per cent, with a
@@ -151,7 +151,7 @@ class LooCovariances(NamedTuple):
 def loo_covariances(Y: Array, d: int) -> LooCovariances:
     """OAS covariances of rows without each of them and, at last, of all.
 
-    ``Y`` holds the rows from their mean, in units in which squares are numbers, perhaps rotated into fewer than the
+    ``Y`` holds the rows from their mean, in units in which squares do not overflow, perhaps rotated into fewer than the
     ``d`` columns.
     """
     # With y_i from the mean to row i, the covariance without it is S₋ᵢ = n/(n−1)·(S − y_i y_iᵀ/(n−1)). In the basis of
@@ -245,7 +245,7 @@ class SampledFit(NamedTuple):
 class LooSample:
     """A sample of the Gaussian fitted to rows, and of those fitted without some of them: x̄ + Lz for the same points z.
 
-    Coordinates are those of the eigenvectors of the covariance of all rows, in a unit in which squares are numbers.
+    Coordinates are those of the eigenvectors of the covariance of all rows, in a unit in which squares do not overflow.
     There the root of this covariance is diagonal, and Cholesky's factor L of a covariance without some rows is close to
     it. Beside the rows every Gaussian has the same variance in all directions: for a kernel of the Euclidean distance,
     the length of z beside the rows is all that matters there, however many columns there are. Other kernels take the

@@ -86,7 +86,7 @@ class ScorePath(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """What the search found."""
+    """Result of the search for λ: the minimiser, its score, and the curve."""
 
     lam: float
     score: float

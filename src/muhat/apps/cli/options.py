@@ -9,7 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
-from muhat.features.archive import whole_file
+from muhat._support.archives import whole_file
 
 FAILED = 2  # no answer: a wrong call, a file that cannot be used, or anything unexpected
 

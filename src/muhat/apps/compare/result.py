@@ -468,8 +468,8 @@ class Comparison:
         path : str or Path
             The file to write.
         """
+        from muhat._support.archives import whole_file
         from muhat.apps.compare.html_report import page
-        from muhat.features.archive import whole_file
 
         text = page(self)
         with whole_file(Path(path)) as file:

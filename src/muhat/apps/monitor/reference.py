@@ -32,9 +32,9 @@ from scipy.special import ndtri
 
 from muhat._support.types import Array
 from muhat.kernels.base import Kernel
+from muhat.kernels.capabilities import gaussian_bandwidth
 from muhat.kernels.radial import Gaussian
 from muhat.linalg.compiled import row_values
-from muhat.linalg.gram import gaussian_bandwidth
 from muhat.linalg.resources import check_memory
 from muhat.linalg.whitening import PairProducts, RowProducts, leave_one_out, leave_two_out
 from muhat.tables.scales import ColumnScales

@@ -13,13 +13,13 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from muhat._support.archives import finite_array, read_archive, write_archive
 from muhat._support.validation import check_count, check_number
 from muhat.apps.monitor.calibration import Calibration, TailScale
 from muhat.apps.monitor.dependence import Autoregression, Dependence
 from muhat.apps.monitor.reference import Reference
 from muhat.apps.monitor.stream import HISTORY, MonitorModel, StreamState
 from muhat.apps.monitor.windows import WindowSums
-from muhat.features.archive import finite_array, read_archive, write_archive
 from muhat.kernels.base import Kernel
 from muhat.kernels.serialization import decode_kernel, encode_kernel
 from muhat.tables.encoder import TableEncoder

@@ -14,19 +14,18 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import copy_context
-from functools import partial, singledispatch
-from math import inf
-from typing import Any, NamedTuple, Protocol, TypeVar
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from joblib import effective_n_jobs
-from numpy.typing import NDArray
 
 from muhat._support.types import Array
 from muhat._support.validation import check_count, check_overflow
+from muhat.kernels.base import Kernel
+from muhat.kernels.capabilities import evaluate_fast, exact_feature_count, exact_features, gaussian_bandwidth
 from muhat.linalg import compiled
 from muhat.linalg.blocks import blocks
-from muhat.linalg.distances import negative_half_squares
 from muhat.linalg.resources import check_memory, one_blas_thread
 
 TileProduct = Callable[[Array, Array, Array], "Array | None"]
@@ -36,73 +35,6 @@ Item = TypeVar("Item")
 
 
 Result = TypeVar("Result")
-
-
-class TileKernel(Protocol):
-    """The one method of a kernel that sums over tiles require."""
-
-    def evaluate(self, X: Array, Y: Array) -> Array:
-        """Values of all pairs of rows, a new array of shape (n, m)."""
-
-
-# Shortcuts that sums take where a kernel has them. Kernels register theirs by type, in ``muhat.kernels``.
-
-
-@singledispatch
-def gaussian_bandwidth(kernel: TileKernel) -> float | None:
-    """The number s if k(x, y) = exp(−‖x − y‖² / 2s²), for which many things are known in closed form; or None."""
-    return None
-
-
-@singledispatch
-def evaluate_fast(kernel: TileKernel, X: Array, Y: Array) -> Array:
-    """Kernel values for sums: as ``kernel.evaluate``, or faster where that costs no more than 1e-13 of the values.
-
-    Parameters
-    ----------
-    kernel : Kernel
-    X : array of shape (n, d)
-        The rows, one observation each.
-    Y : array of shape (m, d)
-        The rows of the second sample.
-
-    Returns
-    -------
-    array of shape (n, m)
-    """
-    bandwidth = gaussian_bandwidth(kernel)
-    exponents = None if bandwidth is None else negative_half_squares(X, Y, scale=bandwidth)
-    return kernel.evaluate(X, Y) if exponents is None else np.exp(exponents, out=exponents)
-
-
-@singledispatch
-def exact_feature_count(kernel: TileKernel, width: int) -> float:
-    """Number of exact features of a row; infinity for a kernel without a finite number of them.
-
-    Parameters
-    ----------
-    kernel : Kernel
-    width : int
-        Columns of the rows.
-    """
-    return inf
-
-
-@singledispatch
-def exact_features(kernel: TileKernel, X: Array) -> Array:
-    """Exact features φ(x), with k(x, y) = φ(x)ᵀφ(y), one row each.
-
-    Parameters
-    ----------
-    kernel : Kernel
-    X : array of shape (n, d)
-        The rows, one observation each.
-
-    Returns
-    -------
-    array of shape (n, exact_feature_count(kernel, d))
-    """
-    raise TypeError(f"{type(kernel).__name__} has no exact features")
 
 
 BLOCK = 512
@@ -154,7 +86,7 @@ def mapping(entries: int) -> Iterator[Callable[[Callable[[Item], Result], Iterab
         yield lambda function, items: pool.map(lambda item: context.copy().run(function, item), items)
 
 
-def compiled_product(kernel: TileKernel, entries: int, columns: int) -> TileProduct | None:
+def compiled_product(kernel: Kernel, entries: int, columns: int) -> TileProduct | None:
     """The compiled (X, Y, W) -> k(X, Y) @ W of a tile, where the kernel offers it and there is much to do.
 
     It returns None for tiles that it cannot sum to the last digits.
@@ -165,7 +97,7 @@ def compiled_product(kernel: TileKernel, entries: int, columns: int) -> TileProd
     return None if sums is None else lambda X, Y, W: sums(X, Y, W, bandwidth)
 
 
-def _tile_product(kernel: TileKernel, entries: int, columns: int) -> tuple[Callable[..., Array], int]:
+def _tile_product(kernel: Kernel, entries: int, columns: int) -> tuple[Callable[..., Array], int]:
     """The function (X, Y, W) -> k(X, Y) @ W of a tile, and the rows of a tile that suit it."""
     fast = compiled_product(kernel, entries, columns)
 
@@ -197,7 +129,7 @@ class _Features(NamedTuple):
             return np.concatenate(list(mapped(lambda rows: self.of(X[rows]) @ moments, self.blocks(X, block))))
 
 
-def _cheap_features(kernel: TileKernel, width: int, rows: int, entries: float, columns: int) -> _Features | None:
+def _cheap_features(kernel: Kernel, width: int, rows: int, entries: float, columns: int) -> _Features | None:
     """The features of the kernel, where those of that many rows cost less than that many entries of tiles."""
     count = exact_feature_count(kernel, width)
     if rows * count * (_OVERHEAD + columns) >= entries * (_OVERHEAD + width):
@@ -206,7 +138,7 @@ def _cheap_features(kernel: TileKernel, width: int, rows: int, entries: float, c
     return _Features(partial(features, kernel), int(count))
 
 
-def dense(kernel: TileKernel, X: Array, *, arrays: int = 2) -> Array:
+def dense(kernel: Kernel, X: Array, *, arrays: int = 2) -> Array:
     """Compute the symmetric matrix k(X, X), each pair once.
 
     A ValueError says where sums over it would overflow, and a MemoryError, before anything is allocated, where it does
@@ -233,7 +165,7 @@ def dense(kernel: TileKernel, X: Array, *, arrays: int = 2) -> Array:
     Examples
     --------
     >>> import numpy as np, muhat as mh
-    >>> mh.linalg.gram.dense(mh.Linear(), np.array([[1.0], [2.0]]))
+    >>> mh.kernels.tiles.dense(mh.Linear(), np.array([[1.0], [2.0]]))
     array([[1., 2.],
            [2., 4.]])
     """
@@ -246,7 +178,7 @@ def dense(kernel: TileKernel, X: Array, *, arrays: int = 2) -> Array:
     return K
 
 
-def dense_stack(kernel: TileKernel, X: Array) -> Array:
+def dense_stack(kernel: Kernel, X: Array) -> Array:
     """Gram matrices of samples of one size: an array of shape (m, n, n) from rows of shape (m, n, d)."""
     if len(X) == 1:
         return dense(kernel, X[0])[None]
@@ -258,7 +190,7 @@ def dense_stack(kernel: TileKernel, X: Array) -> Array:
     return K
 
 
-def _dense_by_tiles(kernel: TileKernel, X: Array) -> Array:
+def _dense_by_tiles(kernel: Kernel, X: Array) -> Array:
     n = len(X)
     K = np.empty((n, n))
 
@@ -274,7 +206,7 @@ def _dense_by_tiles(kernel: TileKernel, X: Array) -> Array:
     return K
 
 
-def product(kernel: TileKernel, X: Array, Y: Array, W: Any, *, block: int | None = None) -> Array:
+def product(kernel: Kernel, X: Array, Y: Array, W: Any, *, block: int | None = None) -> Array:
     """Product k(X, Y) @ W of a Gram matrix and a vector or matrix, tile by tile.
 
     Parameters
@@ -303,7 +235,7 @@ def product(kernel: TileKernel, X: Array, Y: Array, W: Any, *, block: int | None
     >>> import numpy as np
     >>> import muhat as mh
     >>> X, Y = np.array([[1.0], [2.0]]), np.array([[1.0], [3.0]])
-    >>> mh.linalg.gram.product(mh.Linear(), X, Y, [1.0, 1.0])
+    >>> mh.kernels.tiles.product(mh.Linear(), X, Y, [1.0, 1.0])
     array([4., 8.])
     """
     block = None if block is None else check_count("block", block)
@@ -326,7 +258,7 @@ def product(kernel: TileKernel, X: Array, Y: Array, W: Any, *, block: int | None
     return out
 
 
-def quadratic_form(kernel: TileKernel, X: Array, beta: Any, *, block: int | None = None) -> float:
+def quadratic_form(kernel: Kernel, X: Array, beta: Any, *, block: int | None = None) -> float:
     """Compute the form βᵀ k(X, X) β, each pair once.
 
     Parameters
@@ -354,7 +286,7 @@ def quadratic_form(kernel: TileKernel, X: Array, beta: Any, *, block: int | None
     --------
     >>> import numpy as np
     >>> import muhat as mh
-    >>> mh.linalg.gram.quadratic_form(mh.Linear(), np.array([[1.0], [2.0]]), [1.0, 1.0])
+    >>> mh.kernels.tiles.quadratic_form(mh.Linear(), np.array([[1.0], [2.0]]), [1.0, 1.0])
     9.0
     """
     block = None if block is None else check_count("block", block)
@@ -377,7 +309,7 @@ def quadratic_form(kernel: TileKernel, X: Array, beta: Any, *, block: int | None
         return float(sum(mapped(strip, blocks(n, size))))
 
 
-def bilinear_form(kernel: TileKernel, X: Array, Y: Array, beta: Any, gamma: Any, *, block: int | None = None) -> float:
+def bilinear_form(kernel: Kernel, X: Array, Y: Array, beta: Any, gamma: Any, *, block: int | None = None) -> float:
     """Compute the form βᵀ k(X, Y) γ.
 
     Parameters
@@ -405,13 +337,8 @@ def bilinear_form(kernel: TileKernel, X: Array, Y: Array, beta: Any, gamma: Any,
     --------
     >>> import numpy as np
     >>> import muhat as mh
-    >>> mh.linalg.gram.bilinear_form(mh.Linear(), np.array([[1.0], [2.0]]), np.array([[3.0]]), [1.0, 1.0], [1.0])
+    >>> mh.kernels.tiles.bilinear_form(mh.Linear(), np.array([[1.0], [2.0]]), np.array([[3.0]]), [1.0, 1.0], [1.0])
     9.0
     """
     values = product(kernel, X, Y, gamma, block=block)
     return float(_check_weights("beta", beta, values) @ values)
-
-
-def above_rounding(eigenvalues: Array, n: int) -> NDArray[np.bool_]:
-    """Which eigenvalues of an n x n matrix lie above the rounding error of the largest, n·ε·g_max."""
-    return eigenvalues > n * np.finfo(np.float64).eps * eigenvalues.max(initial=0.0)

@@ -11,17 +11,16 @@ from numpy.testing import assert_allclose, assert_array_equal
 from tables import KERNELS
 
 import muhat as mh
-from muhat.kernels import exact_feature_count, exact_features
+from muhat.kernels import exact_feature_count, exact_features, tiles
 from muhat.kernels.foreign import Precomputed
-from muhat.linalg import gram
 
 every_kernel = pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
 
 
 @pytest.fixture
 def small_blocks(monkeypatch):
-    monkeypatch.setattr(gram, "BLOCK", 16)
-    monkeypatch.setattr(gram, "THREADED", 0)
+    monkeypatch.setattr(tiles, "BLOCK", 16)
+    monkeypatch.setattr(tiles, "THREADED", 0)
 
 
 def sample(n, d=6, seed=0):
@@ -35,16 +34,16 @@ def test_tiles_equal_the_whole_matrix(kernel):
     beta, W = sample(50, 1, seed=2)[:, 0], sample(37, 3, seed=3)
     K, L = kernel(X), kernel(X, Y)
     scale = 1e-12 * np.abs(K).max()
-    assert_allclose(gram.dense(kernel, X), K, atol=scale)
-    assert_allclose(gram.product(kernel, X, Y, W), L @ W, atol=50 * scale)
-    assert_allclose(gram.quadratic_form(kernel, X, beta), beta @ K @ beta, atol=2500 * scale)
-    assert_allclose(gram.bilinear_form(kernel, X, Y, beta, W[:, 0]), beta @ L @ W[:, 0], atol=2500 * scale)
+    assert_allclose(tiles.dense(kernel, X), K, atol=scale)
+    assert_allclose(tiles.product(kernel, X, Y, W), L @ W, atol=50 * scale)
+    assert_allclose(tiles.quadratic_form(kernel, X, beta), beta @ K @ beta, atol=2500 * scale)
+    assert_allclose(tiles.bilinear_form(kernel, X, Y, beta, W[:, 0]), beta @ L @ W[:, 0], atol=2500 * scale)
 
 
 @every_kernel
 @pytest.mark.usefixtures("small_blocks")
 def test_dense_is_symmetric_to_the_last_bit(kernel):
-    K = gram.dense(kernel, sample(50))
+    K = tiles.dense(kernel, sample(50))
     assert_array_equal(K, K.T)
 
 
@@ -58,21 +57,21 @@ def test_the_fast_tile_of_the_gaussian_kernel_loses_no_digits(bandwidth, shift):
 
 @pytest.mark.parametrize("workers", [1, 2, 5])
 def test_results_do_not_depend_on_the_number_of_threads(workers, monkeypatch):
-    monkeypatch.setattr(gram, "BLOCK", 16)
-    monkeypatch.setattr(gram, "THREADED", 0)
+    monkeypatch.setattr(tiles, "BLOCK", 16)
+    monkeypatch.setattr(tiles, "THREADED", 0)
     X, W = sample(100), sample(100, 2, seed=1)
     kernel = mh.Gaussian(2.0)
-    monkeypatch.setattr(gram, "effective_n_jobs", lambda _: 1)
-    expected = gram.quadratic_form(kernel, X, W[:, 0]), gram.product(kernel, X, X, W)
-    monkeypatch.setattr(gram, "effective_n_jobs", lambda _: workers)
-    assert gram.quadratic_form(kernel, X, W[:, 0]) == expected[0]
-    assert_array_equal(gram.product(kernel, X, X, W), expected[1])
+    monkeypatch.setattr(tiles, "effective_n_jobs", lambda _: 1)
+    expected = tiles.quadratic_form(kernel, X, W[:, 0]), tiles.product(kernel, X, X, W)
+    monkeypatch.setattr(tiles, "effective_n_jobs", lambda _: workers)
+    assert tiles.quadratic_form(kernel, X, W[:, 0]) == expected[0]
+    assert_array_equal(tiles.product(kernel, X, X, W), expected[1])
 
 
 def test_memory_is_bounded(monkeypatch):
     import tracemalloc
 
-    monkeypatch.setattr(gram, "BLOCK", 64)
+    monkeypatch.setattr(tiles, "BLOCK", 64)
     X = sample(3000, 3)
     tracemalloc.start()
     mh.ShrunkKernelMean(mh.Gaussian(1.0)).fit(X)
@@ -87,7 +86,7 @@ def test_an_error_in_a_thread_reaches_the_caller():
         raise ValueError("no values today")
 
     with pytest.raises(ValueError, match="no values today"):
-        gram.dense(mh.as_kernel(broken), sample(50))
+        tiles.dense(mh.as_kernel(broken), sample(50))
 
 
 # ---------------------------------------------------------------- by exact features
@@ -105,7 +104,7 @@ def pairs(kernel):
 
 def by_tiles(monkeypatch, function, kernel, *arguments):
     with monkeypatch.context() as patch:
-        patch.setattr(gram, "_cheap_features", lambda *_: None)
+        patch.setattr(tiles, "_cheap_features", lambda *_: None)
         return function(kernel, *arguments)
 
 
@@ -127,26 +126,26 @@ def test_sums_equal_those_over_pairs(kernel, shift):
     beta -= beta.mean()
     k = pairs(kernel)
     value, magnitude = oracles.kernel_sum(k, X, X, beta, beta)
-    assert abs(gram.quadratic_form(kernel, X, beta) - value) <= 1e-10 * magnitude
+    assert abs(tiles.quadratic_form(kernel, X, beta) - value) <= 1e-10 * magnitude
     value, magnitude = oracles.kernel_sum(k, X, Y, beta, gamma)
-    assert abs(gram.bilinear_form(kernel, X, Y, beta, gamma) - value) <= 1e-10 * magnitude
+    assert abs(tiles.bilinear_form(kernel, X, Y, beta, gamma) - value) <= 1e-10 * magnitude
 
 
 @every_exact_kernel
 @pytest.mark.parametrize("shift", [0.0, 1e6])
 def test_products_equal_those_of_tiles(kernel, shift, monkeypatch):
     X, Y, W = sample(700, 3) + shift, sample(600, 3, 1) + shift, sample(600, 2, 2)
-    ours, tiles = gram.product(kernel, X, Y, W), by_tiles(monkeypatch, gram.product, kernel, X, Y, W)
-    assert (np.abs(ours - tiles) <= 1e-10 * (np.abs(kernel(X, Y)) @ np.abs(W))).all()
+    ours, expected = tiles.product(kernel, X, Y, W), by_tiles(monkeypatch, tiles.product, kernel, X, Y, W)
+    assert (np.abs(ours - expected) <= 1e-10 * (np.abs(kernel(X, Y)) @ np.abs(W))).all()
 
 
 def test_the_cheaper_way_is_taken(monkeypatch):
     """Features for many rows of few columns, tiles for few rows of many."""
     values = []
     monkeypatch.setattr(mh.Polynomial, "evaluate", lambda self, X, Y: values.append(X) or (X @ Y.T + 1.0) ** 2)
-    gram.quadratic_form(mh.Polynomial(2), sample(1000, 5), np.ones(1000))
+    tiles.quadratic_form(mh.Polynomial(2), sample(1000, 5), np.ones(1000))
     assert not values
-    gram.quadratic_form(mh.Polynomial(2), sample(20, 50), np.ones(20))
+    tiles.quadratic_form(mh.Polynomial(2), sample(20, 50), np.ones(20))
     assert len(values) == 1
 
 
@@ -154,19 +153,19 @@ def test_linear_in_linear_time():
     """Tiles of so many rows would take an hour."""
     X = sample(1_000_000, 2) + 3.0
     mean = X.mean(axis=0)
-    assert_allclose(gram.quadratic_form(mh.Linear(), X, np.full(len(X), 1e-6)), mean @ mean, rtol=1e-12)
+    assert_allclose(tiles.quadratic_form(mh.Linear(), X, np.full(len(X), 1e-6)), mean @ mean, rtol=1e-12)
 
 
 @pytest.mark.parametrize("workers", [1, 3])
 def test_sums_by_features_do_not_depend_on_the_number_of_threads(workers, monkeypatch):
-    monkeypatch.setattr(gram, "BLOCK", 16)
-    monkeypatch.setattr(gram, "THREADED", 0)
+    monkeypatch.setattr(tiles, "BLOCK", 16)
+    monkeypatch.setattr(tiles, "THREADED", 0)
     X, W, kernel = sample(200, 3), sample(200, 2, 1), mh.Polynomial(3)
-    monkeypatch.setattr(gram, "effective_n_jobs", lambda _: 1)
-    expected = gram.quadratic_form(kernel, X, W[:, 0]), gram.product(kernel, X, X, W)
-    monkeypatch.setattr(gram, "effective_n_jobs", lambda _: workers)
-    assert gram.quadratic_form(kernel, X, W[:, 0]) == expected[0]
-    assert_array_equal(gram.product(kernel, X, X, W), expected[1])
+    monkeypatch.setattr(tiles, "effective_n_jobs", lambda _: 1)
+    expected = tiles.quadratic_form(kernel, X, W[:, 0]), tiles.product(kernel, X, X, W)
+    monkeypatch.setattr(tiles, "effective_n_jobs", lambda _: workers)
+    assert tiles.quadratic_form(kernel, X, W[:, 0]) == expected[0]
+    assert_array_equal(tiles.product(kernel, X, X, W), expected[1])
 
 
 def test_overflow_is_reported_as_with_tiles():
@@ -190,9 +189,9 @@ def test_rows_of_a_file_give_the_sums_of_the_array(kernel, tmp_path):
     X, beta, W, kernel = sample(50), sample(50, 1, 1)[:, 0], sample(50, 2, 2), KERNELS[kernel]
     rows, K = mapped(tmp_path, X), kernel(X)
     tolerance = 1e-12 * 2500 * np.abs(K).max()
-    assert_allclose(gram.quadratic_form(kernel, rows, beta, block=16), beta @ K @ beta, rtol=0, atol=tolerance)
-    assert_allclose(gram.product(kernel, rows, X, W, block=7), K @ W, rtol=0, atol=tolerance)
-    assert_allclose(gram.bilinear_form(kernel, X, rows, beta, beta, block=7), beta @ K @ beta, rtol=0, atol=tolerance)
+    assert_allclose(tiles.quadratic_form(kernel, rows, beta, block=16), beta @ K @ beta, rtol=0, atol=tolerance)
+    assert_allclose(tiles.product(kernel, rows, X, W, block=7), K @ W, rtol=0, atol=tolerance)
+    assert_allclose(tiles.bilinear_form(kernel, X, rows, beta, beta, block=7), beta @ K @ beta, rtol=0, atol=tolerance)
 
 
 @pytest.mark.slow
@@ -200,7 +199,7 @@ def test_rows_of_a_file_give_the_sums_of_the_array(kernel, tmp_path):
 def test_a_file_is_never_in_memory_as_a_whole(kernel, tmp_path):
     X = mapped(tmp_path, sample(2000, 300))
     tracemalloc.start()
-    gram.quadratic_form(kernel, X, np.ones(2000), block=64)
+    tiles.quadratic_form(kernel, X, np.ones(2000), block=64)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 0.5 * X.nbytes
@@ -209,16 +208,16 @@ def test_a_file_is_never_in_memory_as_a_whole(kernel, tmp_path):
 def test_numbers_of_training_rows():
     K = mh.Gaussian(1.0)(sample(30))
     kernel, beta = Precomputed(K), sample(30, 1, 1)[:, 0]
-    assert_allclose(gram.quadratic_form(kernel, kernel.training_points(), beta, block=7), beta @ K @ beta, rtol=1e-12)
+    assert_allclose(tiles.quadratic_form(kernel, kernel.training_points(), beta, block=7), beta @ K @ beta, rtol=1e-12)
 
 
 @pytest.mark.parametrize("block", [0, -3, 2.5, True, "all"])
 def test_block_must_be_a_count(block):
     X, beta = sample(5), np.ones(5)
     for call in (
-        lambda: gram.quadratic_form(mh.Linear(), X, beta, block=block),
-        lambda: gram.product(mh.Linear(), X, X, beta, block=block),
-        lambda: gram.bilinear_form(mh.Linear(), X, X, beta, beta, block=block),
+        lambda: tiles.quadratic_form(mh.Linear(), X, beta, block=block),
+        lambda: tiles.product(mh.Linear(), X, X, beta, block=block),
+        lambda: tiles.bilinear_form(mh.Linear(), X, X, beta, beta, block=block),
     ):
         with pytest.raises(ValueError, match=f"block={block!r} must be a whole number of at least 1"):
             call()
@@ -226,7 +225,7 @@ def test_block_must_be_a_count(block):
 
 def test_weights_that_do_not_fit_are_named():
     with pytest.raises(ValueError, match=r"beta has 39 entries and must have one for each of the 40 rows"):
-        gram.quadratic_form(mh.Gaussian(1.0), sample(40), np.ones(39))
+        tiles.quadratic_form(mh.Gaussian(1.0), sample(40), np.ones(39))
 
 
 @pytest.mark.parametrize("places", [[0, 1, 2, 3], [0, 2, 1, 3], [3, 2, 1, 0], [1, 1, 1, 4], [2], [5, 0]])
