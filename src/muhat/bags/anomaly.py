@@ -380,20 +380,7 @@ class GroupAnomalyDetector(OutlierMixin, ValueParametersMixin, TakesBagsMixin, B
     @one_blas_thread()
     @unchanged_on_error
     def fit(self, bags: Any, y: Any = None) -> Self:
-        """Learn from normal bags; a few anomalous ones among them make the test more timid, and do no other harm.
-
-        Parameters
-        ----------
-        bags : sequence of arrays of shape (n_i, d)
-            One array of rows per bag, all with d columns.
-        y : ignored
-            Not used; it is here for scikit-learn's pipelines.
-
-        Returns
-        -------
-        self
-            The fitted estimator.
-        """
+        """Learn from normal bags; a few anomalous ones among them make the test more timid, and do no other harm."""
         self._check_parameters()
         data = check_bags(bags, self, reset=True)
         fewest = check_enough(len(data), float(self.alpha))
@@ -456,18 +443,7 @@ class GroupAnomalyDetector(OutlierMixin, ValueParametersMixin, TakesBagsMixin, B
             raise ValueError(f"alpha={self.alpha!r} must lie between 0 and 1; pass for example 0.1")
 
     def score_samples(self, bags: Any) -> Array:
-        """How normal each bag is, the larger the more: 0 on average and level in size for normal bags.
-
-        Parameters
-        ----------
-        bags : sequence of arrays of shape (n_i, d)
-            One array of rows per bag, all with d columns.
-
-        Returns
-        -------
-        array of shape (n,)
-            One score per bag.
-        """
+        """Return how normal each bag is, the larger the more: 0 on average, and level in size, for normal bags."""
         scores, places = self._scores(bags)
         normal = [self._calibration.scores[place, chosen] for place, chosen in enumerate(self._calibration.chosen)]
         middles, widths = np.array([[each.mean(), each.std() or 1.0] for each in normal]).T
@@ -478,33 +454,12 @@ class GroupAnomalyDetector(OutlierMixin, ValueParametersMixin, TakesBagsMixin, B
 
         For new bags. Those of ``fit`` have shaped the prior, so that they look more normal than they are: they have
         their p-values in ``p_values_``.
-
-        Parameters
-        ----------
-        bags : sequence of arrays of shape (n_i, d)
-            One array of rows per bag, all with d columns.
-
-        Returns
-        -------
-        array of shape (n,)
-            One p-value per bag.
         """
         scores, places = self._scores(bags)
         return self._calibration.p_values(scores, places)
 
     def predict(self, bags: Any) -> NDArray[np.intp]:
-        """-1 for bags with a p-value of at most ``alpha``, and 1 for the others.
-
-        Parameters
-        ----------
-        bags : sequence of arrays of shape (n_i, d)
-            One array of rows per bag, all with d columns.
-
-        Returns
-        -------
-        array of shape (n,)
-            1 or -1 per bag.
-        """
+        """Return -1 for bags with a p-value of at most ``alpha``, and 1 for the others."""
         return np.where(self.p_values(bags) <= self.alpha, -1, 1)
 
     def explain(self, bags: Any) -> list[BagExplanation]:
@@ -513,16 +468,6 @@ class GroupAnomalyDetector(OutlierMixin, ValueParametersMixin, TakesBagsMixin, B
         The mean and the dispersion of each column and the correlations of pairs of columns are compared with those of
         the training bags; columns also given the others, as residuals of a regression on them that was fitted to all
         rows. The z-values describe; whether a bag is anomalous is for its p-value to say.
-
-        Parameters
-        ----------
-        bags : sequence of arrays of shape (n_i, d)
-            One array of rows per bag, all with d columns.
-
-        Returns
-        -------
-        list of BagExplanation
-            One explanation per bag.
         """
         scores, places = self._scores(bags)
         data, names = check_bags(bags, self, reset=False), getattr(self, "feature_names_in_", None)

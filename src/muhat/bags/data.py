@@ -343,37 +343,13 @@ class BagScaler(TakesBagsMixin, TransformerMixin, BaseEstimator):
 
     @unchanged_on_error
     def fit(self, bags: Any, y: Any = None) -> Self:
-        """Learn mean and scale of the columns.
-
-        Parameters
-        ----------
-        bags : sequence of arrays of shape (n_i, d)
-            The bags to learn from.
-        y : ignored
-            For pipelines.
-
-        Returns
-        -------
-        self
-            The fitted estimator.
-        """
+        """Learn mean and scale of the columns."""
         units = ColumnScales.of(check_bags(bags, self, reset=True).rows)
         self.mean_, self.scale_ = units.centre, units.scale
         return self
 
     def transform(self, bags: Any) -> list[Array]:
-        """Standardised bags.
-
-        Parameters
-        ----------
-        bags : sequence of arrays of shape (n_i, d)
-            The bags to standardise.
-
-        Returns
-        -------
-        list of arrays of shape (n_i, d)
-            The bags in their order, standardised.
-        """
+        """Standardise bags."""
         check_is_fitted(self, "mean_")
         data = check_bags(bags, self, reset=False)
         return data.parts(ColumnScales(self.mean_, self.scale_).divide(data.rows))

@@ -353,56 +353,19 @@ class DistributionKernel(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Embe
 
     @unchanged_on_error
     def fit(self, bags: Any, y: Any = None) -> Self:
-        """Resolve both kernels on the bags, and keep the bags for ``transform``.
-
-        Parameters
-        ----------
-        bags : sequence of arrays of shape (n_i, d)
-            The bags: one matrix of rows each, all with d columns.
-        y : ignored
-            Not used; it is here for scikit-learn's pipelines.
-
-        Returns
-        -------
-        self
-            The fitted estimator.
-        """
+        """Resolve both kernels on the bags, and keep the bags for ``transform``."""
         self.fit_transform(bags)
         return self
 
     @unchanged_on_error
     def fit_transform(self, bags: Any, y: Any = None) -> Array:
-        """The Gram matrix of the bags, of shape (n, n).
-
-        Parameters
-        ----------
-        bags : sequence of arrays of shape (n_i, d)
-            The bags: one matrix of rows each, all with d columns.
-        y : ignored
-            Not used; it is here for scikit-learn's pipelines.
-
-        Returns
-        -------
-        array of shape (n, n)
-            Kernel values of all pairs of bags.
-        """
+        """Fit, and return the Gram matrix of the bags, of shape (n, n)."""
         K = self._fit_gram(bags)
         self.approximation_error_, self._n_features_out = self._embedding.approximation_error, len(K)
         return K
 
     def transform(self, bags: Any) -> Array:
-        """Kernel values of bags with the bags of ``fit``.
-
-        Parameters
-        ----------
-        bags : sequence of arrays of shape (n_i, d)
-            The bags: one matrix of rows each, all with d columns.
-
-        Returns
-        -------
-        array of shape (m, n)
-            One row per new bag, one column per bag of ``fit``.
-        """
+        """Return the kernel values of bags with those of ``fit``, of shape (m, n)."""
         return self._gram(bags)
 
 

@@ -225,28 +225,20 @@ class BagPrior(ValueParametersMixin, TakesBagsMixin, ClassNamePrefixFeaturesOutM
 
     @one_blas_thread()
     def transform(self, bags: Any) -> Array:
-        r"""Vectors for any classifier: means in units of the noise, each coordinate shrunk by what the bag can tell.
+        r"""Map bags to vectors: means in units of the noise, each coordinate shrunk by what the bag can tell.
 
         In the coordinates u in which the noise of one row is the identity and B is diag(r), the vector of a bag is
-        :math:`u_i \cdot r/(r + 1/n_i)`.
-
-        Parameters
-        ----------
-        bags : sequence of arrays of shape (n_i, d)
-            The bags: one matrix of rows each, all with d columns.
-
-        Returns
-        -------
-        array of shape (n_bags, n_components)
-            The direction in which bags differ most comes first; directions in which they do not differ are left out.
-            The sign of a column is that with which the largest entry is positive, in the bags of ``fit``.
+        :math:`u_i \cdot r/(r + 1/n_i)`. The direction in which bags differ most comes first; directions in which they
+        do not differ are left out. The largest entry of a column is positive in the bags of ``fit``.
         """
         data = self._check_new(bags)
         return self._coordinates(data) * self._pool.factors(data.sizes)[:, : self._n_features_out]
 
     @one_blas_thread()
     def log_odds(self, bags: Any, others: Any = None) -> Array:
-        r"""How much more likely two bags are if they come from one population than from two: log-odds, for all pairs.
+        r"""Return the log-odds that two bags come from one population and not from two, for all pairs.
+
+        ``others`` are the bags themselves by default; the diagonal then compares each bag with a copy of itself.
 
         With coordinates x and y of two bags, per direction :math:`s = r + 1/n_i`, :math:`t = r + 1/n_j` and
         :math:`e = st - r^2`, it is the sum over directions of
@@ -257,18 +249,6 @@ class BagPrior(ValueParametersMixin, TakesBagsMixin, ClassNamePrefixFeaturesOutM
         Small bags have log-odds near 0, since they tell little. Use them to find duplicates, for retrieval, and (with
         the sign changed) as a distance for clustering. An unbiased MMD must not rank neighbours: of many bags the
         smallest has the most negative estimate.
-
-        Parameters
-        ----------
-        bags : sequence of arrays of shape (n_i, d)
-            The bags: one matrix of rows each, all with d columns.
-        others : sequence of arrays of shape (n_j, d), optional
-            Default the bags themselves; the diagonal then compares each bag with a copy of itself.
-
-        Returns
-        -------
-        array of shape (n_bags, n_others)
-            Positive where one population is the more likely.
         """
         left = self._check_new(bags)
         right = left if others is None else check_bags(others, self, reset=False)

@@ -408,34 +408,12 @@ class DistributionRidgeClassifier(ClassifierMixin, _RidgeOnBags):
         return 2.0 * of_class - 1.0, numbers
 
     def decision_function(self, bags: Any) -> Array:
-        """Logarithm of the probability of each class, or the log-odds of the second of two.
-
-        Parameters
-        ----------
-        bags : sequence of arrays of shape (n_i, d)
-            One array of rows per bag, all with d columns.
-
-        Returns
-        -------
-        array of shape (n, n_classes), or (n,) for two classes
-            Larger where the class is more probable; of two classes, positive for the second.
-        """
+        """Return the logarithm of the probability of each class, or the log-odds of the second of two."""
         logs = np.log(np.maximum(self.predict_proba(bags), np.finfo(float).tiny))
         return logs[:, 1] - logs[:, 0] if len(self.classes_) == 2 else logs
 
     def predict(self, bags: Any) -> NDArray[Any]:
-        """The class of each bag: that of the largest probability.
-
-        Parameters
-        ----------
-        bags : sequence of arrays of shape (n_i, d)
-            One array of rows per bag, all with d columns.
-
-        Returns
-        -------
-        array of shape (n,)
-            One class per bag.
-        """
+        """Predict the class of each bag, that of the largest probability."""
         probabilities = self.predict_proba(bags)
         return self.classes_[probabilities.argmax(axis=1)]
 
@@ -445,16 +423,6 @@ class DistributionRidgeClassifier(ClassifierMixin, _RidgeOnBags):
         In a ridge with mean m and standard deviation s of the target of a class it is :math:`\Phi(m/s)`, the
         probability of a positive target, and several classes share the probability in proportion to it. The
         probabilities of the learners are averaged with their weights.
-
-        Parameters
-        ----------
-        bags : sequence of arrays of shape (n_i, d)
-            One array of rows per bag, all with d columns.
-
-        Returns
-        -------
-        array of shape (n, n_classes)
-            Columns in the order of ``classes_``.
         """
         means, variances, stacked = self._predicted(bags)
         return class_probabilities(means, variances) if stacked is None else stacked

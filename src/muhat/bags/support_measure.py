@@ -65,18 +65,7 @@ class _SupportMeasureMachine(EmbedsBags, ABC):
         """What a machine learns beside the support vectors."""
 
     def predict(self, bags: Any) -> NDArray[Any]:
-        """Predict each bag.
-
-        Parameters
-        ----------
-        bags : sequence of arrays of shape (n_i, d)
-            The bags: one matrix of rows each, all with d columns.
-
-        Returns
-        -------
-        array of shape (n,)
-            One prediction per bag.
-        """
+        """Predict each bag."""
         K = self._gram(bags)
         return self._machine.predict(K)
 
@@ -180,33 +169,12 @@ class SupportMeasureClassifier(ClassifierMixin, _SupportMeasureMachine):
         """Probability of each class, with ``probability=True``.
 
         The class with the largest may differ from ``predict``, which goes by the decision values.
-
-        Parameters
-        ----------
-        bags : sequence of arrays of shape (n_i, d)
-            The bags: one matrix of rows each, all with d columns.
-
-        Returns
-        -------
-        array of shape (n, n_classes)
-            Columns in the order of ``classes_``.
         """
         K = self._gram(bags)
         return self._calibrated.predict_proba(K)
 
     def decision_function(self, bags: Any) -> Array:
-        """Distance of each bag from the boundary, positive on the side of the second class.
-
-        Parameters
-        ----------
-        bags : sequence of arrays of shape (n_i, d)
-            The bags: one matrix of rows each, all with d columns.
-
-        Returns
-        -------
-        array of shape (n,), or (n, n_classes) for three classes and more
-            Decision values of the support vector machine.
-        """
+        """Return decision values, positive on the side of the second class; a column per class for three or more."""
         K = self._gram(bags)
         return self._machine.decision_function(K)
 
@@ -287,32 +255,10 @@ class OneClassSupportMeasureMachine(OutlierMixin, _SupportMeasureMachine):
             )
 
     def score_samples(self, bags: Any) -> Array:
-        """How normal each bag is, the larger the more.
-
-        Parameters
-        ----------
-        bags : sequence of arrays of shape (n_i, d)
-            The bags: one matrix of rows each, all with d columns.
-
-        Returns
-        -------
-        array of shape (n,)
-            One score per bag.
-        """
+        """Return how normal each bag is, the larger the more."""
         K = self._gram(bags)
         return self._machine.score_samples(K)
 
     def decision_function(self, bags: Any) -> Array:
-        """``score_samples`` less ``offset_``: negative for anomalous bags.
-
-        Parameters
-        ----------
-        bags : sequence of arrays of shape (n_i, d)
-            The bags: one matrix of rows each, all with d columns.
-
-        Returns
-        -------
-        array of shape (n,)
-            One value per bag.
-        """
+        """Return ``score_samples`` less ``offset_``: negative for anomalous bags."""
         return self.score_samples(bags) - self.offset_

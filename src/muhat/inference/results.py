@@ -170,20 +170,7 @@ class PermutationResult(ABC):
         return f"{told.explanation}{counted}{self._and_column(told, column)}"
 
     def plot(self, ax: Any = None, **style: Any) -> Any:
-        """Draw the evidence of each component; needs matplotlib, and loads :mod:`muhat.plotting` when it is called.
-
-        Parameters
-        ----------
-        ax : matplotlib axes, optional
-            Default: those of a new figure.
-        **style
-            Options of the bars.
-
-        Returns
-        -------
-        muhat.plotting.ComponentsDisplay
-            The display, drawn.
-        """
+        """Draw the evidence of each component; needs matplotlib, and loads :mod:`muhat.plotting` when it is called."""
         return import_module("muhat.plotting").ComponentsDisplay.from_result(self, ax=ax, **style)
 
     def _clearest_column(self) -> ComponentResult | None:

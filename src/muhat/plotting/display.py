@@ -37,20 +37,7 @@ class Display:
     figure_: Any = field(default=None, init=False, repr=False)
 
     def plot(self, ax: Any = None, **style: Any) -> Self:
-        """Draw.
-
-        Parameters
-        ----------
-        ax : matplotlib axes, optional
-            Default: those of a new figure.
-        **style
-            Options of the main artist.
-
-        Returns
-        -------
-        self
-            The display.
-        """
+        """Draw on ``ax``, by default the axes of a new figure; ``style`` has options of the main artist."""
         self.ax_ = new_axes() if ax is None else ax
         self.figure_ = self.ax_.figure
         self._draw(self.ax_, style)

@@ -73,23 +73,7 @@ class FunctionDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator: Any, X: Any, *, ax: Any = None, **style: Any) -> Self:
-        """Draw the function that was estimated from a sample, over that sample.
-
-        Parameters
-        ----------
-        estimator : fitted mean estimator, fitted MatchedGaussianMixture or GaussianMixture
-            Drawn is ``mean_`` of a mean estimator, the density of a mixture.
-        X : array of shape (n, 1) or (n, 2)
-            The sample.
-        ax : matplotlib axes, optional
-            Default: those of a new figure.
-        **style
-            Options of ``plot`` or ``contourf``.
-
-        Returns
-        -------
-        FunctionDisplay
-        """
+        """Draw the function that was estimated from a sample, over that sample."""
         rows = check_rows(X)
         grid = _grid_around(rows)
         if not isinstance(estimator, GaussianMixture):
@@ -123,21 +107,7 @@ class FunctionDisplay(Display):
 
     @classmethod
     def from_result(cls, result: Any, *, ax: Any = None, **style: Any) -> Self:
-        """Draw the witness function of a two-sample test over both samples.
-
-        Parameters
-        ----------
-        result : result of :func:`muhat.mmd_test`
-            Of samples with one or two columns.
-        ax : matplotlib axes, optional
-            Default: those of a new figure.
-        **style
-            Options of ``plot`` or ``contourf``.
-
-        Returns
-        -------
-        FunctionDisplay
-        """
+        """Draw the witness function of a two-sample test over both samples."""
         if getattr(result, "witness", None) is None:
             raise ValueError("this result has no witness, which needs a kernel and rows; use ComponentsDisplay")
         rows, n = result.witness.measures[0].points, result.sizes[0]

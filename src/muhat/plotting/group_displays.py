@@ -42,21 +42,7 @@ class GroupDistancesDisplay(Display):
 
     @classmethod
     def from_result(cls, result: Any, *, ax: Any = None, **style: Any) -> Self:
-        """Draw the result of ``group_distances``.
-
-        Parameters
-        ----------
-        result : GroupDistances
-            The distances.
-        ax : matplotlib axes, optional
-            Default: those of a new figure.
-        **style
-            Options of the dots, or of the image.
-
-        Returns
-        -------
-        GroupDistancesDisplay
-        """
+        """Draw the result of ``group_distances``."""
         return cls(result).plot(ax, **style)
 
     def _draw(self, ax: Any, style: dict[str, Any]) -> None:

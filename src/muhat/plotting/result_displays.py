@@ -50,21 +50,7 @@ class LooPathDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None, **style: Any) -> Self:
-        """Draw the score of a fitted ``ShrunkKernelMean`` or ``SpectralKernelMean``.
-
-        Parameters
-        ----------
-        estimator : fitted mean estimator
-            One that has searched its parameter.
-        ax : matplotlib axes, optional
-            Default: those of a new figure.
-        **style
-            Options of the line.
-
-        Returns
-        -------
-        LooPathDisplay
-        """
+        """Draw the score of a fitted ``ShrunkKernelMean`` or ``SpectralKernelMean``."""
         check_is_fitted(estimator)
         path = getattr(estimator, "loo_path_", None)
         if path is None:
@@ -121,21 +107,7 @@ class ComponentsDisplay(Display):
 
     @classmethod
     def from_result(cls, result: Any, *, ax: Any = None, **style: Any) -> Self:
-        """Draw the components of the result of ``mmd_test`` or ``hsic_test``.
-
-        Parameters
-        ----------
-        result : result of a combined test
-            One with components: the test without a kernel.
-        ax : matplotlib axes, optional
-            Default: those of a new figure.
-        **style
-            Options of the bars.
-
-        Returns
-        -------
-        ComponentsDisplay
-        """
+        """Draw the components of the result of ``mmd_test`` or ``hsic_test``."""
         if not result.components:
             raise ValueError("this test has one statistic and no components; pass kernel=None for the combined test")
         found = result.components[:_MAX_BARS]
@@ -193,17 +165,7 @@ class DriftDisplay(Display):
 
     @classmethod
     def from_monitor(cls, monitor: Any, *, ax: Any = None, **style: Any) -> Self:
-        """Draw the last scores of a fitted ``DriftMonitor``, at most 1,000.
-
-        Parameters
-        ----------
-        monitor : DriftMonitor
-            Has seen some rows.
-        ax : matplotlib axes, optional
-            Default: those of a new figure.
-        **style
-            Options of the line of scores.
-        """
+        """Draw the last scores of a fitted ``DriftMonitor``, at most 1,000."""
         check_is_fitted(monitor)
         found = monitor.result_
         alarm, since = (None, None) if found is None else (found.row, found.since)
