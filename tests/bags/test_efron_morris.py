@@ -135,7 +135,7 @@ def test_the_estimate_of_the_risk_of_its_own_bags_is_that_of_their_loss(ridge):
         loss = np.square(pool.means(X, sizes) - truth).sum(axis=1).mean()
         residuals, optimism = pool.left_out(X, sizes, 0.0)
         naive = (np.square(residuals).sum(axis=1) + 2.0 * optimism - 1.0 / sizes).mean()
-        found.append((pool.own_risk(X, sizes, 0.0) - loss, naive - loss))
+        found.append((pool.own_risk(X, sizes, 0.0, pool.weights(X, sizes)) - loss, naive - loss))
     gap, naive = np.mean(found, axis=0)
     error = np.std(found, axis=0)[0] / np.sqrt(300)
     assert naive < -5 * error

@@ -158,6 +158,10 @@ class Pool:
         X = means / self.unit - self.centre
         return self.unit * (self.centre + self.shrunk(X, sizes, blend))
 
+    def weights(self, means: Array, sizes: NDArray[np.number]) -> Array:
+        """Weights of the bags in centre and covariance, which do not depend on the ridge."""
+        return between_weights(plain_spread(means / self.unit), sizes, self.within)
+
     @cached_property
     def _noise_of_coordinates(self) -> Array:
         """The part of tr W along each coordinate."""
@@ -178,15 +182,14 @@ class Pool:
         X = means / self.unit - self.centre
         return X - self.shrunk(X, sizes, blend), np.trace(self.within) / sizes - self.gains(sizes, blend)
 
-    def own_risk(self, means: Array, sizes: NDArray[np.number], blend: float) -> float:
+    def own_risk(self, means: Array, sizes: NDArray[np.number], blend: float, w: Array) -> float:
         r"""Estimate of the mean squared error of the bags that the prior was fitted to, where tr W = 1.
 
-        Here B and the centre follow the noise of the bags, too. With the weights w_i and y = x_i − μ̄, moving x_i by e
-        moves B by w_i(e yᵀ + y eᵀ), and A = B(B + W/n)⁻¹ by (I − A) dB (B + W/n)⁻¹. The larger of the two terms adds
+        Here B and the centre follow the noise of the bags, too. With the ``weights`` w_i and y = x_i − μ̄, moving x_i by
+        e moves B by w_i(e yᵀ + y eᵀ), and A = B(B + W/n)⁻¹ by (I − A) dB (B + W/n)⁻¹. The larger of the two terms adds
         w_i q_i tr((I − A)W)/n_i to the optimism, q_i = yᵀ(B + W/n)⁻¹y, and the centre adds w_i tr((I − A)W)/n_i.
         """
         residuals, optimism = self.left_out(means, sizes, blend)
-        w = between_weights(plain_spread(means / self.unit), sizes, self.within)
         ratios = (1.0 - blend) * self.ratios + blend * self.common
         q = (np.square(self.coordinates(means)) / (ratios + 1.0 / sizes[:, None])).sum(axis=1)
         optimism += w * ((1.0 - blend) * q + 1.0) * self.gains(sizes, blend)

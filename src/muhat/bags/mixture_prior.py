@@ -215,7 +215,8 @@ class MixturePrior(NamedTuple):
 
 def least_risk(pools: list[Pool], means: Array, sizes: NDArray[np.number]) -> Pool:
     """The prior with the smallest estimated risk of the means of the bags that it was fitted to."""
-    risks = [min(pool.own_risk(means, sizes, theta) for theta in BLENDS) for pool in pools]
+    w = pools[0].weights(means, sizes)
+    risks = [min(pool.own_risk(means, sizes, theta, w) for theta in BLENDS) for pool in pools]
     return pools[int(np.argmin(risks))]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,14 +21,18 @@ LARGEST_SIGNAL = 100.0
 from interpolation, and with more of them the ratios that it chooses are smaller."""
 
 
-EXCESSES = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0)
-
-
-KNEES = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0)
+EXCESSES, KNEES = np.array(
+    [(0.0, 1.0), *product((0.3, 1, 3, 10, 30, 100, 300, 1000, 3000), (1.0, 3, 10, 30, 100, 300))]
+).T
+"""Pairs of excess c and knee n_0 of the noise that are tried: no excess, and steps of half a decade."""
 
 
 ROUNDS = 3
 """How often noise and coefficients are fitted in turn; they settle after two."""
+
+
+def _variances(excess: Any, knee: Any, sizes: NDArray[np.number]) -> Array:
+    return np.asarray(1.0 + excess / (1.0 + np.asarray(sizes, dtype=np.float64) / knee))
 
 
 class SizeNoise(NamedTuple):
@@ -42,16 +47,16 @@ class SizeNoise(NamedTuple):
 
     def __call__(self, sizes: NDArray[np.number]) -> Array:
         """The variance for each size, in units of σ²."""
-        return 1.0 + self.excess / (1.0 + np.asarray(sizes, dtype=np.float64) / self.knee)
+        return _variances(self.excess, self.knee, sizes)
 
     @classmethod
     def of(cls, residuals: Array, sizes: NDArray[np.number], weights: Array) -> SizeNoise:
         """The likeliest, from leave-one-out residuals; without an excess where none helps."""
-        candidates = [cls(), *(cls(c, knee) for c in EXCESSES for knee in KNEES)]
-        variances = np.array([noise(sizes) for noise in candidates])
+        variances = _variances(EXCESSES[:, None], KNEES[:, None], sizes)
         shares = weights / weights.sum()
         costs = np.log((np.square(residuals) / variances) @ shares) + np.log(variances) @ shares
-        return candidates[int(np.argmin(costs))]
+        best = int(np.argmin(costs))
+        return cls(float(EXCESSES[best]), float(KNEES[best]))
 
 
 @dataclass(frozen=True, eq=False)
