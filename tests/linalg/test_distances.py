@@ -14,7 +14,8 @@ from tables import data_sets, sample
 import muhat as mh
 from muhat.linalg import distances
 from muhat.linalg.blocks import lexicographic_order
-from muhat.linalg.distances import MEDIAN_ROWS, median_distance, squared_distances
+from muhat.linalg.centered_gram import mean_off_diagonal
+from muhat.linalg.distances import MEDIAN_ROWS, median_distance, positive_median_distance, squared_distances
 
 radial = pytest.mark.parametrize("kernel", [mh.Gaussian(), mh.Laplace(), mh.Matern()], ids=lambda k: type(k).__name__)
 few = settings(max_examples=25, deadline=None, derandomize=True, phases=[Phase.generate])
@@ -245,3 +246,16 @@ def test_a_width_that_is_nothing_beside_the_rows():
     """0 stays 0, and all else is infinitely far."""
     X = np.array([[1e308, 0.0], [1e308, 0.0], [-1e308, 0.0]])
     assert_array_equal(squared_distances(X, X, scale=1e-10), np.where(np.equal.outer(X[:, 0], X[:, 0]), 0.0, np.inf))
+
+
+def test_a_median_of_positive_distances_by_hand():
+    X = np.array([[0.0], [0.0], [1.0], [3.0]])
+    assert positive_median_distance(X, 10) == 2.0  # of 1, 1, 2, 3, 3, and 0 left out
+    assert positive_median_distance(np.ones((5, 2)), 10) == 1.0
+    many = np.tile([[0.0], [1.0]], (500, 1))  # of period two: evenly spaced rows would all be alike
+    assert positive_median_distance(many, 100) == 1.0
+
+
+def test_a_mean_off_the_diagonal_by_hand():
+    K = np.array([[9.0, 1.0, 2.0], [1.0, 9.0, 3.0], [2.0, 3.0, 9.0]])
+    assert mean_off_diagonal(K) == 2.0

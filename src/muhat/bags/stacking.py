@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.spatial.distance import pdist
 from scipy.special import log_ndtr, softmax
 
 from muhat._support.types import Array
@@ -18,6 +17,7 @@ from muhat.bags.data import Bags
 from muhat.bags.weighted_ridge import RidgeLearner, fit_ridges
 from muhat.features.nystroem import Nystroem
 from muhat.kernels.radial import Gaussian
+from muhat.linalg.distances import positive_median_distance
 from muhat.linalg.simplex import simplex_minimiser
 from muhat.tables.scales import ColumnScales
 
@@ -75,8 +75,7 @@ def standardised(summaries: Array, scales: ColumnScales) -> Array:
 
 def fit_summary_ridge(S: Array, targets: Array, sizes: NDArray[Any], weights: Array) -> tuple[Nystroem, RidgeLearner]:
     """Ridge regression with a Gaussian kernel between standardised summaries, its width by leave-one-out likelihood."""
-    distances = pdist(S[:: -(-len(S) // SUMMARY_LANDMARKS)])
-    median = float(np.median(distances[distances > 0])) if distances.any() else 1.0
+    median = positive_median_distance(S, SUMMARY_LANDMARKS)
     found = []
     for factor in SUMMARY_WIDTHS:
         features = Nystroem(Gaussian(factor * median), min(len(S), SUMMARY_LANDMARKS), random_state=0).fit(S)

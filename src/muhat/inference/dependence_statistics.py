@@ -22,8 +22,9 @@ from muhat.inference.combine import Component
 from muhat.inference.difference_statistics import PAIR_ROWS, normal_scores, standardised
 from muhat.inference.permutations import EPS, Pairings
 from muhat.kernels.radial import Gaussian
-from muhat.linalg.blocks import blocks, random_rows
+from muhat.linalg.blocks import blocks
 from muhat.linalg.centered_gram import center_gram
+from muhat.linalg.distances import positive_median_distance
 from muhat.linalg.whitening import Whitening
 
 MULTIPLES = (0.125, 0.5, 2.0)
@@ -58,7 +59,7 @@ def default_dependences(X: Array, Y: Array, pairings: Pairings, rng: np.random.G
     if len(X) > MAX_EXACT_PAIRS:
         components += _feature_components(X, Y, pairs, rng)
         return equal_groups(components + _canonical_correlations(X, Y, pairs))
-    medians = _median_distance(X, rng), _median_distance(Y, rng)
+    medians = positive_median_distance(X, PAIR_ROWS, rng), positive_median_distance(Y, PAIR_ROWS, rng)
     of_x, of_y = _side_matrices(X, medians[0]), _side_matrices(Y, medians[1])
     sums = pairings.sums(of_x, of_y) / len(X) ** 2
     sizes = [[_rounding(K, L) for L in of_y] for K in of_x]
@@ -119,13 +120,6 @@ def _side_matrices(rows: Array, median: float) -> list[Array]:
 def _far_out(rows: Array, median: float) -> Array:
     """The squared distance of each row from the mean in the space of the median Gaussian, but for a constant."""
     return np.asarray(-2.0 * np.exp(-0.5 * (squareform(pdist(rows)) / median) ** 2).mean(axis=1))
-
-
-def _median_distance(rows: Array, rng: np.random.Generator) -> float:
-    """The median of the positive distances of some rows, drawn at random; 1 where there are none."""
-    distances = pdist(random_rows(rows, PAIR_ROWS, rng))
-    distances = distances[distances > 0]
-    return float(np.median(distances)) if len(distances) else 1.0
 
 
 def _cross_products(A: Array, C: Array, pairs: Any) -> Iterator[tuple[slice, Array]]:
@@ -215,7 +209,7 @@ def _feature_components(X: Array, Y: Array, pairs: Any, rng: np.random.Generator
     for multiple in (0.25, 1.0):
         features, kernels = [], []
         for rows in (X, Y):
-            kernel = Gaussian(multiple * _median_distance(rows, rng))
+            kernel = Gaussian(multiple * positive_median_distance(rows, PAIR_ROWS, rng))
             landmarks = rows[np.sort(rng.choice(len(rows), min(len(rows), 1000), replace=False))]
             nystroem = Nystroem(kernel, FEATURES, random_state=int(rng.integers(2**31))).fit(landmarks)
             Z = np.asarray(nystroem.transform(rows))

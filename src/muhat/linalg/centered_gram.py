@@ -25,3 +25,9 @@ def subtract_means(K: Array, at_rows: Array, at_columns: Array, inner: float) ->
         part -= np.add.outer(own, at_columns)
         part += inner
     return K
+
+
+def mean_off_diagonal(K: Array) -> float:
+    """Mean of k(x, x') over pairs of different rows, the unbiased estimate of a squared norm of a kernel mean."""
+    n = len(K)
+    return (float(K.sum()) - float(np.trace(K))) / (n * (n - 1))

@@ -10,7 +10,7 @@ from scipy.spatial.distance import cdist, pdist
 
 from muhat._support.types import Array
 from muhat._support.validation import warn_caller
-from muhat.linalg.blocks import lexicographic_order
+from muhat.linalg.blocks import lexicographic_order, random_rows
 
 Metric = Literal["euclidean", "cityblock"]
 
@@ -197,6 +197,13 @@ def median_distance(X: Array, metric: Metric, sample_weight: Array | None = None
         multiplicity = np.append(weights[i] * weights[j], (weights * (weights - 1)).clip(0).sum() / 2)
     median = _positive_median(distances, multiplicity)
     return unit * float(np.sqrt(median) if metric == "euclidean" else median)
+
+
+def positive_median_distance(rows: Array, most: int, rng: np.random.Generator | None = None) -> float:
+    """Median of the positive Euclidean distances of at most ``most`` rows, drawn at random; 1 where all are equal."""
+    distances = pdist(random_rows(rows, most, np.random.default_rng(0) if rng is None else rng))
+    positive = distances[distances > 0]
+    return float(np.median(positive)) if len(positive) else 1.0
 
 
 def _ordinary_unit(X: Array, unit: float) -> float:

@@ -20,6 +20,7 @@ from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.capabilities import gaussian_bandwidth, is_stationary
 from muhat.kernels.radial import Gaussian
 from muhat.linalg.blocks import blocks
+from muhat.linalg.centered_gram import mean_off_diagonal
 from muhat.linalg.resources import check_memory, steady_blas
 from muhat.means.targets import LooTarget, TargetKind, gaussian_kind, gaussian_target, sampled_target
 from muhat.rkhs.oas_gaussian import FittedGaussian, varying_columns
@@ -364,8 +365,7 @@ def blending_share(kernel: Kernel, rows: Array) -> float:
         rows = rows[:, varies]
     target = _loo_target(kernel, rows)
     K = tiles.dense(kernel, rows)
-    trace, total = float(np.trace(K)), float(K.sum())
-    Q, p = total / n**2, (total - trace) / (n * (n - 1))
+    Q, p = float(K.sum()) / n**2, mean_off_diagonal(K)
     T, X = target.squared_norm, float(target.at_rows.mean())
     t = float(target.own.mean())
     apart = Q - 2.0 * X + T

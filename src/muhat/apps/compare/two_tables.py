@@ -35,6 +35,7 @@ from muhat.apps.files.tables import MOST_TEXTS_HELD, ManyTextsError, Reading, So
 from muhat.inference.two_sample import MMDResult, mmd_test
 from muhat.kernels.base import Kernel
 from muhat.kernels.radial import Gaussian
+from muhat.linalg.centered_gram import mean_off_diagonal
 from muhat.tables.frames import KIND_IN_WORDS, Column, LeftOut, Table
 
 LEAST_SAMPLE, MOST_SAMPLE = 200, 20_000
@@ -489,7 +490,7 @@ def normalised_squared_mmd(samples: Sequence[Sample], kernel: Kernel | None) -> 
     with _without_bandwidth_warnings():
         resolved = (kernel or Gaussian()).resolve(np.concatenate([X, Y]))
     within, cross = [resolved(X), resolved(Y)], float(resolved(X, Y).mean())
-    means = [(float(K.sum()) - float(np.trace(K))) / (len(K) * (len(K) - 1)) for K in within]
+    means = [mean_off_diagonal(K) for K in within]
     between = 2.0 - 2.0 * cross
     return float(np.clip((sum(means) - 2.0 * cross) / between, 0.0, 1.0)) if between > 0 else 0.0
 

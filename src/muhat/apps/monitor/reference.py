@@ -27,14 +27,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
-from scipy.spatial.distance import pdist
 from scipy.special import ndtri
 
 from muhat._support.types import Array
 from muhat.kernels.base import Kernel
 from muhat.kernels.capabilities import gaussian_bandwidth
 from muhat.kernels.radial import Gaussian
+from muhat.linalg.centered_gram import mean_off_diagonal
 from muhat.linalg.compiled import row_values
+from muhat.linalg.distances import positive_median_distance
 from muhat.linalg.resources import check_memory
 from muhat.linalg.whitening import PairProducts, RowProducts, leave_one_out, leave_two_out
 from muhat.tables.scales import ColumnScales
@@ -263,11 +264,11 @@ class Reference:
         rank_metric = Metric.of(scores)
         views = Views(metric.rows, metric.rows @ metric.factor, scores @ rank_metric.factor)
         if kernels is None:
-            median = _median_distance(views.scaled)
+            median = positive_median_distance(views.scaled, _MEDIAN_ROWS)
             plain = KernelValues([Gaussian(factor * median) for factor in BANDWIDTHS])
         else:
             plain = KernelValues([kernel.resolve(views.scaled) for kernel in kernels])
-        whitened = KernelValues([Gaussian(_median_distance(views.whitened))])
+        whitened = KernelValues([Gaussian(positive_median_distance(views.whitened, _MEDIAN_ROWS))])
         return cls(rows, scales, kernels is None, plain, whitened, metric, rank_metric, ranks, views)
 
     @property
@@ -290,8 +291,7 @@ class Reference:
         """
         grams = list(self.plain.gram(self.views.scaled))
         grams += list(self.whitened.gram(self.views.whitened)) if self.whitens else []
-        n = len(self.rows)
-        means = [(K.sum() - np.trace(K)) / (n * (n - 1.0)) for K in grams]
+        means = list(map(mean_off_diagonal, grams))
         table = np.repeat([[*means, *np.zeros(7)] if self.whitens else means], len(lengths), axis=0)
         if self.whitens:
             table[lengths == 1, self.paired - 2 : self.paired] = -np.inf
@@ -462,11 +462,3 @@ def _clipped(rows: Array, scales: ColumnScales) -> Array:
     """Columns from their centres in their scales; values are held where their squares are finite."""
     with np.errstate(over="ignore"):
         return np.clip((rows - scales.centre) / scales.scale, -_FARTHEST, _FARTHEST)
-
-
-def _median_distance(rows: Array) -> float:
-    """The median distance of rows that differ, of at most 1,000 of them."""
-    some = rows[:: -(-len(rows) // _MEDIAN_ROWS)]
-    squares = pdist(some, "sqeuclidean")
-    positive = squares[squares > 0.0]
-    return float(np.sqrt(np.median(positive))) if len(positive) else 1.0
