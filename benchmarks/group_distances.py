@@ -18,6 +18,7 @@ import argparse
 import os
 import resource
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from time import process_time
 from typing import NamedTuple
@@ -188,6 +189,11 @@ def tables() -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
     some = hours.sample(4000, random_state=0)
     columns = some.select_dtypes("number")
     yield "hours", scale(columns.fillna(columns.median()).to_numpy(float)), some["origin"].to_numpy()
+    with suppress(ImportError):
+        import scanpy
+
+        cells = scanpy.datasets.pbmc68k_reduced()
+        yield "pbmc68k", np.asarray(cells.obsm["X_pca"][:, :30], float), np.asarray(cells.obs["bulk_labels"], str)
     root = os.environ.get("MUHAT_DATA")
     for name in ("vowel", "segment", "satimage", "abalone") if root else ():
         table = np.genfromtxt(Path(root) / "uci" / f"{name}.csv", delimiter=",", dtype=str, skip_header=1)
@@ -446,6 +452,9 @@ def show_speed(args: argparse.Namespace) -> None:
     obs = pd.DataFrame({"group": labels[kept]}, index=kept.astype(str))
     adata = anndata.AnnData(X=np.zeros((len(kept), 1), np.float32), obs=obs, obsm={"X_pca": X[kept]})
     test = pertpy.tl.DistanceTest("edistance", n_perms=permutations, obsm_key="X_pca")
+    pertpy.tl.DistanceTest("edistance", n_perms=1, obsm_key="X_pca")(  # compiles
+        adata[:600], groupby="group", contrast=CONTROL, show_progressbar=False
+    )
     # Its work is in proportion to groups and permutations.
     timed(
         f"pertpy {pertpy.__version__} (from {few} groups and {permutations} permutations)",
