@@ -178,3 +178,16 @@ def test_constant_columns_have_no_relations():
     rows = np.column_stack([np.arange(20.0), np.ones(20)])
     _, splits = splits_of(8, 12)
     assert not any(part.group == "relations" for part in default_components(rows, 1, splits, RNG))
+
+
+def test_landmarks_are_drawn_by_value():
+    """Else a seed would give each sample a number of landmarks that no permutation has."""
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(700, 3))
+    splits, order = splits_of(200, 500, 20)[1], rng.permutation(700)
+    moved = Splits(splits.centred[order], splits.n, splits.m)
+    one, other = (
+        difference_statistics.kernel_fisher(X, 2.0, 1, each, np.random.default_rng(0))
+        for X, each in ((rows, splits), (rows[order], moved))
+    )
+    assert_allclose(other.statistics, one.statistics, rtol=1e-3)  # float32 splits

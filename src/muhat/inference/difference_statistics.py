@@ -34,7 +34,7 @@ from muhat.kernels.base import Kernel
 from muhat.kernels.dot import Linear
 from muhat.kernels.mixed import rescaled
 from muhat.kernels.radial import Gaussian
-from muhat.linalg.blocks import blocks, random_rows
+from muhat.linalg.blocks import blocks, lexicographic_order, random_rows
 from muhat.linalg.distances import power_of_two_near
 from muhat.linalg.whitening import Whitening, column_deviations
 
@@ -286,7 +286,11 @@ def kernel_fisher(rows: Array, bandwidth: float, size: int, splits: Splits, rng:
     With Z the kernel values of all rows at the landmarks, centred, and L those among landmarks, the statistic is
     :math:`w^\top Z (Z^\top Z + \lambda L)^{-1} Z^\top w`. It weighs all directions of the space more evenly than MMD.
     """
-    some = np.sort(rng.choice(len(rows), LANDMARKS, replace=False)) if len(rows) > LANDMARKS else np.arange(len(rows))
+    # Landmarks are drawn by value: row numbers would give each sample a number of landmarks that a seed determines, and
+    # the features of a landmark are longer than those of other rows.
+    some = np.arange(len(rows))
+    if len(rows) > LANDMARKS:
+        some = lexicographic_order(rows)[rng.choice(len(rows), LANDMARKS, replace=False)]
     Z = Gaussian(bandwidth).evaluate(rows, rows[some])
     L = Z[some]
     lam = RIDGE * largest_eigenvalue(L - L.mean(axis=0) - L.mean(axis=1)[:, None] + L.mean()) * len(rows) / len(some)
