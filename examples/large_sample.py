@@ -41,6 +41,13 @@ for method in (by_gram_matrix, by_tiles, by_sketch):
     print(f"{method.__name__:<16}{method(X[:1000]):.6f}")
 
 # %%
+# Estimators take the sums of a sketch as they take rows: simple shrinkage at the leave-one-out optimum, for example.
+
+sketch = mh.MeanSketch(mh.Nystroem(kernel, 200, "k-means++", random_state=0).fit(X[:1000])).update(X)
+fit = mh.ShrunkKernelMean().estimate(sketch.gram())
+print(f"amount of shrinkage {fit.chosen['shrinkage']:.1e}, squared norm {fit.mean.norm() ** 2:.4f}")
+
+# %%
 # What they cost
 # --------------
 # Time is the better of two runs. Memory is what Python allocates at most beyond the data, in a run of its own, as

@@ -117,8 +117,9 @@ def estimate_covariance(
 ) -> tuple[CovarianceOperator, MeanFit | None]:
     r"""Estimate a covariance operator: a mean estimator on the Gram matrix :math:`\tilde K_X \circ \tilde K_Y`.
 
-    One object is both sides of the covariance operator of X with itself. ``centering`` estimates the means to centre
-    about, and ``mean`` the weights β, whose result is returned too; None is the plain average.
+    The plain operator minimises equation 14 of the paper, which has the form of a kernel mean's loss. One object is
+    both sides of the covariance operator of X with itself. ``centering`` estimates the means to centre about, and
+    ``mean`` the weights β, whose result is returned too; None is the plain average.
     """
     mean_x, K = _centred_gram(x, centering)
     mean_y, other = (mean_x, K) if y is x else _centred_gram(y, centering)

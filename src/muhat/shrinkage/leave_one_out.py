@@ -1,8 +1,8 @@
 r"""Leave-one-out cross-validation of filtered means, by true deletion: row i leaves the data and the span.
 
-For the mean :math:`\mu^{(-i)}` estimated without row i, at the same λ, two averages hold everything that a
-leave-one-out score needs: cross, the mean of :math:`\langle\phi(x_i), \mu^{(-i)}\rangle`, and square, the mean of
-:math:`\|\mu^{(-i)}\|^2`. The score of c times the estimate is ϱ − 2c·cross + c²·square.
+It is equation 7 of the paper. For the mean :math:`\mu^{(-i)}` estimated without row i, at the same λ, two averages hold
+everything that the score needs: cross, the mean of :math:`\langle\phi(x_i), \mu^{(-i)}\rangle`, and square, the mean
+of :math:`\|\mu^{(-i)}\|^2`. The score of c times the estimate is ϱ − 2c·cross + c²·square.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def times(A: Array, C: Array) -> Array:
 
 
 def tikhonov_factors(eigenvalues: Array, lam: float) -> Array:
-    """h(g) = g / (g + λ): what Tikhonov's filter, the paper's F-KMSE, keeps of each eigen-direction."""
+    """Shrink factors h(g) = g / (g + λ) of Tikhonov's filter, the paper's F-KMSE (Theorem 2)."""
     return eigenvalues / (eigenvalues + lam)
 
 

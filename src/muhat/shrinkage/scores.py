@@ -119,7 +119,7 @@ def choose_shrinkage(
 
 
 def simple_score(n: float, mean_diag: float, mean_gram: float, alpha: Any) -> Any:
-    """Leave-one-out score of (1−α)·average, from the sums of the Gram matrix."""
+    """Leave-one-out score of (1−α)·average (equation 7), from n, ϱ and ρ."""
     return plain_loo_moments(n, mean_diag, mean_gram).scores(mean_diag, 1.0 - alpha)
 
 
@@ -155,7 +155,7 @@ def simple_scores(K: Any, alphas: Any) -> Array:
 
 
 def deletion_scores(K: Any, lams: Any) -> Array:
-    """Leave-one-out scores of flexible shrinkage (F-KMSE) by true deletion: row i leaves the data and the span.
+    """Leave-one-out scores of flexible shrinkage (F-KMSE, equation 7) by true deletion: row i leaves data and span.
 
     Parameters
     ----------
@@ -393,6 +393,10 @@ class Theorem4Score(SpectralScore):
     """The paper's score of F-KMSE: O(n) for each λ, from the eigenvalues and â alone."""
 
     def inside(self, lams: Array) -> Array:
+        # Theorem 4 is the mean over i of (Kβ − K_i)ᵀ C (Kβ − K_i) with C = M⁻¹KM⁻¹ and M = K − K(K + λI)⁻¹K/n. In the
+        # basis of eigenvectors, with s = g/(g + λ) and a = Uᵀ1ₙ, M is g(1 − s/n), C is 1/(g(1 − s/n)²), Kβ is gsa and
+        # K_i is gu_i. The mean of u_ik over i is a_k and that of u_ik² is 1/n: that of (sa − u_i)² is then
+        # 1/n − a² + a²(1 − s)².
         n, g = self.spectrum.n, self.spectrum.eigenvalues[:, None]
         a2 = (self.spectrum.ones[:, None] / n) ** 2
         s = g / (g + lams)
