@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
 
-from muhat.linalg.whitening import RIDGE, Whitening, leave_one_out, leave_two_out
+from muhat.linalg.whitening import RIDGE, Whitening, inverse_root, leave_one_out, leave_two_out
 
 
 def correlated(n, d, seed=0):
@@ -19,6 +19,16 @@ def metric(rows, lam, shrinkage=0.0):
     S = (1 - shrinkage) * z.T @ z / len(z) + shrinkage * np.eye(d)
     lam = RIDGE * np.linalg.eigvalsh(S)[-1] if lam is None else lam
     return z, np.linalg.inv(S + lam * np.eye(d))
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1.0, 1e200])
+@pytest.mark.parametrize("n", [40, 3])  # regular, and singular without the ridge
+def test_the_inverse_root_of_a_covariance(n, scale):
+    C = np.cov(correlated(n, 6), rowvar=False)
+    P = np.linalg.inv(C + 0.1 * np.eye(6))
+    root, halved = (inverse_root(scale * C, 0.1 * scale, power) for power in (1.0, 0.5))
+    np.testing.assert_allclose(root @ root.T * scale, P, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(np.linalg.matrix_power(halved @ halved.T * scale**0.5, 2), P, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("shape", [(40, 6), (8, 30)], ids=["tall", "wide"])

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import eigh
 from scipy.stats import rankdata
 from sklearn.base import BaseEstimator, OutlierMixin
 from sklearn.utils.validation import check_is_fitted
@@ -38,7 +37,7 @@ from muhat.kernels.dot import Linear
 from muhat.kernels.radial import Gaussian
 from muhat.linalg.blocks import random_rows
 from muhat.linalg.resources import one_blas_thread
-from muhat.linalg.whitening import Whitening
+from muhat.linalg.whitening import Whitening, inverse_root
 
 FOLDS = 5
 """Parts of the training bags that are left out in turn, to be scored by the others."""
@@ -183,11 +182,8 @@ def covariance_root(pool: Pool, size: int, ridge: float, power: float) -> Array 
     """R with RRᵀ = (B + W_ρ/n)^(−power); None is the identity, for the power 0."""
     if power == 0:
         return None
-    m = len(pool.centre)
     covariance = pool.between + pool.within / size
-    covariance[np.diag_indices(m)] += ridge * np.trace(pool.within) / (m * size)
-    g, V = eigh(covariance, driver="evd", check_finite=False)
-    return np.asarray(V * g.clip(np.finfo(float).tiny) ** (-power / 2))
+    return inverse_root(covariance, ridge * np.trace(pool.within) / (len(covariance) * size), power)
 
 
 class ScoreCalibration(NamedTuple):

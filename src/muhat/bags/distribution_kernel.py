@@ -17,7 +17,7 @@ from muhat._support.parameters import ValueParametersMixin
 from muhat._support.types import Array
 from muhat._support.validation import check_flag, check_number, unchanged_on_error, warn_caller
 from muhat.bags.data import Bags, BagTile, TakesBagsMixin, check_bags
-from muhat.bags.efron_morris import Pool, fit_pool, regularised_eigenpairs
+from muhat.bags.efron_morris import Pool, fit_pool
 from muhat.bags.mixture_prior import fit_mixture
 from muhat.bags.moments import RIDGE, BagMoments, bag_moments, check_features, fit_features
 from muhat.features.base import BaseFeatures
@@ -27,6 +27,7 @@ from muhat.kernels.between_elements import compares_elements, evaluate_between_e
 from muhat.kernels.capabilities import evaluate_fast
 from muhat.kernels.radial import Gaussian
 from muhat.linalg.resources import check_memory, one_blas_thread
+from muhat.linalg.whitening import inverse_root
 from muhat.means.base import BaseKernelMean
 from muhat.means.nested import bag_weights, check_mean
 
@@ -171,8 +172,7 @@ class BagWhitening(NamedTuple):
                 "are only centred. Pass whiten=False and pool=False, or bags of several rows.",
             )
             return cls(centre, np.eye(len(centre)))
-        g, V = regularised_eigenpairs(moments.within, ridge)
-        return cls(centre, V / np.sqrt(g))
+        return cls(centre, inverse_root(moments.within, ridge * np.trace(moments.within) / len(centre)))
 
     def __call__(self, means: Array, sizes: Any = None) -> Array:
         """Whitened means, one per row, whatever the sizes of the bags."""

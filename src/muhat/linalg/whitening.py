@@ -15,6 +15,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve, eigh
 
 from muhat._support.types import Array
+from muhat.linalg.distances import power_of_two_near
 from muhat.linalg.spectrum import signs
 
 RIDGE = 1e-3
@@ -114,6 +115,17 @@ class Whitening:
             return np.asarray((scores * scales) @ self.axes.T)
         outside = self.floor**power
         return np.asarray(outside * z + (scores * (scales - outside)) @ self.axes.T)
+
+
+def inverse_root(C: Array, ridge: float, power: float = 1.0) -> Array:
+    r"""R with :math:`RR^\top = (C + \lambda I)^{-p}` for a covariance C, ``ridge`` λ and ``power`` p, up to a rotation.
+
+    Rows x of a distribution with covariance C + λI are whitened by xR, where p = 1.
+    """
+    unit = power_of_two_near(float(np.trace(C)))
+    values, vectors = eigh(C / unit, driver="evd", check_finite=False)
+    g = np.maximum(values.clip(0.0) * unit + ridge, np.finfo(np.float64).tiny)
+    return np.asarray(vectors * signs(vectors) * g ** (-power / 2))
 
 
 def column_deviations(rows: Array) -> Array:
