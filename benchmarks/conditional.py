@@ -1,12 +1,13 @@
 """Conditional kernel means: exact losses on mixtures, and predictive distributions on real tables beside their rivals.
 
     python benchmarks/conditional.py mixtures [--draws 20]
-    MUHAT_DATA=FOLDER python benchmarks/conditional.py tables [--half report] [--draws 8]
+    MUHAT_DATA=FOLDER python benchmarks/conditional.py tables [--half both] [--sizes 60 200] [--draws 8]
 
 "mixtures" prints squared distances to the true conditional embedding, of closed form, relative to kernel ridge with λ
 by leave-one-out at the median bandwidth. "tables" prints the pinball loss over 19 levels relative to a Gaussian process
 (RBF and noise, by marginal likelihood) and the coverage of 90 % intervals. Settings of the estimator were chosen on the
-"choose" half of the tables. Tables other than scikit-learn's come from FOLDER/uci, one CSV file each.
+"choose" half of the tables, and a mean is printed for either half. Tables other than scikit-learn's come from
+FOLDER/uci, one CSV file each.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import os
 import sys
 import warnings
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.datasets import load_diabetes
@@ -25,6 +27,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from sklearn.model_selection import KFold
 from sklearn.preprocessing import StandardScaler
+from threadpoolctl import threadpool_limits
 
 import muhat as mh
 
@@ -106,7 +109,7 @@ def plain_ridge(X, Y, kernel_y, at, lams=None):
     return kernel(at, X) @ np.linalg.inv(K + lam * np.eye(len(K)))
 
 
-def mixture_losses(seed, n, columns_x, columns_y, tested=60):
+def mixture_losses(seed, n, columns_x, columns_y, tested=30):
     """Mean squared distances to the true conditional embeddings, by method."""
     truth = Truth(seed, columns_x, columns_y)
     X, Y = truth.draw(n)
@@ -127,18 +130,19 @@ def mixture_losses(seed, n, columns_x, columns_y, tested=60):
 
 def mixtures(draws):
     """Print the table of losses."""
-    columns = [f"{n}, {p}→{q}" for n, p, q in MIXTURES]
-    print("Loss relative to kernel ridge with λ by leave-one-out (± standard error); rows, columns of x → of y")
-    print(f"{'':24}" + "".join(f"{column:>16}" for column in columns) + f"{'mean':>8}")
+    print("Loss relative to kernel ridge with λ by leave-one-out (standard errors); rows, columns of x → of y\n")
+    columns = [f"{n}, {p} → {q}" for n, p, q in MIXTURES]
+    print(f"| mixtures of Gaussians | {' | '.join(columns)} | mean |\n|{'---|' * (len(columns) + 2)}")
     logs = []
     for setting in MIXTURES:
         losses = [mixture_losses(seed, *setting) for seed in range(draws)]
         logs.append({name: [np.log(each[name] / each["λ by leave-one-out"]) for each in losses] for name in losses[0]})
     for name in logs[0]:
         ratios = [np.exp(np.mean(each[name])) for each in logs]
-        errors = [np.std(each[name]) / np.sqrt(draws) for each in logs]
-        cells = "".join(f"{f'{ratio:.3f} ± {error:.3f}':>16}" for ratio, error in zip(ratios, errors, strict=True))
-        print(f"{name:24}{cells}{np.mean(ratios):8.3f}", flush=True)
+        errors = [np.std(each[name], ddof=1) / np.sqrt(draws) for each in logs]
+        cells = [f"{ratio:.3f} ({error:.3f})" for ratio, error in zip(ratios, errors, strict=True)]
+        print(f"| {name} | {' | '.join(cells)} | {np.mean(ratios):.3f} |", flush=True)
+    print()
 
 
 # ---------------------------------------------------------------- tables
@@ -163,7 +167,7 @@ def gaussian_process(X, y, at, levels):
     from scipy.special import ndtri
 
     kernel = ConstantKernel(1.0, (1e-3, 1e3)) * RBF(np.sqrt(X.shape[1]), (1e-2, 1e3)) + WhiteKernel(0.3, (1e-5, 1e1))
-    machine = GaussianProcessRegressor(kernel, normalize_y=True, n_restarts_optimizer=1, random_state=0).fit(X, y)
+    machine = GaussianProcessRegressor(kernel, normalize_y=True, random_state=0).fit(X, y)
     mean, std = machine.predict(at, return_std=True)
     return mean[:, None] + std[:, None] * ndtri(levels)
 
@@ -229,14 +233,22 @@ def plain_embedding(X, y, at, levels):
     return y[order][np.minimum(places, len(y) - 1)]
 
 
-def conditional_kernel_mean(X, y, at, levels):
-    """The estimator with its defaults."""
-    return mh.ConditionalKernelMean().fit(X, y).quantile(at, levels)
+class Predicted(NamedTuple):
+    """Quantiles, and an interval that is not made of the outer two."""
+
+    quantiles: np.ndarray
+    interval: np.ndarray
+
+
+def conditional_kernel_mean(X, y, at, levels, **settings):
+    """The estimator with its defaults, and its own interval."""
+    model = mh.ConditionalKernelMean(**settings).fit(X, y)
+    return Predicted(model.quantile(at, levels), model.interval(at, 0.9))
 
 
 def without_target(X, y, at, levels):
     """The estimator without its target."""
-    return mh.ConditionalKernelMean(target=None).fit(X, y).quantile(at, levels)
+    return conditional_kernel_mean(X, y, at, levels, target=None)
 
 
 METHODS = {
@@ -266,9 +278,10 @@ def draws_of(table, n, draws, methods):
         scaler = StandardScaler().fit(X[fitted])
         rows, at = scaler.transform(X[fitted]), scaler.transform(X[tested])
         for j, method in enumerate(methods):
-            Q = METHODS[method](rows, y[fitted], at, LEVELS)
-            losses[draw, j] = pinball(Q, y[tested])
-            coverage[draw, j] = ((Q[:, 0] <= y[tested]) & (y[tested] <= Q[:, -1])).mean()
+            found = METHODS[method](rows, y[fitted], at, LEVELS)
+            found = found if isinstance(found, Predicted) else Predicted(found, found[:, [0, -1]])
+            losses[draw, j] = pinball(found.quantiles, y[tested])
+            coverage[draw, j] = ((found.interval[:, 0] <= y[tested]) & (y[tested] <= found.interval[:, 1])).mean()
     return losses, coverage
 
 
@@ -278,21 +291,31 @@ def tables(half, draws, sizes, methods):
     for name in [name for name, table in found.items() if table is None]:
         print(f"{name}: no file; set MUHAT_DATA", file=sys.stderr)
     for n in sizes:
-        print(f"n = {n}: pinball loss relative to the Gaussian process's; coverage of 90 % intervals ({draws} draws)")
-        print(f"{'':12}" + "".join(f"{method:>24}" for method in methods))
-        logs = []
+        print(f"Pinball loss relative to the Gaussian process's; coverage of 90 % intervals ({draws} draws)\n")
+        print(f"| {n} rows | {' | '.join(methods)} |\n|{'---|' * (len(methods) + 1)}")
+        logs, covered, used = [], [], []
         for name, table in found.items():
             if table is None or len(table[1]) < n + 40:
                 continue
             losses, coverage = draws_of(table, n, draws, methods)
             logs.append(np.log(losses / losses[:, :1]))
-            ratios = np.exp(logs[-1].mean(axis=0))
-            pairs = zip(ratios, coverage.mean(axis=0), strict=True)
+            covered.append(coverage.mean(axis=0))
+            used.append(name)
+            pairs = zip(np.exp(logs[-1].mean(axis=0)), covered[-1], strict=True)
             cells = [f"{ratio:.3f}; {100 * inside:.0f} %" for ratio, inside in pairs]
-            print(f"{name:12}" + "".join(f"{cell:>24}" for cell in cells), flush=True)
-        means, errors = np.mean(logs, axis=(0, 1)), np.mean(np.var(logs, axis=1), axis=0) / draws / len(logs)
-        cells = [f"{np.exp(mean):.3f} ± {np.sqrt(error):.3f}" for mean, error in zip(means, errors, strict=True)]
-        print(f"{'mean':12}" + "".join(f"{cell:>24}" for cell in cells), flush=True)
+            print(f"| {name} | {' | '.join(cells)} |", flush=True)
+        for half_name, specs in HALVES.items():
+            part = [log for log, name in zip(logs, used, strict=True) if name in [spec[0] for spec in specs]]
+            if part:
+                cells = [f"{ratio:.3f}" for ratio in np.exp(np.mean(part, axis=(0, 1)))]
+                print(f"| mean, {len(part)} tables to {half_name} | {' | '.join(cells)} |")
+        means, errors = np.mean(logs, axis=(0, 1)), np.mean(np.var(logs, axis=1, ddof=1), axis=0) / draws / len(logs)
+        worst = np.exp(np.mean(logs, axis=1)).max(axis=0)
+        cells = [f"{np.exp(mean):.3f} ({np.sqrt(error):.3f})" for mean, error in zip(means, errors, strict=True)]
+        print(f"| mean, all (standard error) | {' | '.join(cells)} |")
+        pairs = zip(worst, np.min(covered, axis=0), strict=True)
+        cells = [f"{ratio:.3f}; {100 * inside:.0f} %" for ratio, inside in pairs]
+        print(f"| largest; least coverage | {' | '.join(cells)} |\n", flush=True)
 
 
 def main():
@@ -304,11 +327,12 @@ def main():
     parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(METHODS))
     options = parser.parse_args()
     warnings.filterwarnings("ignore", category=ConvergenceWarning)
-    if "mixtures" in options.part:
-        mixtures(options.draws)
-    if "tables" in options.part:
-        methods = list(dict.fromkeys(["Gaussian process", *options.methods]))
-        tables(options.half, options.draws, options.sizes, methods)
+    with threadpool_limits(1):
+        if "mixtures" in options.part:
+            mixtures(options.draws)
+        if "tables" in options.part:
+            methods = list(dict.fromkeys(["Gaussian process", *options.methods]))
+            tables(options.half, options.draws, options.sizes, methods)
 
 
 if __name__ == "__main__":

@@ -77,6 +77,7 @@ html_theme_options = {
 READING_ORDER = [
     "four_questions",
     "steins_effect",
+    "conditional_mean",
     "two_samples",
     "independence",
     "tables",

@@ -21,6 +21,7 @@ FONT = "font-family='system-ui, -apple-system, Segoe UI, Helvetica, Arial, sans-
 
 SHOWN = {
     "anomalous_groups": {1: "anomalous_groups"},
+    "conditional_mean": {1: "conditional"},
     "error_bars": {1: "error_bars"},
     "failing_sensor": {1: "failing_sensor"},
     "independence": {1: "independence", 2: "covariance"},

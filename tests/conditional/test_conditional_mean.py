@@ -259,24 +259,35 @@ def test_sample_weights_are_repetitions():
 def test_a_gram_matrix_stands_for_the_rows():
     X, y = pairs(30)
     kernel = mh.Gaussian(1.2)
-    model = mh.ConditionalKernelMean(kernel, scale=False).fit(X, y)
+    model = mh.ConditionalKernelMean(kernel).fit(X, y)
     given = mh.ConditionalKernelMean("precomputed").fit(kernel(X), y)
     assert given.kernel_x_ == "precomputed"
     assert_close(given, model, kernel(X[:7], X), X[:7])
     counts = np.arange(30) % 2 + 1
     again = mh.ConditionalKernelMean("precomputed").fit(kernel(X), y, sample_weight=counts)
-    same = mh.ConditionalKernelMean(kernel, scale=False).fit(X, y, sample_weight=counts)
+    same = mh.ConditionalKernelMean(kernel).fit(X, y, sample_weight=counts)
     assert_close(again, same, kernel(X[:7], X), X[:7])
 
 
 @pytest.mark.parametrize("unit", [2.0**-900, 2.0**-60, 2.0**60, 2.0**900])
 def test_units_do_not_matter(unit):
     X, y = pairs(25)
-    want = mh.ConditionalKernelMean().fit(X, y)
-    model = mh.ConditionalKernelMean().fit(X * [1.0, unit], y * unit)
+    want = mh.ConditionalKernelMean(scale=True).fit(X, y)
+    model = mh.ConditionalKernelMean(scale=True).fit(X * [1.0, unit], y * unit)
     new = X[:5] * [1.0, unit]
     assert_allclose(model.predict(new) / unit, want.predict(X[:5]), rtol=1e-8)
     assert_allclose(model.interval(new) / unit, want.interval(X[:5]), rtol=1e-8)
+
+
+def test_the_scale_of_columns_is_chosen():
+    """Columns of one unit are left alone where one of them says nothing, and scaled where units differ."""
+    X, y = pairs(80)
+    wide = mh.ConditionalKernelMean().fit(X * [1e-3, 1.0], y)
+    assert isinstance(wide.kernel_x_, mh.kernels.Rescaled)
+    quiet = mh.ConditionalKernelMean().fit(X * [1.0, 0.01], y)
+    assert not isinstance(quiet.kernel_x_, mh.kernels.Rescaled)
+    given = mh.ConditionalKernelMean(mh.Gaussian(2.0)).fit(X * [1.0, 1e3], y)
+    assert given.kernel_x_ == mh.Gaussian(2.0)
 
 
 def test_order_of_rows_and_precision():
@@ -340,7 +351,7 @@ def test_mixed_columns():
         ({"kernel_x": "gaussian"}, "kernel"),
         ({"kernel_y": "gaussian"}, "kernel_y"),
         ({"target": "normal"}, "target='normal'"),
-        ({"scale": 1}, "scale"),
+        ({"scale": "auto"}, "scale"),
     ],
 )
 def test_wrong_parameters(params, match):

@@ -16,7 +16,6 @@ from muhat._support.types import Array, RandomState
 from muhat._support.validation import (
     check_count,
     check_counts,
-    check_flag,
     check_gram,
     check_number,
     check_overflow,
@@ -31,6 +30,7 @@ from muhat.conditional.blend import embedding_loss, embedding_shares, energy_sha
 from muhat.conditional.centred_ridge import CentredRidge, FittedEmbedding, fit_embedding
 from muhat.conditional.target import LocationScale, fit_location_scale, target_moments, used_candidates
 from muhat.kernels.base import Kernel, check_kernel
+from muhat.kernels.mixed import rescaled
 from muhat.kernels.radial import Gaussian
 from muhat.linalg.blocks import blocks
 from muhat.linalg.resources import check_memory, steady_blas
@@ -45,6 +45,9 @@ WIDTHS = (0.35, 0.5, 0.71, 1.0, 1.41, 2.0, 4.0, 8.0)
 
 MAX_ROWS = 4000
 """More rows are refused: every bandwidth takes an eigendecomposition, in all some minutes at this size."""
+
+ALIKE = 1e-3
+"""Columns whose standard deviations differ by less, relative to the largest, need no scales."""
 
 LEAST_WIDTH = 0.1
 """Of the standard deviation of y; it keeps intervals between equal quantiles from being widened without bound."""
@@ -107,9 +110,9 @@ class ConditionalKernelMean(ValueParametersMixin, RegressorMixin, BaseEstimator)
     target : "gaussian" or None, default "gaussian"
         "gaussian" is the fitted Gaussian-process regression above, with the shape of its residuals in place of the
         normal distribution. None is the ridge regression alone: a = 1, b = 0.
-    scale : bool, default True
-        Divide every column of X by its standard deviation, so that units do not matter. A bandwidth that you pass then
-        counts standard deviations. Y is never rescaled for ``kernel_y``.
+    scale : "loo" or bool, default "loo"
+        Whether every column of X is divided by its standard deviation. "loo" tries both, and leaves columns as they are
+        where you pass a bandwidth as a number. Y is never rescaled for ``kernel_y``.
     random_state : None, int, Generator, SeedSequence or RandomState
         Seed of ``sample``, where it gets none. The fit is not random.
 
@@ -138,10 +141,10 @@ class ConditionalKernelMean(ValueParametersMixin, RegressorMixin, BaseEstimator)
 
     Notes
     -----
-    One eigendecomposition per bandwidth, O(n³), then O(n²) times up to 60 output directions for each of 20 λ. More than
-    4,000 rows are refused. Data frames may have columns of text, dates and missing values in X; categories get an
-    indicator each. ``sample_weight`` must be whole numbers, because rows are repeated; copies are left out one at a
-    time, so that weights should count independent observations.
+    One eigendecomposition per bandwidth and scale, O(n³), then O(n²) times up to 60 output directions for each of 20 λ.
+    More than 4,000 rows are refused. Data frames may have columns of text, dates and missing values in X; categories
+    get an indicator each. ``sample_weight`` must be whole numbers, because rows are repeated; copies are left out one
+    at a time, so that weights should count independent observations.
 
     References
     ----------
@@ -174,7 +177,7 @@ class ConditionalKernelMean(ValueParametersMixin, RegressorMixin, BaseEstimator)
         kernel_y: Kernel = Gaussian(),
         target: Literal["gaussian"] | None = "gaussian",
         *,
-        scale: bool = True,
+        scale: bool | Literal["loo"] = "loo",
         random_state: RandomState = None,
     ) -> None:
         self.kernel_x = kernel_x
@@ -206,12 +209,8 @@ class ConditionalKernelMean(ValueParametersMixin, RegressorMixin, BaseEstimator)
         Y = self._fitted_targets(y, len(rows))
         kept = _repeated(check_counts(sample_weight, len(rows)), len(rows))
         gram = is_precomputed(self.kernel_x)
-        _check_size(len(kept), 1 if gram else len(WIDTHS))
-        if gram:
-            rows = rows[np.ix_(kept, kept)]
-        else:
-            self._x_scales = self._scales_of(rows[kept])
-            rows = self._x_scales.divide(rows[kept])
+        _check_size(len(kept), 1 if gram else 2 * len(WIDTHS))
+        rows = rows[np.ix_(kept, kept)] if gram else rows[kept]
         with steady_blas(len(kept)):
             self._fit(rows, Y[kept])
         self._kept, self._n = kept, len(Y)
@@ -222,7 +221,7 @@ class ConditionalKernelMean(ValueParametersMixin, RegressorMixin, BaseEstimator)
         if not isinstance(self.kernel_x, Kernel):
             ridges = [CentredRidge(rows)]
         else:
-            kernels = _candidates(self.kernel_x, rows)
+            kernels = self._candidates(self.kernel_x, rows)
             ridges = [CentredRidge(_gram(kernel, rows)) for kernel in kernels]
         kernel_y = _resolved(self.kernel_y, Y)
         L, units = _gram(kernel_y, Y), ColumnScales.of(Y)
@@ -392,7 +391,8 @@ class ConditionalKernelMean(ValueParametersMixin, RegressorMixin, BaseEstimator)
         else:
             check_precomputed(self.kernel_x)
         check_kernel("kernel_y", self.kernel_y)
-        check_flag("scale", self.scale)
+        if not (isinstance(self.scale, str) and self.scale == "loo") and not isinstance(self.scale, bool | np.bool_):
+            raise ValueError(f'scale={self.scale!r} must be True, False or "loo"')
         if not (self.target is None or (isinstance(self.target, str) and self.target == "gaussian")):
             raise ValueError(f'target={self.target!r} must be "gaussian" or None')
 
@@ -412,17 +412,22 @@ class ConditionalKernelMean(ValueParametersMixin, RegressorMixin, BaseEstimator)
                 return encoder.transform(table)
         return check_rows(X, estimator=self, min_rows=2)
 
-    def _scales_of(self, rows: Array) -> ColumnScales:
-        """What columns of x are divided by; categories have the scale of their encoder."""
-        if not self.scale:
-            return ColumnScales.none(rows.shape[1])
-        if self._encoder is not None:
-            return ColumnScales(np.zeros(rows.shape[1]), self._encoder.scales)
-        return ColumnScales.of(rows)
+    def _candidates(self, kernel: Kernel, rows: Array) -> list[Kernel]:
+        """Kernels of several bandwidths, on columns as they are and in their scales; or one of a given bandwidth."""
+        if getattr(kernel, "bandwidth", None) != "median" or _equal(rows):
+            scaled = self.scale is True
+            return [_resolved(rescaled(kernel, _scales(self._encoder, rows) if scaled else None), rows)]
+        scales = _scales(self._encoder, rows)
+        alike = np.ptp(scales) <= ALIKE * scales.max()
+        found: list[Kernel] = []
+        if self.scale is not True and (self._encoder is None or self.scale is False):
+            found += _widths(kernel, rows)
+        if self.scale is True or (self.scale == "loo" and not (found and alike)):
+            found += [rescaled(each, scales) for each in _widths(kernel, rows / scales)]
+        return found
 
     def _new_rows(self, X: Any) -> Array:
-        rows = check_rows(X, estimator=self, reset=False) if self._encoder is None else self._encoder.transform(X)
-        return rows if is_precomputed(self.kernel_x) else self._x_scales.divide(rows)
+        return check_rows(X, estimator=self, reset=False) if self._encoder is None else self._encoder.transform(X)
 
     def _fitted_targets(self, y: Any, n: int) -> Array:
         """The rows of y, of shape (n, q)."""
@@ -444,13 +449,15 @@ class ConditionalKernelMean(ValueParametersMixin, RegressorMixin, BaseEstimator)
         return Y
 
 
-def _candidates(kernel: Kernel, rows: Array) -> list[Kernel]:
-    """The kernel with each multiple of the median where its bandwidth is "median", else the kernel itself."""
-    resolved = _resolved(kernel, rows)
-    if getattr(kernel, "bandwidth", None) != "median" or _equal(rows):
-        return [resolved]
-    median = float(resolved.get_params(deep=False)["bandwidth"])
-    return [resolved.with_params(bandwidth=width * median) for width in WIDTHS]
+def _scales(encoder: TableEncoder | None, rows: Array) -> Array:
+    """What columns of x are divided by; categories have the scale of their encoder."""
+    return ColumnScales.of(rows).scale if encoder is None else encoder.scales
+
+
+def _widths(kernel: Kernel, rows: Array) -> list[Kernel]:
+    """The kernel with each multiple of the median of the rows."""
+    median = float(_resolved(kernel, rows).get_params(deep=False)["bandwidth"])
+    return [kernel.with_params(bandwidth=width * median) for width in WIDTHS]
 
 
 def _resolved(kernel: Kernel, rows: Array) -> Kernel:
