@@ -35,9 +35,16 @@ from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, loa
 from sklearn.ensemble import RandomForestClassifier
 
 import muhat as mh
-from muhat.apps.compare.effects import holm
 
 LEVEL = 0.05
+
+
+def holm(pvalues):
+    """P-values after Holm's correction, in ascending order."""
+    ranked = np.sort(pvalues)
+    return np.maximum.accumulate(ranked * np.arange(len(ranked), 0, -1)).clip(max=1.0)
+
+
 MOST_ROWS_OF_FOREST = 4000
 
 
@@ -299,8 +306,8 @@ def edge(repetitions, sizes):
                 rng = np.random.default_rng([9, seed, n, round(100 * effect)])
                 a, b = (edge_table(rng, n, moved) for moved in (0.0, effect))
                 result = mh.compare(a, b, 0.05, random_state=seed)
-                found = {column.name for column in result.named(result.columns, exceeding=True)}
-                lost = {name for name, part in result.missing.items() if part in result.named([part], exceeding=True)}
+                found = {column.name for column in result.named(result.columns)}
+                lost = {name for name, part in result.missing.items() if part in result.named([part])}
                 named += ["number" in found, "few" in found, "kind" in found, "gappy" in lost, result.differs]
             kinds = ("number", "few values", "category", "missing", "differs")
             shares = ", ".join(f"{kind} {share:.3f}" for kind, share in zip(kinds, named / count, strict=True))

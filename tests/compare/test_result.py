@@ -65,7 +65,7 @@ def test_a_column_is_found_by_its_name_and_shows_itself_in_a_line():
     assert result.columns["income"] is column
     assert repr(column).startswith("ColumnResult('income', KS distance 0.0")
     assert repr(column.missing).startswith("MissingResult(difference of shares 0.3333, ")
-    assert repr(result.pairs[0]).startswith("PairResult('x' and 'income', difference of rank correlations ")
+    assert repr(result.pairs[0]).startswith("PairResult('x' and 'income', rank correlation ")
     assert max(len(repr(found)) for found in (column, column.missing, result.pairs[0])) < 120
     with pytest.raises(KeyError, match="'age' is none of the columns"):
         result["age"]

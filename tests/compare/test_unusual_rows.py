@@ -39,7 +39,7 @@ def test_values_are_as_in_the_table_and_rows_are_found_by_their_index(index):
     assert [row["label"] for row in result.to_dict()["rows"]] == [row.label for row in result.rows]
     for row in result.rows:
         origin = table.iloc[row.number + 40 * (row.table == "b")]
-        assert row.place == ("row" if index is None and row.table == "a" else "index")
+        assert row.place == "index", "also in the table whose index counts its rows"
         assert row.label == origin.name
         assert row.values == {**origin, "bought": str(origin["bought"].date())}
         assert isinstance(row.values["age"], int)

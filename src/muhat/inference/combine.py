@@ -111,3 +111,46 @@ def weights(components: Sequence[Component], log_p: Array, discount: bool) -> Ar
     given = np.array([component.weight for component in components])
     discounted = given / alike.sum(axis=1) if discount else given
     return np.asarray(discounted / discounted.sum())
+
+
+# ---------------------------------------------------------------- many questions at once
+
+
+def step_down(evidence: Array, families: Sequence[Any], tolerance: float = 1e-6) -> Array:
+    r"""Adjusted p-values of many questions in families that count alike, by Westfall and Young's step-down procedure.
+
+    ``evidence[k, b]`` is that of question k on split b, such as −log p, the observed split first. With
+    :math:`G_f(v)` the share of splits whose largest evidence in family f reaches v, :math:`u_{kb} = G_f(e_{kb})` is on
+    one scale for all families. The questions are taken in the order of :math:`u_{k0}`, and the p-value of each is the
+    share of splits on which the smallest u among the questions not yet taken reaches it, or that of the question before
+    it if that is larger. The probability that any true hypothesis has an adjusted p-value up to α is at most α,
+    whichever of the others are true (Westfall and Young 1993, section 2.8); the smallest one is that of the whole.
+    Values of the evidence within ``tolerance`` are ties.
+    """
+    splits = evidence.shape[1]
+    numbers = np.unique(np.asarray(families), return_inverse=True)[1]
+    reached = np.empty(evidence.shape, dtype=np.float32)  # u times the number of splits
+    for family in range(int(numbers.max()) + 1):
+        inside = np.flatnonzero(numbers == family)
+        largest = np.sort(evidence[inside].max(axis=0))
+        for k in inside:
+            reached[k] = splits - np.searchsorted(largest, evidence[k] - tolerance)
+    order = np.lexsort((-evidence[:, 0], reached[:, 0]))
+    adjusted, smallest = np.empty(len(order)), np.full(splits, np.float32(splits))
+    for k in order[::-1]:
+        np.minimum(smallest, reached[k], out=smallest)
+        adjusted[k] = permutation_pvalue(-smallest.astype(np.float64))
+    adjusted[order] = np.maximum.accumulate(adjusted[order])
+    return adjusted
+
+
+def order_pvalue(rows: Array, n_resamples: int, rng: np.random.Generator) -> float:
+    """P-value of the hypothesis that standardised rows are in random order, by the likeness of neighbours.
+
+    The statistic is the sum of the inner products of consecutive rows, which is n times the sum of the columns'
+    autocorrelations at lag 1; it is compared with that of random orders of the rows.
+    """
+    K = rows @ rows.T
+    orders = rng.permuted(np.tile(np.arange(len(rows)), (n_resamples + 1, 1)), axis=1)
+    orders[0] = np.arange(len(rows))
+    return float(permutation_pvalue(K[orders[:, :-1], orders[:, 1:]].sum(axis=1), TIED * EPS * float(np.trace(K))))

@@ -457,6 +457,17 @@ def _clusters_as_units(is_first: Any, strata: Any, clusters: Any, count: int, rn
     return Units(unit[clusters], bins.of_first, bins.strata, "clusters")
 
 
+class ClustersError(ValueError):
+    """Clusters that cannot be permuted; ``label`` is one that lies on two sides."""
+
+    def __init__(self, text: str, label: Any = None) -> None:
+        super().__init__(text)
+        self.label = label
+
+    def __str__(self) -> str:
+        return f"clusters: {self.args[0]}" + ("" if self.label is None else f" ({self.label!r})")
+
+
 def check_clusters(clusters: Any, observed: Array, strata: Any) -> Any:
     """Numbers of the clusters of the pooled rows, or None; every cluster lies in one sample and one stratum."""
     if clusters is None:
@@ -484,13 +495,11 @@ def check_clusters(clusters: Any, observed: Array, strata: Any) -> Any:
         np.maximum.at(highest, numbers, 0 if groups is None else groups)
         if (lowest < highest).any():
             several = names.tolist()[int((lowest < highest).argmax())]
-            raise ValueError(
-                f"clusters has the label {several!r} in several {what}, and whole clusters change sides; {remedy}"
-            )
+            raise ClustersError(f"one label is in several {what}, and whole clusters change sides; {remedy}", several)
     counts = [len(np.unique(numbers[observed == sample])) for sample in (1, 0)]
     if min(counts) < 2:
-        raise ValueError(
-            f"clusters has {counts[0]} and {counts[1]} labels in the two samples, and two each are needed to permute "
+        raise ClustersError(
+            f"there are {counts[0]} and {counts[1]} labels in the two samples, and two each are needed to permute "
             "them; use smaller clusters, such as weeks in place of months, or collect more of them"
         )
     return numbers

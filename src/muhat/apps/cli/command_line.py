@@ -16,6 +16,7 @@ from typing import NoReturn
 
 from muhat._support.progress import printable
 from muhat.apps.cli.options import FAILED, as_options, parse
+from muhat.apps.files.told import in_shell
 
 LEAST_SPACE = 10**9  # bytes of address space that a command must have left when it begins
 INTERRUPTED, UNREAD = 130, 141  # what shells expect of a program that SIGINT or SIGPIPE ended
@@ -138,7 +139,7 @@ def _reason(name: str, error: Exception) -> str:
     if isinstance(error, ImportError):
         return f": {error}"
     if isinstance(error, ValueError | OSError):
-        return f": {as_options(str(error))}"
+        return f": {as_options(in_shell(error.args[0] if len(error.args) == 1 else error))}"
     if isinstance(error, MemoryError):
         return f": not enough memory {error}".rstrip() + "; --rows takes fewer rows"
     first = (str(error).splitlines() or [""])[0]  # others may quote what they were doing over many lines

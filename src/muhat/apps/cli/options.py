@@ -65,11 +65,9 @@ def _compare(parser: argparse.ArgumentParser) -> None:
     add("--at-least", type=_effect, default=0.0, metavar="D", help="differ only if an effect exceeds D, such as 5%%")
     add("--level", type=_share, default=0.05, metavar="P", help="p-value of a finding; default 0.05")
     add("--strata", metavar="NAME", help="compare rows within the values of this column only")
-    add("--resamples", type=_whole(1), metavar="B", help="permutations of the joint test; default 999, or 3 / level")
-    add("--seconds", type=_above_zero, default=10.0, metavar="S", help="about how long the joint test may take")
-    add("--kernel", choices=("auto", "gaussian", "laplace"), default="auto", help="default auto")
+    add("--clusters", metavar="NAME", help="rows with one value of this column, such as week, change sides together")
+    add("--resamples", type=_whole(1), metavar="B", help="random splits of the rows; default 999, or 3 / level")
     add("--strict", action="store_true", help="exit code 2 where a column could not be compared, as in one file only")
-    add("--junit", metavar="FILE", help="also write a JUnit report, with a case for each column")
     _output_and_reading(parser)
 
 

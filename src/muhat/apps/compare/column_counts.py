@@ -1,9 +1,10 @@
-"""A column of one or two tables in counts: how often each value occurs, missing values, moments, a small histogram."""
+"""A column of two tables in counts: how often each value occurs, missing values, moments, a small histogram."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import hypot, sqrt
 from typing import Any, NamedTuple
 
@@ -11,23 +12,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from muhat._support.types import Array
-from muhat.apps.compare.effects import Counts
+from muhat.apps.compare.bounds import Counts
 from muhat.tables.frames import Column, Kind
 
 OTHERS = "(others)"
 """What all categories beyond the most frequent ones are counted as."""
 
 MOST_CATEGORIES = 1000
-THRESHOLDS = 1000
-"""More numbers than this are kept as counts between quantiles; with strata they are tested so too."""
+MOST_VALUES = 1000
+"""More numbers than this are kept as counts between quantiles; in long tables and with strata they are read so too."""
 
 BINS = 20
 SHOWN_CATEGORIES = 8
-
-
-def are_sentences(texts: int, rows: int) -> bool:
-    """Whether a column of so many different texts in so many rows holds names or sentences, not categories."""
-    return texts > max(100, 0.1 * rows)
+EARLIEST_YEAR, LATEST_YEAR = 1500, 2100
+"""A column of whole numbers in this range is shown as years are."""
 
 
 class Moments(NamedTuple):
@@ -38,36 +36,34 @@ class Moments(NamedTuple):
     smallest: float
     largest: float
 
+    @classmethod
+    def of(cls, values: Array) -> Moments:
+        """Moments of numbers of any size.
 
-@dataclass(frozen=True, eq=False)
-class Tally:
-    """How often each value of a column occurs in one table; tallies of parts of a table add up.
+        >>> Moments.of(np.array([1e200, 3e200])).mean
+        2e+200
+        """
+        if not len(values):
+            return cls(np.nan, np.nan, np.nan, np.nan)
+        scale = float(np.abs(values).max()) or 1.0
+        scaled = values / scale
+        deviation = scale * float(scaled.std(ddof=1)) if len(values) > 1 else 0.0
+        return cls(scale * float(scaled.mean()), deviation, float(values.min()), float(values.max()))
 
-    ``counts[s, k]`` rows of stratum s hold ``values[k]``: numbers ascending (truth values are 0 and 1), or texts in
-    their order. ``missing[s]`` rows hold none.
-    """
-
-    name: str
-    kind: Kind
-    values: NDArray[Any]
-    counts: Counts
-    missing: Counts
-    moments: Moments
-
-    def __add__(self, other: Tally) -> Tally:
-        kinds = sorted({self.kind, other.kind} - {"missing"})
-        if len(kinds) > 1:
-            raise ValueError(f"column {self.name!r} holds {' and '.join(kinds)} values in different files")
-        values, counts = _joined([self, other])
-        sizes = int(self.counts.sum()), int(other.counts.sum())
-        moments = _joined_moments((self.moments, other.moments), sizes)
-        kind = kinds[0] if kinds else "missing"
-        return Tally(self.name, kind, values, counts.sum(axis=1), self.missing + other.missing, moments)
+    def joined(self, n: int, other: Moments, m: int) -> Moments:
+        """Moments of n and m numbers together (Chan, Golub and LeVeque 1979)."""
+        if not (n and m):
+            return self if n else other
+        mean = self.mean * (n / (n + m)) + other.mean * (m / (n + m))
+        within = [part.standard_deviation * sqrt((size - 1) / (n + m - 1)) for part, size in ((self, n), (other, m))]
+        between = (self.mean - other.mean) * sqrt(n / (n + m) * m / (n + m - 1))
+        smallest, largest = min(self.smallest, other.smallest), max(self.largest, other.largest)
+        return Moments(mean, hypot(*within, between), smallest, largest)
 
 
 @dataclass(frozen=True, eq=False)
 class ColumnCounts:
-    """Counts of the values of a column in all tables and strata.
+    """Counts of the values of a column in both tables and in all strata.
 
     ``counts[s, i, k]`` rows of table i in stratum s hold ``values[k]``: numbers ascending, or categories, the most
     frequent first. ``missing[s, i]`` rows hold none. ``distinct`` is the number of different values.
@@ -86,6 +82,15 @@ class ColumnCounts:
         """Whether values are numbers, dates or durations."""
         return self.kind not in ("category", "boolean")
 
+    @cached_property
+    def are_years(self) -> bool:
+        """Whether the values look like years: whole numbers in their range."""
+        return (
+            self.kind == "number"
+            and bool((self.values == np.floor(self.values)).all())
+            and all(m.smallest >= EARLIEST_YEAR and m.largest <= LATEST_YEAR for m in self.moments)
+        )
+
     @property
     def present(self) -> list[int]:
         """How many rows of each table have a value."""
@@ -99,10 +104,10 @@ class ColumnCounts:
 
     def compressed(self) -> ColumnCounts:
         """The same counts with at most 1,000 values: of numbers in between, the next larger one that is kept counts."""
-        if not self.is_ordered or len(self.values) <= THRESHOLDS:
+        if not self.is_ordered or len(self.values) <= MOST_VALUES:
             return self
         total = self.counts.sum(axis=(0, 1)).cumsum()
-        ends = np.unique(np.searchsorted(total, total[-1] * np.arange(1, THRESHOLDS + 1) / THRESHOLDS))
+        ends = np.unique(np.searchsorted(total, total[-1] * np.arange(1, MOST_VALUES + 1) / MOST_VALUES))
         starts = np.concatenate([[0], ends[:-1] + 1])
         return replace(self, values=self.values[ends], counts=np.add.reduceat(self.counts, starts, axis=2))
 
@@ -112,120 +117,65 @@ class ColumnCounts:
         return np.asarray(counts / np.maximum(counts.sum(axis=1, keepdims=True), 1))
 
 
+def are_sentences(texts: int, rows: int) -> bool:
+    """Whether a column of so many different texts in so many rows holds names or sentences, not categories."""
+    return texts > max(100, 0.1 * rows)
+
+
+class Grid(NamedTuple):
+    """The values of a column that are told apart: numbers ascending, or texts, the most frequent first."""
+
+    kind: Kind
+    values: NDArray[Any]
+
+    def places(self, column: Column) -> NDArray[np.intp]:
+        """The place of each value, −1 where it is missing; of a number in between, that of the next larger one."""
+        if column.kind == "missing":
+            return np.full(len(column.values), -1)
+        if column.kind == "category":
+            last = len(self.values) - 1  # "(others)", where there are more texts
+            rank = {text: k for k, text in enumerate(self.values)}
+            order = np.array([*(rank.get(level, last) for level in column.levels), -1], dtype=np.intp)
+            return np.asarray(order[column.values])
+        places = np.searchsorted(self.values, column.values).clip(max=len(self.values) - 1)
+        return np.where(np.isnan(column.values), -1, places)
+
+
+def number_grid(kind: Kind, values: Array, most: int | None) -> Grid:
+    """The different numbers, or about ``most`` quantiles where there are more, and the smallest and the largest."""
+    known = np.sort(values[~np.isnan(values)])
+    different = known[np.concatenate([[True], known[1:] != known[:-1]])] if len(known) else known
+    if most is not None and len(different) > most:
+        different = np.unique(known[np.linspace(0, len(known) - 1, most).astype(np.intp)])
+    return Grid(kind, different)
+
+
+def text_grid(kind: Kind, levels: Sequence[str], columns: Sequence[Column]) -> Grid:
+    """All texts, those most frequent in some columns first; beyond 1,000 the rarer ones are one."""
+    totals = dict.fromkeys(levels, 0)
+    for column in columns:
+        counts = np.bincount(column.values + 1, minlength=len(column.levels) + 1)[1:]
+        for level, count in zip(column.levels, counts.tolist(), strict=True):
+            totals[level] += count
+    ranked = sorted(totals, key=lambda text: (-totals[text], text))
+    return Grid(
+        kind, np.array(ranked if len(ranked) <= MOST_CATEGORIES else [*ranked[:MOST_CATEGORIES], OTHERS], object)
+    )
+
+
 def count_column(columns: Sequence[Column]) -> ColumnCounts:
-    """Count the values of a column of one or more tables.
-
-    All are of one kind; columns without values go with any kind, and truth values with numbers.
-
-    >>> columns = [Column("x", "number", np.array(values)) for values in ([1.0, 3.0, 1.0], [np.nan, 2.0])]
-    >>> count_column(columns).counts[0]
-    array([[2, 0, 1],
-           [0, 1, 0]])
-    """
-    return join_tallies([tally_column(column) for column in columns])
-
-
-def tally_column(
-    column: Column, strata: NDArray[np.intp] | None = None, n_strata: int = 1, thresholds: Array | None = None
-) -> Tally:
-    """Count the values of a column of one table, by stratum; numbers between two thresholds count as the larger one."""
-    here = ~column.missing
-    known = column.values[here]
-    moments = Moments(*[np.nan] * 4) if column.kind == "category" else moments_of(known)
-    if thresholds is not None and column.kind not in ("category", "boolean"):
-        # sorted numbers find their thresholds ten times as fast; strata need the order of the rows
-        known = _rounded_up(np.sort(known) if n_strata == 1 else known, thresholds)
-    if strata is None:
-        strata = np.zeros(len(here), dtype=np.intp)
-    if column.kind == "category":
-        places, values = known, np.array(column.levels, dtype=object)
-    elif n_strata == 1:
-        values, counts = np.unique(known, return_counts=True)  # much faster than with places
-        lost = np.array([len(here) - len(known)], dtype=np.int64)
-        return Tally(column.name, column.kind, values, counts[None].astype(np.int64), lost, moments)
+    """The counts of a column of some tables."""
+    kind: Kind = next((column.kind for column in columns if column.kind != "missing"), "missing")
+    if kind == "category":
+        grid = text_grid(kind, sorted({level for column in columns for level in column.levels}), columns)
     else:
-        values, places = np.unique(known, return_inverse=True)
-    flat = np.bincount(strata[here] * len(values) + places, minlength=n_strata * len(values))
-    counts = flat.reshape(n_strata, len(values))
-    lost = np.bincount(strata[~here], minlength=n_strata)
-    occurs = counts.any(axis=0)
-    return Tally(column.name, column.kind, values[occurs], counts[:, occurs], lost, moments)
-
-
-def different_values(values: NDArray[Any]) -> NDArray[Any]:
-    """The different values, sorted; asked for values alone, numpy takes a slow hash table."""
-    return np.unique(values, return_counts=True)[0]
-
-
-def _rounded_up(values: Array, thresholds: Array) -> Array:
-    """Each number as the next threshold; those beyond the thresholds on either side stay as they are."""
-    places = np.searchsorted(thresholds, values).clip(max=len(thresholds) - 1)
-    inside = (values >= thresholds[0]) & (values <= thresholds[-1])
-    return np.where(inside, thresholds[places], values)
-
-
-def join_tallies(tallies: Sequence[Tally]) -> ColumnCounts:
-    """The counts of a column in several tables."""
-    kinds = {tally.kind for tally in tallies} - {"missing"}
-    kind: Kind = "missing" if not kinds else "number" if len(kinds) > 1 else kinds.pop()
-    values, counts = _joined(tallies)
-    distinct = len(values)
-    moments: tuple[Moments, ...] = ()
-    if kind in ("category", "boolean"):
-        if kind == "boolean":
-            values = np.array(["False", "True"], dtype=object)[values.astype(np.intp)]
-        values, counts = _most_frequent_first(values, counts)
-    else:
-        moments = tuple(tally.moments for tally in tallies)
-    missing = np.stack([tally.missing for tally in tallies], axis=1)
-    return ColumnCounts(tallies[0].name, kind, values, counts, missing, moments, distinct)
-
-
-def _joined(tallies: Sequence[Tally]) -> tuple[NDArray[Any], Counts]:
-    """The values of all tallies, and their counts with the shape (strata, tallies, values)."""
-    known = [tally.values for tally in tallies if len(tally.values)]
-    values = different_values(np.concatenate(known)) if known else np.empty(0)
-    counts = np.zeros((len(tallies[0].missing), len(tallies), len(values)), dtype=np.int64)
-    for i, tally in enumerate(tallies):
-        counts[:, i, np.searchsorted(values, tally.values)] = tally.counts
-    return values, counts
-
-
-def _most_frequent_first(values: NDArray[Any], counts: Counts) -> tuple[NDArray[Any], Counts]:
-    total = counts.sum(axis=(0, 1))
-    order = np.argsort(-total, kind="stable")
-    first, rest = order[:MOST_CATEGORIES], order[MOST_CATEGORIES:]
-    if not len(rest):
-        return values[first], counts[:, :, first]
-    others = counts[:, :, rest].sum(axis=2, keepdims=True)
-    return np.append(values[first], OTHERS), np.concatenate([counts[:, :, first], others], axis=2)
-
-
-def moments_of(values: Array) -> Moments:
-    """Moments of numbers of any size.
-
-    >>> moments_of(np.array([1e200, 3e200])).mean
-    2e+200
-    """
-    if not len(values):
-        return Moments(np.nan, np.nan, np.nan, np.nan)
-    scale = float(np.abs(values).max()) or 1.0
-    scaled = values / scale
-    deviation = scale * float(scaled.std(ddof=1)) if len(values) > 1 else 0.0
-    return Moments(scale * float(scaled.mean()), deviation, float(values.min()), float(values.max()))
-
-
-def _joined_moments(moments: tuple[Moments, Moments], sizes: tuple[int, int]) -> Moments:
-    """Moments of the numbers of two parts of a table (Chan, Golub and LeVeque 1979)."""
-    if not all(sizes):
-        return moments[0] if sizes[0] else moments[1]
-    (a, b), (n, m) = moments, sizes
-    mean = a.mean * (n / (n + m)) + b.mean * (m / (n + m))
-    within = [
-        part.standard_deviation * sqrt((size - 1) / (n + m - 1)) for part, size in zip((a, b), sizes, strict=True)
-    ]
-    between = (a.mean - b.mean) * sqrt(n / (n + m) * m / (n + m - 1))
-    return Moments(mean, hypot(*within, between), min(a.smallest, b.smallest), max(a.largest, b.largest))
+        grid = number_grid(kind, np.concatenate([column.values for column in columns]), None)
+    places = [grid.places(column) for column in columns]
+    counts = np.array([np.bincount(place + 1, minlength=len(grid.values) + 1) for place in places])
+    moments = tuple(Moments.of(c.values[~np.isnan(c.values)]) for c in columns) if kind != "category" else ()
+    return ColumnCounts(
+        columns[0].name, kind, grid.values, counts[None, :, 1:], counts[None, :, 0], moments, len(grid.values)
+    )
 
 
 class Histogram(NamedTuple):

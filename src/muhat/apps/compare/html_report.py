@@ -14,15 +14,7 @@ from muhat._support.progress import printable
 from muhat._support.types import Array
 from muhat.apps.compare.column_counts import ColumnCounts, histogram
 from muhat.apps.compare.result import Comparison, PairResult
-from muhat.apps.compare.text_report import (
-    ReportPart,
-    columns_table,
-    correlations,
-    pairs_sections,
-    rows_sections,
-    shown,
-    summary,
-)
+from muhat.apps.compare.text_report import ReportPart, correlations, report, shown, summary
 from muhat.tables.frames import Column, Table
 
 MOST_COLUMNS = 60
@@ -62,32 +54,26 @@ def _css(name: str) -> str:
 
 
 def _body(result: Comparison) -> str:
-    parts = sentences(summary(result))
-    if not result.identical:
-        parts += ["<h3>Columns</h3>", legend(result.names), _columns(result)]
-    parts += html_sections(pairs_sections(result))
-    parts += [_pair_picture(result, pair) for pair in result.significant_pairs[:MOST_PAIRS]]
-    parts += html_sections(rows_sections(result))
-    if result.notes:
-        parts += ["<h3>Notes</h3>", *(f'<p class="muted">{text(note)}</p>' for note in result.notes)]
+    told = report(result)
+    parts = sentences(told.sentences)
+    for part in told.parts:
+        parts.append(f"<h3>{text(part.title)}</h3>")
+        parts += [f'<p class="muted">{text(part.caption)}.</p>'] if part.caption else []
+        parts.append(_columns(part, result.names) if part.columns else html_table(part.head, part.cells))
+        parts += [_pair_picture(result, pair) for pair in part.pairs[:MOST_PAIRS]]
+    if told.notes:
+        parts += ["<h3>Notes</h3>", *(f'<p class="muted">{text(note)}</p>' for note in told.notes)]
     return "\n".join(parts)
 
 
-def _columns(result: Comparison) -> str:
-    head, cells = columns_table(result)
-    shown_columns = result.columns[:MOST_COLUMNS]
+def _columns(part: ReportPart, names: Sequence[str]) -> str:
     rows = [
-        [row[0], Raw(sparkline(column.counts)), *row[1:]] for column, row in zip(shown_columns, cells, strict=False)
+        [row[0], Raw(sparkline(column.counts)), *row[1:]]
+        for column, row in zip(part.columns[:MOST_COLUMNS], part.cells, strict=False)
     ]
-    more = len(result.columns) - len(shown_columns)
-    caption = (
-        "The most different first; p-values are adjusted for all tests. Marked columns are those that the answer rests "
-        "on. KS: KS distance, TV: total variation, with simultaneous confidence intervals."
-    )
-    named = [result.is_named(column) for column in shown_columns]
-    return f'<p class="muted">{text(caption)}</p>{html_table([head[0], "distribution", *head[1:]], rows, named)}' + (
-        f'<p class="muted">… and {more:,} more columns.</p>' if more else ""
-    )
+    more = len(part.columns) - len(rows)
+    drawn = html_table([part.head[0], "distribution", *part.head[1:]], rows, part.marked)
+    return f"{legend(names)}{drawn}" + (f'<p class="muted">… and {more:,} more columns.</p>' if more else "")
 
 
 # --------------------------------------------------------------------------------------------------- parts of pages
@@ -126,11 +112,6 @@ def html_table(head: Sequence[str], rows: Iterable[Sequence[str]], named: Sequen
     return f'<div class="scroll" tabindex="0"><table>{body}</table></div>'
 
 
-def html_sections(sections: Sequence[ReportPart]) -> list[str]:
-    """Parts of a report, each a title and a table."""
-    return [f"<h3>{text(part.title)}</h3>\n{html_table(part.head, part.cells)}" for part in sections]
-
-
 def _cell(cell: str, tag: str) -> str:
     if isinstance(cell, Raw):
         return f'<{tag} class="spark">{cell}</{tag}>'
@@ -148,14 +129,15 @@ def sparkline(column: ColumnCounts) -> str:
     for i, heights in enumerate(drawn.heights):
         bars = (f"M{k * step + i * bar:.1f} 32v-{32 * h:.1f}h{bar:.1f}V32z" for k, h in enumerate(heights) if h > 0.004)
         paths += f'<path class="{_SIDES[i]}" d="' + "".join(bars) + '"/>'
-    ends = "".join(f"<span>{text(shown(column.kind, end, 20))}</span>" for end in drawn.ends)
+    ends = "".join(f"<span>{text(shown(column.kind, end, 20, column.are_years))}</span>" for end in drawn.ends)
     svg = f'<svg viewBox="0 0 120 32" preserveAspectRatio="none" aria-hidden="true">{paths}</svg>'
     return f'{svg}<div class="ends">{ends}</div>'
 
 
 def _pair_picture(result: Comparison, pair: PairResult) -> str:
     """Rows of both tables in the plane of two columns, side by side on the same axes."""
-    columns = [[_column(table, name) for name in pair.columns] for table in result.samples]
+    tables = [sample.table for sample in result.sampled]
+    columns = [[_column(table, name) for name in pair.columns] for table in tables]
     axes = [_Axis([side[j] for side in columns]) for j in (0, 1)]
     panels = []
     for which, (x, y) in enumerate(columns):

@@ -13,13 +13,13 @@ import narwhals.stable.v2 as nw
 import numpy as np
 
 from muhat._support.extras import load_extra
+from muhat.apps.compare.bounds import Interval
 from muhat.apps.compare.column_counts import ColumnCounts, histogram
-from muhat.apps.compare.effects import Interval
-from muhat.apps.compare.text_report import readable, shown, text_report
-from muhat.apps.compare.unusual_rows import UnusualRow
+from muhat.apps.compare.text_report import percent, readable, report, shown
+from muhat.apps.compare.unusual_rows import Sample, UnusualRow, unusual_rows
 from muhat.inference.results import ComponentResult
 from muhat.inference.two_sample import MMDResult
-from muhat.tables.frames import LeftOut, Table
+from muhat.tables.frames import LeftOut
 
 _COLOURS = ("#2563eb", "#d97706")
 
@@ -32,9 +32,13 @@ class TableFacts(NamedTuple):
     rows_together: int
 
 
+PLAIN_CHANGE = 2.0
+"""A difference of place or spread of so many standard deviations is what a changed column is described by."""
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Finding:
-    """An effect, its interval, and p-values, as :class:`ColumnResult` describes them."""
+    """An effect with its interval and p-values, as :class:`ColumnResult` describes them."""
 
     effect: float
     interval: Interval
@@ -109,15 +113,17 @@ class ColumnResult(Finding):
     effect : float
         KS distance of numbers, dates and durations; total variation of categories and truth values.
     interval : (float, float)
-        Confidence interval of the effect. All intervals of a comparison hold together.
+        Confidence interval of the effect, which holds in finite samples. All intervals of a comparison hold together.
     pvalue : float
         Of any difference, by itself.
     adjusted_pvalue : float
         The same, corrected for everything that was looked at.
     exceeds_pvalue : float
-        Of an effect beyond ``at_least``, corrected; with ``at_least=0`` that is ``adjusted_pvalue``.
+        Of an effect beyond ``at_least``, by the interval, corrected; with ``at_least=0`` that is ``adjusted_pvalue``.
     counts : ColumnCounts
         The column's values, and how often each occurs in both tables.
+    change : (float, float)
+        How far the first table lies above the second in place and in spread, in standard deviations of the splits.
     missing : MissingResult or None
         Comparison of missing values; None where no value is missing.
 
@@ -130,10 +136,11 @@ class ColumnResult(Finding):
     >>> import muhat as mh
     >>> result = mh.compare({"a": [1.0, 2.0, 3.0, 4.0] * 20}, {"a": [1.0, 5.0, 3.0, 6.0] * 20}, random_state=0)
     >>> result["a"]
-    ColumnResult('a', KS distance 0.5, 0.2853 to 0.7147, adjusted p = 7.508e-09)
+    ColumnResult('a', KS distance 0.5, 0.169 to 0.831, adjusted p = 0.001)
     """
 
     counts: ColumnCounts
+    change: tuple[float, float] = (0.0, 0.0)
     missing: MissingResult | None = None
 
     @property
@@ -155,23 +162,30 @@ class ColumnResult(Finding):
         """ "KS distance" of numbers, dates and durations, else "total variation"."""
         return "KS distance" if self.counts.is_ordered else "total variation"
 
-    @property
-    def order(self) -> tuple[float, ...]:
-        """What columns are sorted by, the most different first."""
-        parts = [self] if self.missing is None else [self, self.missing]
-        return (
-            min(part.exceeds_pvalue for part in parts),
-            min(part.adjusted_pvalue for part in parts),
-            min(part.pvalue for part in parts),
-            -max(part.effect for part in parts),
-        )
+    def in_words(self, names: tuple[str, str]) -> str:
+        """What differs: place, spread or shape of numbers, or the share of the category that changed most."""
+        if not min(self.counts.present):
+            return "no values in one table"
+        if not self.counts.is_ordered:
+            shares = self.counts.shares()
+            k = int(np.abs(shares[1] - shares[0]).argmax())
+            value = shown(self.counts.kind, self.counts.values[k])
+            return f"shares: {value} {percent(float(shares[0, k]))} → {percent(float(shares[1, k]))}"
+        place, spread = self.change
+        found = []
+        if abs(place) >= PLAIN_CHANGE and 2 * abs(place) >= abs(spread):
+            found.append(f"place: higher in {names[0] if place > 0 else names[1]}")
+        if abs(spread) >= PLAIN_CHANGE and 2 * abs(spread) >= abs(place):
+            found.append(f"spread: wider in {names[0] if spread > 0 else names[1]}")
+        return "; ".join(found) or "shape"
 
-    def to_dict(self, level: float) -> dict[str, Any]:
+    def to_dict(self, level: float, names: tuple[str, str]) -> dict[str, Any]:
         """Numbers and texts for JSON."""
         found: dict[str, Any] = {
             "name": self.name,
             "kind": self.kind,
             **self._numbers(level),
+            "change": self.in_words(names) if self.adjusted_pvalue <= level else None,
             "rows": self.counts.present,
         }
         for j, moment in enumerate(("mean", "standard_deviation", "smallest", "largest")):
@@ -186,15 +200,15 @@ class ColumnResult(Finding):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class PairResult(Finding):
-    """Comparison of the dependence of two columns, by their rank correlation in each table.
+class PairResult:
+    """Comparison of the dependence of two columns, by their correlation in each table.
 
     Parameters
     ----------
     effect : float
         Difference of the rank correlations.
-    interval, pvalue, adjusted_pvalue, exceeds_pvalue
-        As those of a ColumnResult.
+    pvalue, adjusted_pvalue
+        As those of a ColumnResult; they are of the correlations of normal scores.
     columns : (str, str)
         Names of the columns.
     parts : (str, str)
@@ -214,18 +228,12 @@ class PairResult(Finding):
     ('x', 'y')
     """
 
+    effect: float
+    pvalue: float
+    adjusted_pvalue: float
     columns: tuple[str, str]
     parts: tuple[str, str]
     correlations: tuple[float, float]
-
-    @property
-    def effect_name(self) -> str:
-        """What the effect is."""
-        return "difference of rank correlations"
-
-    @property
-    def _label(self) -> str:
-        return f"{' and '.join(map(repr, self.names))}, "
 
     @property
     def names(self) -> tuple[str, str]:
@@ -233,9 +241,22 @@ class PairResult(Finding):
         first, second = (f"{c} = {p}" if p else c for c, p in zip(self.columns, self.parts, strict=True))
         return first, second
 
+    def __repr__(self) -> str:
+        r, s = (readable(round(value, 3)) for value in self.correlations)
+        names = " and ".join(map(repr, self.names))
+        return f"PairResult({names}, rank correlation {r} → {s}, adjusted p = {readable(self.adjusted_pvalue)})"
+
     def to_dict(self, level: float) -> dict[str, Any]:
         """Numbers and texts for JSON."""
-        return {"names": list(self.names), "rank_correlations": list(self.correlations), **self._numbers(level)}
+        return {
+            "names": list(self.names),
+            "rank_correlations": list(self.correlations),
+            "effect": self.effect,
+            "effect_name": "difference of rank correlations",
+            "pvalue": self.pvalue,
+            "adjusted_pvalue": self.adjusted_pvalue,
+            "significant": self.adjusted_pvalue <= level,
+        }
 
 
 class Columns(tuple[ColumnResult, ...]):
@@ -278,28 +299,24 @@ class Comparison:
     significance : float
         The p-value of any difference, whatever ``at_least`` is.
     columns : tuple of ColumnResult
-        The most different first; ``columns["income"]``, or ``result["income"]``, is the one of that name.
+        Those that differ significantly first, by their effect; ``columns["income"]``, or ``result["income"]``, is the
+        one of that name.
     pairs : tuple of PairResult
         The most changed first.
     joint : MMDResult
         The test of all columns together.
     joint_pvalue : float
-        Its p-value as it counts in the answer: times the number of questions, which is three, or two without pairs.
-    normalised_squared_mmd : float
-        The squared MMD (Gaussian kernel) divided by the mean squared distance of rows of different tables: 0 where the
-        distributions are equal, 1 where no rows are alike. Its scale is not that of the effects of columns.
-    rows : tuple of UnusualRow
-        Rows of each table that are most unlike the other one.
-    samples : two Tables
+        Its p-value, corrected for everything that was looked at.
+    sampled : two Samples
         The sampled rows, of which pairs and the joint test are.
+    separating : tuple of str
+        Columns that separate the tables completely and increase with the rows. They are not counted.
     not_compared : tuple of LeftOut
         Columns that could not be compared, and why.
     notes : tuple of str
-        Remarks for the reader, such as what was sampled.
+        Remarks for the reader, such as what was sampled, or that rows depend on each other.
     identical : bool
-        Whether both tables hold the same rows, in any order.
-    columns_can_be_told : bool
-        Whether there are enough rows that a single column can be significant.
+        Whether both tables hold the same rows.
 
     See Also
     --------
@@ -326,13 +343,11 @@ class Comparison:
     pairs: tuple[PairResult, ...]
     joint: MMDResult
     joint_pvalue: float
-    normalised_squared_mmd: float
-    rows: tuple[UnusualRow, ...]
-    samples: tuple[Table, ...]
+    sampled: tuple[Sample, ...]
+    separating: tuple[str, ...] = ()
     not_compared: tuple[LeftOut, ...] = ()
     notes: tuple[str, ...] = ()
     identical: bool = False
-    columns_can_be_told: bool = True
 
     @property
     def differs(self) -> bool:
@@ -344,14 +359,20 @@ class Comparison:
         """Whether there is any difference, however small."""
         return self.significance <= self.level
 
-    def named(self, findings: Any, exceeding: bool = False) -> list[Any]:
-        """Those of the columns, missing values or pairs that are significant, or whose effect exceeds ``at_least``."""
-        return [f for f in findings if (f.exceeds_pvalue if exceeding else f.adjusted_pvalue) <= self.level]
+    def named(self, findings: Any) -> list[Any]:
+        """Those of some findings that the answer rests on: significant ones, or those that exceed ``at_least``."""
+        return [found for found in findings if getattr(found, "exceeds_pvalue", found.adjusted_pvalue) <= self.level]
 
     @cached_property
     def significant_columns(self) -> list[ColumnResult]:
         """Columns whose values differ significantly."""
-        return self.named(self.columns)
+        return [column for column in self.columns if column.adjusted_pvalue <= self.level]
+
+    @cached_property
+    def rows(self) -> tuple[UnusualRow, ...]:
+        """Rows of each table, among the sampled ones, that are most unlike the other table."""
+        counts = {column.name: column.counts for column in self.columns}
+        return unusual_rows(self.sampled, [counts[name] for name in self.sampled[0].table.names])
 
     @cached_property
     def missing(self) -> dict[str, MissingResult]:
@@ -361,11 +382,11 @@ class Comparison:
     @cached_property
     def significant_pairs(self) -> list[PairResult]:
         """Pairs of columns whose dependence changed significantly."""
-        return self.named(self.pairs)
+        return [pair for pair in self.pairs if pair.adjusted_pvalue <= self.level]
 
     def is_named(self, column: ColumnResult) -> bool:
         """Whether the values of a column or their missing values differ, by more than ``at_least``."""
-        return bool(self.named([part for part in (column, column.missing) if part is not None], exceeding=True))
+        return bool(self.named([part for part in (column, column.missing) if part is not None]))
 
     @property
     def joint_explanation(self) -> str:
@@ -387,7 +408,7 @@ class Comparison:
         return column
 
     def __str__(self) -> str:
-        return text_report(self)
+        return report(self).as_text()
 
     def __repr__(self) -> str:
         return (
@@ -416,17 +437,18 @@ class Comparison:
             "significant": self.is_significant,
             "significance": self.significance,
             "tables": [table._asdict() for table in self.tables],
-            "columns": [column.to_dict(self.level) for column in self.columns],
+            "summary": list(report(self).sentences),
+            "columns": [column.to_dict(self.level, self.names) for column in self.columns],
             "pairs": [pair.to_dict(self.level) for pair in self.pairs[: max(100, len(self.significant_pairs))]],
             "joint": {
                 "pvalue": self.joint.pvalue,
                 "adjusted_pvalue": self.joint_pvalue,
                 "resamples": len(self.joint.null_distribution),
                 "statistic": self.joint.statistic,
-                "normalised_squared_mmd": self.normalised_squared_mmd,
                 "in_words": self.joint_explanation if self.joint_pvalue <= self.level else "no difference found",
             },
             "rows": [row.to_dict() for row in self.rows],
+            "separating": list(self.separating),
             "not_compared": [column._asdict() for column in self.not_compared],
             "notes": list(self.notes),
         }
@@ -506,7 +528,10 @@ class Comparison:
             for which, heights in enumerate(drawn.heights):
                 options = {"color": _COLOURS[which], "label": plain(self.names[which])}
                 ax.bar(places + 0.4 * which, heights, 0.4, align="edge", **options)
-            ax.set_xticks([0.4, len(places) - 0.6], [plain(shown(column.kind, end, 12)) for end in drawn.ends])
+            ax.set_xticks(
+                [0.4, len(places) - 0.6],
+                [plain(shown(column.kind, end, 12, column.counts.are_years)) for end in drawn.ends],
+            )
             ax.set_yticks([])
             ax.set_title(plain(f"{column.name[:28]}: {column.effect_name} {column.effect:.2f}"), fontsize=9)
             ax.spines[["top", "right", "left"]].set_visible(False)

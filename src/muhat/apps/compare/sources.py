@@ -12,13 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from muhat._support.progress import printable
 from muhat.apps.compare.text_report import listed
 from muhat.apps.files.database import open_database
 from muhat.apps.files.opening import STANDARD_INPUT, read_table
-from muhat.apps.files.tables import Reading, Source, number
+from muhat.apps.files.tables import Reading, Source, concatenated, number
 from muhat.apps.files.text_format import hint_for
+from muhat.apps.files.told import told
 from muhat.tables.encoder import as_categories
 from muhat.tables.frames import Column, LeftOut, Table, as_table, row_labels
 
@@ -79,9 +81,14 @@ def _matched_by_position(sources: list[Source]) -> list[Source]:
     named = [source for source in sources if source.named]
     unnamed = [source for source in sources if not source.named]
     if named and unnamed:
+        text = f"{named[0].name} names its columns and {unnamed[0].name} does not; give both names or neither"
         raise ValueError(
-            f"{named[0].name} names its columns and {unnamed[0].name} does not; give both names or neither (say "
-            "header=True or header=False where the first row of a file was misread)"
+            told(
+                lambda write: (
+                    f"{text} (say {write('header', True)} or {write('header', False)} where the first row of a "
+                    "file was misread)"
+                )
+            )
         )
     if len(unnamed) < 2 or unnamed[0].names == unnamed[1].names:
         return sources
@@ -116,7 +123,8 @@ def matching_names(sources: Sequence[Source], patterns: Sequence[Any] | None, op
         fitting = [_fitting_names(source, wanted) for source in sources]
         enough = any(fitting) if option == "exclude" else all(fitting)
         if not enough:
-            raise ValueError(f"{option}={pattern!r}: {_no_such_column(sources[fitting.index([])], wanted)}")
+            lost = _no_such_column(sources[fitting.index([])], wanted)
+            raise ValueError(told(lambda write: f"{write(option, pattern)}: {lost}"))  # noqa: B023
         chosen |= dict.fromkeys(name for names in fitting for name in names)
     return list(chosen)
 
@@ -147,7 +155,8 @@ def chosen_names(sources: Sequence[Source], columns: Sequence[Any] | None, exclu
             for name in wanted:
                 if name not in source.names:
                     reason = next((c.reason for c in source.left_out if c.name == name), "it has no such column")
-                    raise ValueError(f"columns={name!r} cannot be used in {source.name}: {reason}; name other columns")
+                    lost = f"cannot be used in {source.name}: {reason}; name other columns"
+                    raise ValueError(told(lambda write: f"{write('columns', name)} {lost}"))  # noqa: B023
     else:
         wanted = [name for name in sources[0].names if all(name in source.names for source in sources)]
         if not wanted and len(sources) == 1:
@@ -189,6 +198,19 @@ def _loosely(name: str) -> str:
 
 
 # ---------------------------------------------------------------------------------------------------- single columns
+
+
+def column_of_all(sources: Sequence[Source], name: str, missing: Sequence[Any]) -> tuple[NDArray[np.intp], list[str]]:
+    """A column of labels: the number of the label of each row of all tables, and the labels.
+
+    A missing label has the number after the last one.
+    """
+    columns = [prepared(source.column(name), missing, categorical=True) for source in sources]
+    pooled = concatenated(name, columns)
+    labels = list(pooled.levels)
+    if pooled.kind != "category":
+        return np.zeros(len(pooled.values), dtype=np.intp), labels
+    return np.where(pooled.values < 0, len(labels), pooled.values).astype(np.intp), labels
 
 
 def preparation(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from muhat._support.progress import printable
+from muhat.apps.files.told import told
 from muhat.tables.frames import Kind
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def readable(value: float) -> str:
     return f"−{text[1:]}" if text.startswith("-") else text
 
 
-def shown(kind: Kind, value: Any, longest: int = 24) -> str:
+def shown(kind: Kind, value: Any, longest: int = 24, is_year: bool = False) -> str:
     """A value of a column: dates as dates, durations with their unit, text without signs that would move the cursor.
 
     >>> shown("date", 1.0), shown("date", 0.5), shown("duration", 0.25), shown("category", None)
@@ -53,7 +54,7 @@ def shown(kind: Kind, value: Any, longest: int = 24) -> str:
     if kind == "duration":
         unit, size = next((u, s) for u, s in _UNITS if abs(value) >= s or s == _UNITS[-1][1])
         return f"{readable(value / size)} {unit}"
-    return readable(float(value))
+    return f"{value:.0f}" if is_year else readable(float(value))
 
 
 _UNITS = (("days", 1.0), ("hours", 1 / 24), ("minutes", 1 / 1440), ("seconds", 1 / 86400))
@@ -77,13 +78,12 @@ def percent(share: float) -> str:
 
 
 def pvalue_text(pvalue: float, sign: bool = False) -> str:
-    """A p-value, with "p = " where ``sign``; below what numbers can hold, a bound.
+    """A p-value.
 
-    >>> pvalue_text(0.0123456), pvalue_text(0.0), pvalue_text(0.5, sign=True), pvalue_text(0.0, sign=True)
-    ('0.0123', '< 1e-300', 'p = 0.5', 'p < 1e-300')
+    >>> pvalue_text(0.0123456), pvalue_text(0.5, sign=True)
+    ('0.0123', 'p = 0.5')
     """
-    text = f"{pvalue:.3g}" if pvalue > 1e-300 else "< 1e-300"
-    return text if not sign else f"p {text}" if text.startswith("<") else f"p = {text}"
+    return f"{'p = ' if sign else ''}{pvalue:.3g}"
 
 
 def plural(count: int, noun: str) -> str:
@@ -107,6 +107,45 @@ def listed(names: Sequence[str], most: int = 8, form: Callable[[str], str] = rep
 # -------------------------------------------------------------------------------------------------- sentences
 
 
+class ReportPart(NamedTuple):
+    """A part of a report: a title, a table and its remarks; rows that the answer rests on are ``marked``.
+
+    ``columns`` or ``pairs`` are what the rows are about, for pictures.
+    """
+
+    title: str
+    head: Sequence[str]
+    cells: Sequence[Sequence[str]]
+    caption: str = ""
+    marked: Sequence[bool] = ()
+    columns: Sequence[ColumnResult] = ()
+    pairs: Sequence[PairResult] = ()
+
+
+class Report(NamedTuple):
+    """What text, HTML and JSON say of a comparison: the answer and further sentences, parts, and notes."""
+
+    sentences: Sequence[str]
+    parts: Sequence[ReportPart]
+    notes: Sequence[str]
+
+    def as_text(self) -> str:
+        """The report for a terminal."""
+        found = [paragraph(self.sentences)]
+        for part in self.parts:
+            marks = [f"{'* ' if mark else '  '}" for mark in part.marked] or [""] * len(part.cells)
+            rows = [[f"{mark}{row[0]}", *row[1:]] for mark, row in zip(marks, part.cells, strict=True)]
+            title = f"{part.title}{f': {part.caption}' if part.caption else ''}"
+            found.append(table(title, part.head, rows, left=(0,) if part.columns else (0, 1)))
+        return "\n\n".join(part for part in [*found, notes_text(self.notes)] if part)
+
+
+def report(result: Comparison) -> Report:
+    """The whole report of a comparison."""
+    parts = [] if result.identical else [_columns_part(result)]
+    return Report(summary(result), [*parts, *_pairs_parts(result), *_rows_parts(result)], result.notes)
+
+
 def summary(result: Comparison) -> list[str]:
     """The answer, what it rests on, and the rows that were used, one sentence each."""
     a, b = result.names
@@ -118,8 +157,9 @@ def summary(result: Comparison) -> list[str]:
 
 def _answer(result: Comparison) -> str:
     a, b = result.names
-    how = f"{pvalue_text(result.pvalue, sign=True)}, level {result.level:g}"
-    where = " in the columns that could be compared" if result.not_compared else ""
+    where = " in the columns that could be compared" if result.not_compared or result.separating else ""
+    about = f"an effect beyond {percent(result.at_least)}" if result.at_least else "any difference"
+    how = f"{pvalue_text(result.pvalue, sign=True)} for {about}, level {result.level:g}"
     if result.at_least == 0.0:
         if result.differs:
             return f"{a} and {b} differ ({how})."
@@ -134,14 +174,15 @@ def _findings(result: Comparison) -> list[str]:
         return ["This does not prove that there is none: a small difference may go unseen."]
     sentences = [_columns(result)]
     missing = result.missing
-    lost = result.named(missing.values(), exceeding=result.at_least > 0)
-    sentences += [_missing_sentence(name, missing[name], result.at_least) for name in missing if missing[name] in lost][
-        :_NAMED
-    ]
-    pairs = result.named(result.pairs, exceeding=result.at_least > 0)
+    lost = [name for name in missing if missing[name] in result.named(missing.values())]
+    sentences += [_missing_sentence(name, missing[name], result.at_least) for name in lost[:_NAMED]]
+    if result.at_least:
+        how = pvalue_text(result.significance, sign=True)
+        sentences.append(f"That there is any difference, however small, is a question of its own ({how}).")
+    pairs = result.significant_pairs
     if pairs:
         named = listed([f"{pair.names[0]} and {pair.names[1]} ({correlations(pair)})" for pair in pairs], _NAMED, str)
-        beyond = f" by more than {percent(result.at_least)}" if result.at_least else ""
+        beyond = ", to which the bound does not apply" if result.at_least else ""
         sentences.append(f"The rank correlation of {plural(len(pairs), 'pair')} of columns changed{beyond}: {named}.")
     if result.joint_pvalue <= result.level:
         also = " as well" if result.significant_columns or lost or pairs else ""
@@ -156,33 +197,34 @@ def _findings(result: Comparison) -> list[str]:
 def _columns(result: Comparison) -> str:
     found, total = result.significant_columns, len(result.columns)
     if not found:
-        if not result.columns_can_be_told:
-            return "Which columns differ cannot be told with this few rows."
-        if result.named(result.missing.values()):
+        if any(lost.adjusted_pvalue <= result.level for lost in result.missing.values()):
             return "No column differs significantly in its values."
         return "No single column can be named at this level."
     count = f"{len(found):,} of {plural(total, 'column')}" if total > 1 else "The one column"
     start = f"{count} differ{'s' if len(found) == 1 else ''} significantly"
     if result.at_least == 0.0:
-        return f"{start}: {listed([with_effect(column) for column in found], _NAMED, str)}."
-    beyond = result.named(found, exceeding=True)
+        return f"{start}: {listed([with_effect(column, result) for column in found], _NAMED, str)}."
+    beyond = result.named(found)
     if beyond:
         them = "it" if len(found) == 1 else "all of them" if len(beyond) == len(found) else f"{len(beyond):,} of them"
-        named = listed([with_effect(column) for column in beyond], _NAMED, str)
+        named = listed([with_effect(column, result) for column in beyond], _NAMED, str)
         return f"{start}; for {them} the effect exceeds {percent(result.at_least)}: {named}."
     largest = max(found, key=lambda column: column.effect)
     none = f"for none of them the effect is shown to exceed {percent(result.at_least)}"
-    return f"{start}; {none}: {with_effect(largest)} is the largest."
+    return f"{start}; {none}: {with_effect(largest, result)} is the largest."
 
 
-def with_effect(column: ColumnResult) -> str:
-    """A column with its effect and interval, such as "age (KS distance 0.21, 0.15 to 0.28)"."""
-    return f"{column.name} ({column.effect_name} {column.effect:.2g}, {interval_text(column)})"
+def with_effect(column: ColumnResult, result: Comparison) -> str:
+    """A column with its effect, such as "age (KS distance 0.21, 0.15 to 0.28; place: higher in b)"."""
+    effect = f"{column.effect_name} {column.effect:.2g}, {interval_text(column, result.level)}"
+    return f"{column.name} ({effect}; {column.in_words(result.names)})"
 
 
-def interval_text(finding: Finding) -> str:
-    """The interval of an effect in words."""
-    return f"{finding.interval.low:.2g} to {finding.interval.high:.2g}"
+def interval_text(finding: Finding, level: float) -> str:
+    """The interval of an effect in words; that of a significant one begins above 0, whatever the bound of it is."""
+    low, high = finding.interval
+    start = "above 0" if low == 0.0 and finding.adjusted_pvalue <= level else f"{low:.2g}"
+    return f"{start} to {high:.2g}"
 
 
 def _missing_sentence(name: str, lost: Finding, at_least: float) -> str:
@@ -194,7 +236,16 @@ def _missing_sentence(name: str, lost: Finding, at_least: float) -> str:
 def _not_compared(result: Comparison) -> list[str]:
     left = result.not_compared
     found = [f"{column.name!r} could not be compared: {column.reason}." for column in left[:_NAMED]]
-    return found + ([f"{len(left) - _NAMED:,} more columns could not be compared."] if len(left) > _NAMED else [])
+    found += [f"{len(left) - _NAMED:,} more columns could not be compared."] if len(left) > _NAMED else []
+    if result.separating:
+        names, one = listed(result.separating), len(result.separating) == 1
+        text = (
+            f"{names} {'separates' if one else 'separate'} the tables completely and "
+            f"{'increases' if one else 'increase'} with the rows, as an index or the column of a split does; "
+            f"{'it is' if one else 'they are'} not counted, unless named in "
+        )
+        found.append(told(lambda write: f"{text}{write('columns')}."))
+    return found
 
 
 def _rows_used(result: Comparison) -> list[str]:
@@ -213,45 +264,36 @@ def correlations(pair: PairResult) -> str:
 # --------------------------------------------------------------------------------------------------- tables
 
 
-def text_report(result: Comparison) -> str:
-    """The whole report for a terminal."""
-    parts = [paragraph(summary(result))]
-    if not result.identical:
-        head, rows = columns_table(result)
-        marked = [
-            [f"{'*' if result.is_named(c) else ' '} {r[0]}", *r[1:]] for c, r in zip(result.columns, rows, strict=True)
-        ]
-        star = " (* differs)" if any(map(result.is_named, result.columns)) else ""
-        what = "effect with its interval, adjusted p, and mean ± standard deviation or commonest values"
-        parts.append(table(f"Columns{star}: {what}", head, marked))
-    parts += [section.as_text() for section in (*pairs_sections(result), *rows_sections(result))]
-    parts.append(notes_text(result.notes))
-    return "\n\n".join(part for part in parts if part)
+def _columns_part(result: Comparison) -> ReportPart:
+    """The columns: KS is the KS distance, TV total variation; p-values are adjusted."""
+    any_missing = bool(result.missing)
+    exceeds = f"p (> {percent(result.at_least)})" if result.at_least else "p"
+    lost_heads = ["missing", f"{exceeds} of missing"] if any_missing else []
+    head = ["column", "effect", "interval", exceeds, "differs in", *lost_heads, *result.names]
+    rows = []
+    for column in result.columns:
+        what = column.in_words(result.names) if column.adjusted_pvalue <= result.level else ""
+        shares = ["", ""]
+        if column.missing is not None:
+            lost = " → ".join(map(percent, column.missing.shares))
+            shares = [lost, pvalue_text(column.missing.exceeds_pvalue)]
+        described = [in_short(column.counts, which) for which in (0, 1)]
+        rows.append([column.name, *_effect_cells(column, result), what, *(shares if any_missing else []), *described])
+    marked = [result.is_named(column) for column in result.columns]
+    caption = "significant ones first, by their effect; adjusted p, simultaneous intervals"
+    star = " (* differs)" if any(marked) else ""
+    return ReportPart(f"Columns{star}", head, rows, caption, marked, columns=result.columns)
 
 
-class ReportPart(NamedTuple):
-    """A part of a report: its title, the heads of a table, and the cells; the first two columns hold words."""
-
-    title: str
-    head: Sequence[str]
-    cells: Sequence[Sequence[str]]
-
-    def as_text(self) -> str:
-        """The part for a terminal."""
-        return table(self.title, self.head, self.cells, left=(0, 1))
-
-
-def pairs_sections(result: Comparison) -> list[ReportPart]:
+def _pairs_parts(result: Comparison) -> list[ReportPart]:
     """The pairs whose dependence changed, where there are any."""
-    head = ("column", "column", "rank correlation", "change", "p (adjusted)")
-    cells = [
-        (*p.names, correlations(p), f"{p.effect:.2f} ({interval_text(p)})", pvalue_text(p.adjusted_pvalue))
-        for p in result.significant_pairs
-    ]
-    return [ReportPart("Pairs of columns whose dependence changed", head, cells)] if cells else []
+    head = ("column", "column", "rank correlation", "p (adjusted)")
+    pairs = result.significant_pairs
+    cells = [(*p.names, correlations(p), pvalue_text(p.adjusted_pvalue)) for p in pairs]
+    return [ReportPart("Pairs of columns whose dependence changed", head, cells, pairs=pairs)] if cells else []
 
 
-def rows_sections(result: Comparison) -> list[ReportPart]:
+def _rows_parts(result: Comparison) -> list[ReportPart]:
     """The rows of each table that are most unlike the other, where the tables differ as a whole."""
     if not result.is_significant or result.joint_pvalue > result.level:
         return []
@@ -263,33 +305,11 @@ def rows_sections(result: Comparison) -> list[ReportPart]:
     return found
 
 
-def columns_table(result: Comparison) -> tuple[list[str], list[list[str]]]:
-    """Heads and cells of the table of columns: KS is the KS distance, TV total variation; p-values are adjusted."""
-    any_missing = bool(result.missing)
-    head = ["column", "effect", "interval", "p", *(["missing", "p of missing"] if any_missing else []), *result.names]
-    rows = [
-        [
-            column.name,
-            *_effect_cells(column),
-            *(_missing_cells(column) if any_missing else []),
-            *(in_short(column.counts, which) for which in (0, 1)),
-        ]
-        for column in result.columns
-    ]
-    return head, rows
-
-
-def _effect_cells(column: ColumnResult) -> tuple[str, str, str]:
+def _effect_cells(column: ColumnResult, result: Comparison) -> tuple[str, str, str]:
     if not min(column.counts.present):
         return "–", "–", "–"  # nothing is known of an effect where a table has no values
     effect = f"{'KS' if column.counts.is_ordered else 'TV'} {column.effect:.2g}"
-    return effect, interval_text(column), pvalue_text(column.adjusted_pvalue)
-
-
-def _missing_cells(column: ColumnResult) -> tuple[str, str]:
-    if column.missing is None:
-        return "", ""
-    return " → ".join(map(percent, column.missing.shares)), pvalue_text(column.missing.adjusted_pvalue)
+    return effect, interval_text(column, result.level), pvalue_text(column.exceeds_pvalue)
 
 
 def in_short(column: ColumnCounts, which: int) -> str:
@@ -302,8 +322,9 @@ def in_short(column: ColumnCounts, which: int) -> str:
             f"{shown(column.kind, column.values[k])} {percent(float(shares[k]))}" for k in range(min(2, len(shares)))
         )
     moments = column.moments[which]
-    if column.kind == "date":
-        return f"{shown('date', moments.smallest)} to {shown('date', moments.largest)}"
+    if column.kind == "date" or column.are_years:
+        ends = (shown(column.kind, end, is_year=column.are_years) for end in (moments.smallest, moments.largest))
+        return " to ".join(ends)
     if column.kind == "duration":
         return f"{shown('duration', moments.mean)} ± {shown('duration', moments.standard_deviation)}"
     return f"{readable(moments.mean)} ± {readable(moments.standard_deviation)}"
@@ -322,7 +343,7 @@ def row_cells(rows: Sequence[UnusualRow], where: str) -> list[tuple[str, str]]:
 
 def _reason_text(reason: Reason, where: str) -> str:
     """A value and how rare it is, such as "age = 93 (1 % of b.csv as high)"."""
-    value = shown(reason.kind, reason.value)
+    value = shown(reason.kind, reason.value, is_year=reason.is_year)
     share = "none" if reason.share == 0 else percent(reason.share)
     words = {"low": "as low", "high": "as high", "same": "the same", "missing": "missing"}
     return f"{reason.column} = {value} ({share} of {where} {words[reason.side]})"

@@ -36,13 +36,14 @@ class Sample(NamedTuple):
     table: Table
     rows: NDArray[np.intp]
     source: Source
+    indexed: bool = False
 
     def place(self, i: int) -> tuple[str, int, Any]:
         """What a row is found by ("line", "row" or "index"), its number, and the line, row or label itself."""
         row = int(self.rows[i])
         number = row + self.source.first
-        if self.source.index is None:
-            return self.source.place, number, number
+        if self.source.index is None:  # rows of both tables are found alike: by their index where one of them has one
+            return "index" if self.indexed and not self.source.first else self.source.place, number, number
         return "index", number, self.source.index[[row]].tolist()[0]
 
 
@@ -54,6 +55,7 @@ class Reason(NamedTuple):
     value: Any
     share: float
     side: str
+    is_year: bool = False
 
 
 class UnusualRow(NamedTuple):
@@ -144,7 +146,11 @@ def _reasons(columns: Sequence[Column], i: int, other: int, counts: Sequence[Col
         share, side = _share(value, summary, other)
         if share <= RARE:
             found.append(
-                (share, -_distance(value, summary, other), Reason(summary.name, summary.kind, value, share, side))
+                (
+                    share,
+                    -_distance(value, summary, other),
+                    Reason(summary.name, summary.kind, value, share, side, summary.are_years),
+                )
             )
     found.sort(key=lambda each: each[:2])
     return tuple(reason for _, _, reason in found[:MOST_REASONS])
