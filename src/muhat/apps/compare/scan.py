@@ -90,9 +90,9 @@ class Scan:
 
     def add(self, name: str, separating: bool = False) -> None:
         """Count a column of all rows, and keep its evidence and its sampled rows."""
-        self._merge_ties(name)
         hint = next((source.hints[name] for source in self.sources if name in source.hints), "")
         try:
+            self._merge_ties(name)
             grid = self._grid(name)
         except ManyTextsError as error:
             self._leave_out_texts(name, str(error), hint)
@@ -311,7 +311,7 @@ class Scan:
     def are_identical(self) -> bool:
         """Whether both tables hold the same rows: in their order, or in any where all rows are sampled."""
         sizes = self.design.sizes
-        if self.not_compared or sizes[0] != sizes[1]:
+        if self.not_compared or self.separating or sizes[0] != sizes[1]:
             return False
         if self.equal and self.design.labels_equal:
             return True

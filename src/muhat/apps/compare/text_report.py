@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from muhat._support.progress import printable
-from muhat.apps.files.told import told
 from muhat.tables.frames import Kind
 
 if TYPE_CHECKING:
@@ -242,9 +241,9 @@ def _not_compared(result: Comparison) -> list[str]:
         text = (
             f"{names} {'separates' if one else 'separate'} the tables completely and "
             f"{'increases' if one else 'increase'} with the rows, as an index or the column of a split does; "
-            f"{'it is' if one else 'they are'} not counted, unless named in "
+            f"{'it is' if one else 'they are'} not counted."
         )
-        found.append(told(lambda write: f"{text}{write('columns')}."))
+        found.append(text)
     return found
 
 

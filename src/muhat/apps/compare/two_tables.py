@@ -26,7 +26,7 @@ from muhat.apps.compare.features import (
 from muhat.apps.compare.result import ColumnResult, Columns, Comparison, MissingResult, PairResult, TableFacts
 from muhat.apps.compare.scan import NEIGHBOURS, Scan
 from muhat.apps.compare.sources import chosen_names, open_sources, preparation, unmatched
-from muhat.apps.compare.text_report import plural
+from muhat.apps.compare.text_report import listed, plural
 from muhat.apps.compare.unusual_rows import Sample
 from muhat.apps.files.tables import Reading, concatenated
 from muhat.apps.files.told import told
@@ -309,6 +309,8 @@ def _notes(
                 + (f", or take more permutations ({write('n_resamples')})" if design.drawn else "")
             )
         )
+    if scan.separating:
+        yield told(lambda write: f"{listed(scan.separating)}: name them in {write('columns')} to count them")
     small = [f"{s.name} has {plural(s.n_rows, 'row')}" for s in scan.sources if s.n_rows < FEW_ROWS]
     if small:
         yield f"{' and '.join(small)}: with fewer than {FEW_ROWS}, large differences may go unseen too"
