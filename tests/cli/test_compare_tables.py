@@ -53,7 +53,7 @@ def test_effects_that_matter(files, capsys, effect, code):
 
 
 def test_notes_and_errors_name_the_options_of_the_command(tmp_path, capsys):
-    paths = [write(tmp_path / f"{k}.csv", [[i, i % 7, k] for i in range(300)], ("id", "x", "part")) for k in (1, 2)]
+    paths = [write(tmp_path / f"{k}.csv", [[i, i % 7, k] for i in range(200)], ("id", "x", "part")) for k in (1, 2)]
     code, out, _ = run(capsys, "compare", *paths, "--resamples", "9")
     told = " ".join(out.split())
     assert code == 0
@@ -67,7 +67,7 @@ def test_notes_and_errors_name_the_options_of_the_command(tmp_path, capsys):
         ("--columns", "y", "--columns 'y': 1.csv has no such column"),
     ):
         if option == "--strata":
-            write(tmp_path / "2.csv", [[i + 300, i % 7, 2] for i in range(300)], ("id", "x", "part"))
+            write(tmp_path / "2.csv", [[i + 200, i % 7, 2] for i in range(200)], ("id", "x", "part"))
         assert message in run(capsys, "compare", *paths, option, value)[2]
 
 
