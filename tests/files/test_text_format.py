@@ -32,6 +32,28 @@ def test_decimal_commas(delimiter, other, tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("cells", "expected"),
+    [
+        (["1.050", "-12.345,5", "1.234.567"], [1050, -12345.5, 1234567]),
+        (["1.050", "0.125", "2.5"], [1.05, 0.125, 2.5]),  # points that are decimal in one cell are in all
+        (["1050", "1.050", "7"], [1050, 1050, 7]),
+    ],
+)
+@pytest.mark.parametrize("commas", ["first", "far down"])
+def test_points_between_thousands(cells, expected, commas, tmp_path):
+    rows = [[cell, "1,5"] for cell in cells]
+    if commas == "far down":
+        rows = [*([cell, "2"] for cell in cells * 500), ["7", "1,5"]]
+    found = contents(write(tmp_path / "t.csv", rows, ("a", "b"), ";"))
+    np.testing.assert_array_equal(found["a"][: len(cells)], expected)
+
+
+def test_points_are_decimal_without_decimal_commas(tmp_path):
+    found = contents(write(tmp_path / "t.csv", [["1.050", "2"], ["2.000", "3"]], ("a", "b"), ";"))
+    np.testing.assert_array_equal(found["a"], [1.05, 2])
+
+
+@pytest.mark.parametrize(
     ("text", "names"),
     [
         ("a,b\n1,2\n", ["a", "b"]),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -56,6 +56,11 @@ class Bags:
     rows: Array
     offsets: NDArray[np.intp]
 
+    @classmethod
+    def of(cls, parts: Sequence[Array]) -> Self:
+        """Bags from the rows of each."""
+        return cls(np.concatenate(parts, dtype=np.float64), np.cumsum([0, *map(len, parts)]))
+
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
@@ -97,7 +102,7 @@ class EncodedBags(list[Array]):
 def check_bags(bags: Any, estimator: Any, *, reset: bool) -> Bags:
     """Return bags of finite float64 rows of one width, or raise a ValueError which names the bag."""
     matrices = check_matrices(bags, estimator, reset=reset)
-    return Bags(np.concatenate(matrices, dtype=np.float64), np.cumsum([0, *map(len, matrices)]))
+    return Bags.of(matrices)
 
 
 def bags_from_groups(

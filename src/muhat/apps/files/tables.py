@@ -37,6 +37,11 @@ MOST_TEXTS_HELD = 1_000_000
 """A column of a file that holds more different texts has none that could be compared."""
 
 _NUMBER = re.compile(NUMBER, re.ASCII)
+
+GROUPED = r"\s*[+-]?[1-9][0-9]{0,2}(\.[0-9]{3})+(,[0-9]+)?\s*"
+"""A number whose thousands are set apart by points, in a file with decimal commas: 1.050 or 1.234.567,89."""
+
+_GROUPED = re.compile(GROUPED, re.ASCII)
 _CELLS = 2**21  # of columns that are fetched together
 _DAY = "86400e6"  # microseconds; days are what the encoder counts dates in
 
@@ -225,7 +230,11 @@ def number(cell: str, decimal_comma: bool) -> float | None:
 
     >>> number("1,5", decimal_comma=True), number(" 1e3", False), number("12 kg", False), number("1_0", False)
     (1.5, 1000.0, None, None)
+    >>> number("1.050", decimal_comma=True), number("1.050", False)
+    (1050.0, 1.05)
     """
+    if decimal_comma and _GROUPED.fullmatch(cell):
+        cell = cell.replace(".", "")
     plain = cell.replace(",", ".") if decimal_comma else cell
     return float(plain) if _NUMBER.fullmatch(plain) else None
 

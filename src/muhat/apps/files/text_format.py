@@ -17,6 +17,7 @@ from muhat.apps.files.database import Database, quoted, quoted_file
 from muhat.apps.files.tables import (
     DATE,
     DELIMITERS,
+    GROUPED,
     MISSING,
     NUMBER,
     Fetcher,
@@ -40,6 +41,7 @@ _CHUNK = 2**22
 _QUOTED = re.compile(r'"(?:[^"]|"")*"')
 _COMMENT = re.compile(r"#([\s#!]|$)")
 _DATE = re.compile(DATE)
+_WITH_COMMA = r"\s*[+-]?[0-9.]*,[0-9]+\s*"
 _UNIT = r"[%$€£¥]|[kMGm]?(?:g|m|s|l|L|W|Wh|V|A|B|Hz|Pa)|cm|lbs?|oz|km/h|mph|m/s|min|h|hrs?|days?|°[CF]|USD|EUR|GBP|CHF"
 _DRESSED = re.compile(rf"[$€£¥]?\s?-?\d[\d,.' ]*\s?(?:{_UNIT})?")
 _OTHER_DATE = re.compile(r"\d{1,4}[/.-]\d{1,2}[/.-]\d{1,4}\b.*")
@@ -348,7 +350,7 @@ class _Load:
 
         kinds = [guess.kind for guess in self.guesses]
         flaws: dict[str, str] = {}
-        fits = all(guess.sure for guess in self.guesses) and not self.survey.doubtful
+        fits = all(guess.sure for guess in self.guesses) and not self.survey.doubtful and not self.form.decimal_comma
         if fits:
             try:
                 self._create(kinds)
@@ -402,8 +404,10 @@ class _Load:
         total = self.database.rows(f"SELECT count(*) FROM {texts}")[0][0]
         kinds: list[Kind] = []
         flaws: dict[str, str] = {}
-        for j, name in enumerate(self.names):
-            kind, odd = self._kind(texts, f"c{j}")
+        keys = [f"c{j}" for j in range(width)]
+        numbers = [self._number(key, grouped) for key, grouped in zip(keys, self._grouped(texts, keys), strict=True)]
+        for key, number_of, name in zip(keys, numbers, self.names, strict=True):
+            kind, odd = self._kind(texts, key, number_of)
             kinds.append(kind)
             if odd:
                 place, first = self._place(total)
@@ -411,20 +415,35 @@ class _Load:
                     f"{self.path}, {place} {first + odd[0]:,}, column {name!r}: {shortened(odd[1])} is not a number; "
                     "correct it, declare it as missing (missing=), or leave the column out (exclude=)"
                 )
-        converted = {"number": self._number("{0}"), "date": days("{0}::TIMESTAMPTZ"), "category": "{0}"}
-        selected = ", ".join(f"{converted[kind].format(f'c{j}')} AS c{j}" for j, kind in enumerate(kinds))
+        converted = [
+            {"number": number_of, "date": days(f"{key}::TIMESTAMPTZ"), "category": key}[kind]
+            for key, number_of, kind in zip(keys, numbers, kinds, strict=True)
+        ]
+        selected = ", ".join(f"{value} AS {key}" for value, key in zip(converted, keys, strict=True))
         query = f"SELECT {selected} FROM {texts} ORDER BY rowid"
         self.database.rows(f"CREATE OR REPLACE TABLE {self.relation} AS {query}")
         self.database.rows(f"DROP TABLE {texts}")
         return kinds, flaws
 
-    def _number(self, cell: str) -> str:
+    def _grouped(self, texts: str, keys: Sequence[str]) -> list[bool]:
+        """Columns whose points set thousands apart: all do, and the file has decimal commas."""
+        if self.form.delimiter == ",":
+            return [False] * len(keys)
+        commas = " OR ".join(f"regexp_full_match({key}, '{_WITH_COMMA}')" for key in keys)
+        plain = [
+            f"count(*) FILTER (contains({key}, '.') AND NOT regexp_full_match({key}, '{GROUPED}'))" for key in keys
+        ]
+        found = self.database.rows(f"SELECT count(*) FILTER ({commas}), {', '.join(plain)} FROM {texts}")[0]
+        return [found[0] > 0 and count == 0 for count in found[1:]]
+
+    def _number(self, cell: str, grouped: bool = False) -> str:
         # A decimal comma may come first below the rows that were looked at.
         plain = cell if self.form.delimiter == "," else f"replace({cell}, ',', '.')"
+        if grouped:
+            plain = f"replace(replace({cell}, '.', ''), ',', '.')"
         return f"CASE WHEN regexp_full_match({plain}, '{NUMBER}') THEN try_cast({plain} AS DOUBLE) END"
 
-    def _kind(self, texts: str, key: str) -> tuple[Kind, tuple[int, str] | None]:
-        number = self._number(key)
+    def _kind(self, texts: str, key: str, number: str) -> tuple[Kind, tuple[int, str] | None]:
         count, numbers, dates = self.database.rows(
             f"SELECT count({key}), count({number}), count(try_cast({key} AS TIMESTAMPTZ)) FROM {texts}"
         )[0]
