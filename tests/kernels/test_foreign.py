@@ -110,3 +110,8 @@ def test_a_function_of_two_rows_is_refused_with_the_remedy():
 def test_what_is_no_kernel(thing):
     with pytest.raises(ValueError, match=r"is not a kernel; use an object such as muhat\.Gaussian\(\)"):
         mh.as_kernel(thing)
+
+
+def test_complex_values_are_refused():
+    with pytest.raises(ValueError, match="its values are complex numbers; return real ones"):
+        mh.as_kernel(lambda X, Y: 1j * (X @ Y.T))(sample(3, 2, seed=1), sample(4, 2, seed=2))

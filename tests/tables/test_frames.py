@@ -12,6 +12,7 @@ import pytest
 from errors import refused
 from numpy.testing import assert_array_equal
 
+import muhat as mh
 from muhat.tables.frames import FrameType, as_table, without_column
 
 duckdb = pytest.importorskip("duckdb")
@@ -313,3 +314,22 @@ def test_wide_and_long_tables_take_moments():
     wide = as_table(pd.DataFrame(np.ones((2, 10_000))))
     assert len(wide.columns) == 10_000
     assert wide.names[-1] == "9999"
+
+
+@pytest.mark.parametrize("wrapped", [lambda ids: ids[:, None], lambda ids: {"id": ids, "x": np.arange(len(ids))}])
+def test_whole_numbers_that_double_precision_cannot_tell_apart_are_left_out(wrapped):
+    ids = 2**60 + np.arange(5)
+    (left,) = as_table(wrapped(ids)).left_out
+    assert "whole numbers beyond 2^53" in left.reason
+    assert not as_table(wrapped(2**60 + 2**20 * np.arange(5))).left_out
+    with pytest.raises(ValueError, match="for identifiers make it text"):
+        mh.mmd_test(wrapped(ids), wrapped(ids))
+
+
+def test_masked_cells_are_missing():
+    x = np.ma.masked_array(np.random.default_rng(0).normal(size=(40, 2)), mask=np.arange(80).reshape(40, 2) % 5 == 0)
+    x.data[x.mask] = 1e9
+    for table in (x, {"a": x[:, 0], "b": x[:, 1]}):
+        values = np.column_stack([column.values for column in as_table(table).columns])
+        assert_array_equal(values, x.filled(np.nan))
+    assert np.isfinite(mh.mmd_test(x, x + 1.0, random_state=0).pvalue)

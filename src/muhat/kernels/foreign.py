@@ -117,7 +117,10 @@ class FromFunction(Kernel):
 
     def evaluate(self, X: Array, Y: Array) -> Array:
         try:
-            K = np.asarray(self.function(X, Y), dtype=np.float64)
+            values = np.asarray(self.function(X, Y))
+            if np.iscomplexobj(values):
+                raise ValueError("its values are complex numbers; return real ones, such as their real parts")
+            K = values.astype(np.float64, copy=False)
         except (TypeError, ValueError) as error:
             raise ValueError(
                 f"the kernel function fails on {len(X)} and {len(Y)} rows ({error}); {_ROWWISE}"

@@ -266,6 +266,10 @@ def _array_table(name: str, X: Any) -> Table:
 
 def _numbers_table(name: str, values: NDArray[Any], names: list[str] | None = None) -> Table:
     """A table whose columns are all numbers."""
+    if values.dtype.kind in "iu" and _loses_numbers(values):
+        own = map(str, range(values.shape[1])) if names is None else names
+        parts = [_array_column(each, column) for each, column in zip(own, values.T, strict=True)]
+        return _table(name, len(values), parts, names is not None)
     matrix: Array = np.ascontiguousarray(values, dtype=np.float64)
     kinds: list[Kind] = ["number"] * matrix.shape[1]
     with np.errstate(over="ignore", invalid="ignore"):
@@ -274,6 +278,19 @@ def _numbers_table(name: str, values: NDArray[Any], names: list[str] | None = No
     labels = map(str, range(matrix.shape[1])) if names is None else names
     columns = tuple(Column(own, kind, column) for own, kind, column in zip(labels, kinds, matrix.T, strict=True))
     return Table(name, len(matrix), columns, names is not None, (), matrix)
+
+
+_TOO_LARGE = (
+    "it holds whole numbers beyond 2^53, different ones of which are one number in double precision; for identifiers "
+    "make it text"
+)
+
+
+def _loses_numbers(values: NDArray[Any]) -> bool:
+    """Whether different whole numbers become one in double precision."""
+    if values.dtype.itemsize < 8 or not values.size or -(2**53) <= values.min() <= values.max() <= 2**53:
+        return False
+    return len(np.unique(values)) > len(np.unique(values.astype(np.float64)))
 
 
 def _table(name: str, n_rows: int, parts: Iterable[Column | LeftOut], named: bool = True) -> Table:
@@ -333,7 +350,13 @@ def _series_column(name: str, series: nw.Series[Any]) -> Column | LeftOut:
 
 def _array_column(name: str, values: NDArray[Any]) -> Column | LeftOut:
     """The column that a vector of any type holds."""
+    if np.ma.is_masked(values):
+        cells, masked = np.ma.getdata(values).astype(object), np.ma.getmaskarray(values)
+        cells[masked] = None
+        values = cells
     kind = values.dtype.kind
+    if kind in "iu" and _loses_numbers(values):
+        return LeftOut(name, _TOO_LARGE)
     if kind in "iuf":
         return _number_column(name, values.astype(np.float64))
     if kind == "b":
