@@ -31,7 +31,7 @@ def test_every_public_estimator_is_attacked():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["csv", "npy", "parquet", "stream", "sketch", "monitor", "bags", "cells", "results"])
+@pytest.mark.parametrize("kind", ["csv", "npy", "parquet", "sketch", "monitor", "bags", "cells", "results"])
 def test_damaged_files_are_refused_by_name(kind, tmp_path):
     pytest.importorskip("duckdb")
     pytest.importorskip("polars")
@@ -60,7 +60,7 @@ def test_a_monitor_that_is_killed_goes_on_to_the_same_bytes():
 
 
 COMMANDS = {
-    "closed_streams": [["compare", "watch"]],
+    "closed_streams": [["compare"]],
     "odd_folders": [["it's a\"b?c*d[e]f{g,h};i%20j$HOME ä€"]],  # all signs in one name
     "endless_input": [],
     "signals": [],

@@ -77,12 +77,6 @@ def compared(path: Path) -> None:
     run(muhat, "compare", str(whole), str(path), "--resamples", "19")
 
 
-def watched(path: Path) -> None:
-    whole = path.with_name("whole.csv")
-    table(whole)
-    run(muhat, "watch", str(whole), str(path), "--run-length", "5")
-
-
 def sketch(path: Path) -> None:
     features = mh.Nystroem(mh.Gaussian(1.0), n_components=5, random_state=0).fit(ROWS)
     mh.MeanSketch(features, second_moment=True).update(ROWS).save(path)
@@ -150,7 +144,6 @@ KINDS = {
     "csv": Kind(table, compared),
     "npy": Kind(npy, compared),
     "parquet": Kind(parquet, compared),
-    "stream": Kind(table, watched),
     "sketch": Kind(sketch, read_sketch),
     "monitor": Kind(monitor, read_monitor),
     "bags": Kind(bags, read_bags),

@@ -1,4 +1,4 @@
-"""Commands of the shell: compare and watch."""
+"""The command of the shell: compare."""
 
 from muhat.apps.cli.command_line import main
 

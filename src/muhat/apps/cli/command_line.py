@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import signal
 import sys
@@ -25,8 +24,8 @@ INTERRUPTED, UNREAD = 130, 141  # what shells expect of a program that SIGINT or
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code.
 
-    0 is success, for ``compare`` "no difference found". 1 is the other answer: ``compare`` found a difference,
-    ``watch`` an alarm. 2 is no answer, with a line on standard error: a wrong call, a file that cannot be used, or
+    0 is success, for ``compare`` "no difference found". 1 is the other answer: ``compare`` found a difference. 2 is no
+    answer, with a line on standard error: a wrong call, a file that cannot be used, or
     anything unexpected. 141 is an output that nobody reads on, as with ``head``. ``MUHAT_DEBUG=1`` in the environment
     also shows the traceback.
     """
@@ -39,7 +38,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 return 0
             name = f"muhat {options.command}"
             _check_memory()
-            return _run(options)
+            from muhat.apps.cli.compare_tables import compare_tables
+
+            return compare_tables(options)
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:  # whoever read the output, such as head, has what it wanted
@@ -144,17 +145,6 @@ def _reason(name: str, error: Exception) -> str:
         return f": not enough memory {error}".rstrip() + "; --rows takes fewer rows"
     first = (str(error).splitlines() or [""])[0]  # others may quote what they were doing over many lines
     return f": unexpected {type(error).__name__}: {first}; set MUHAT_DEBUG=1 in the environment for the traceback"
-
-
-def _run(options: argparse.Namespace) -> int:
-    """Import what the command needs, and run it."""
-    if options.command == "compare":
-        from muhat.apps.cli.compare_tables import compare_tables
-
-        return compare_tables(options)
-    from muhat.apps.cli.watch import watch
-
-    return watch(options)
 
 
 if __name__ == "__main__":

@@ -15,11 +15,10 @@ FAILED = 2  # no answer: a wrong call, a file that cannot be used, or anything u
 
 _HELP = """examples:
   muhat compare january.csv february.csv    do two tables differ, in which columns, and by how much?
-  muhat watch last_month.csv < today.csv    when do the rows of a stream stop looking like a reference?
   muhat COMMAND --help                      the options of a command"""
 
 _PARAMETERS = re.compile(
-    r"\b(?:n_)?(at_least|block_length|categorical|columns|delimiter|exclude|header|level|missing|resamples|rows|run_length"
+    r"\b(?:n_)?(at_least|categorical|columns|delimiter|exclude|header|level|missing|resamples|rows"
     r"|seconds|strata)=([\w'\"\[])?"
 )
 
@@ -38,7 +37,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """The options of a command, which is None where none was asked for; only the parser that is needed gets options."""
     parser = Parser(
         prog="muhat",
-        description="Compare tables and monitor streams, with kernel means that improve on the empirical average.",
+        description="Compare tables, with kernel means that improve on the empirical average.",
         epilog=_HELP,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -68,22 +67,6 @@ def _compare(parser: argparse.ArgumentParser) -> None:
     add("--clusters", metavar="NAME", help="rows with one value of this column, such as week, change sides together")
     add("--resamples", type=_whole(1), metavar="B", help="random splits of the rows; default 999, or 3 / level")
     add("--strict", action="store_true", help="exit code 2 where a column could not be compared, as in one file only")
-    _output_and_reading(parser)
-
-
-def _watch(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("reference", metavar="REFERENCE", help="a file of rows without drift, or an .npz by --save")
-    add("stream", nargs="?", default="-", metavar="STREAM", help="a file; default -, standard input")
-    add("--format", choices=("csv", "jsonl"), help="of a stream in a pipe; default: look at its first line")
-    run_length = "average number of rows until a false alarm; default 10000"
-    add("--run-length", type=_whole(2), default=10_000, metavar="N", help=run_length)
-    block_length = (
-        "consecutive rows that depend on each other, 1 for none; default: found in the order of the reference"
-    )
-    add("--block-length", type=_whole(1), metavar="B", help=block_length)
-    add("--save", metavar="FILE.npz", help="keep the calibrated reference; pass it as REFERENCE later")
-    add("--every", type=_whole(1), metavar="N", help="print a line of JSON with the score every N rows")
     _output_and_reading(parser)
 
 
@@ -122,13 +105,6 @@ COMMANDS = {
         "together. Exit code 0: no difference found; 1: a difference; 2: a file or an option is wrong, or with "
         "--strict a column could not be compared.",
         _compare,
-    ),
-    "watch": Command(
-        "raise an alarm when a stream no longer resembles a reference",
-        "Read the rows of a stream as they come, from a file or a pipe, and compare them with the rows of "
-        "a reference. The columns are known by their names; categories, dates and missing values are watched too. Exit "
-        "code 0: the stream ended without drift; 1: it drifted; 2: a file or an option is wrong.",
-        _watch,
     ),
 }
 
@@ -210,8 +186,8 @@ def write_text(option: str, target: str | None, text: Callable[[], str]) -> None
 def as_options(message: str) -> str:
     """A message of a function, with its parameters written as the options of the command.
 
-    >>> as_options("run_length=9 cannot be promised; pass block_length=1 (name them in columns= or say header=False)")
-    '--run-length 9 cannot be promised; pass --block-length 1 (name them in --columns or say --no-header)'
+    >>> as_options("at_least=9 must be a share (name them in columns= or say header=False)")
+    '--at-least 9 must be a share (name them in --columns or say --no-header)'
     """
 
     def option(found: re.Match[str]) -> str:
