@@ -76,6 +76,17 @@ class Whitening:
         lam = ridge if absolute else ridge * (float(variances.max(initial=0.0)) or 1.0)
         return cls(centre, deviations, axes, variances + lam, shrinkage + lam)
 
+    @classmethod
+    def of_standardised(cls, rows: Array, ridge: float) -> Self:
+        """Fit to rows whose columns are centred and scaled already, with the ridge λ as it is."""
+        variances, axes = _eigenpairs(rows)
+        d = rows.shape[1]
+        return cls(np.zeros(d), np.ones(d), axes, variances + ridge, ridge)
+
+    def root(self) -> Array:
+        """P^{1/2}, so that ``standardise(rows) @ root()`` is ``whiten(rows)``."""
+        return self._power(np.eye(len(self.centre)), -0.5)
+
     def standardise(self, rows: Array) -> Array:
         """Columns in standard deviations, constant ones 0."""
         return np.asarray((rows - self.centre) / self.deviations)
@@ -108,8 +119,10 @@ class Whitening:
         return np.einsum("ij,ij->i", z, self.residuals(rows))
 
     def _mapped(self, rows: Array, power: float) -> Array:
+        return self._power(self.standardise(rows), power)
+
+    def _power(self, z: Array, power: float) -> Array:
         """(S + λI)^power z; directions that the fitted rows do not span have the eigenvalue ``floor``."""
-        z = self.standardise(rows)
         scores, scales = z @ self.axes, self.variances**power
         if self.axes.shape[1] == self.axes.shape[0]:
             return np.asarray((scores * scales) @ self.axes.T)

@@ -29,9 +29,6 @@ from muhat.apps.monitor.windows import SimulatedStreams
 ROWS_OF_ONE = 10.0
 """A promise of R rows needs 10 √R independent reference rows."""
 
-FEWEST_ROWS = 20
-"""Independent rows that a reference in the order of time needs."""
-
 HANDICAP = float(np.log(10.0))
 """What is taken off the scores of single rows, whose tails beyond the reference nobody knows, so that the promise does
 not hang on the extrapolation of a tail. Real tables have rows far outside of all others, of which a reference of some
@@ -41,6 +38,7 @@ _KNOTS = 64
 _LOWEST = float(np.log(2.0))  # the score of a median; what is below counts as a median
 _FARTHER = np.array([0.5, 1.0, 2.0, 3.0, 4.5, 6.0, 8.0, 10.0, 13.0, 16.0, 20.0])  # scores beyond the last known one
 _FEW = 16  # rows up to which all statistics are looked up together
+_TIE = 0.05  # standard deviations by which values that are ties may differ
 _BEYOND = 30  # values that lie above the last quantile that counts as known
 
 _PILOT = 400  # rows of each stream, after the longest window is full, that make the scale
@@ -55,49 +53,18 @@ def allowance(run_length: float, predicted: bool) -> float:
 
     Its exponential makes run lengths longer. Measured, not derived: without it, references of 50 to 1,000 normal,
     heavy-tailed and real rows kept about all of promises of 100 rows and 80 per cent of promises of 1,000, and the
-    error of an autoregression cost another tenth or more.
+    error of an autoregression cost another tenth or more (``benchmarks/monitor.py promises``).
     """
     return max(0.05 * log(run_length / 20.0), 0.0) + (0.15 if predicted else 0.0)
 
 
-def most_promised(rows: int, time: float) -> int:
-    """The longest run length that reference rows can promise, of which ``time`` are worth an independent one.
-
-    n independent rows promise n²/100 rows. Where rows depend on each other for longer than an autoregression explains,
-    rows that are worth n independent ones promise at most n: beyond that about half of the promise was kept on hourly
-    weather.
-    """
-    independent = rows / time
-    most = (independent / ROWS_OF_ONE) ** 2
-    return max(int(most if time <= 1.0 else min(most, independent)), 2)
-
-
-def check_promise(run_length: float, rows: int, time: float) -> None:
-    """Refuse what so few rows cannot promise.
-
-    Parameters
-    ----------
-    run_length : float
-    rows : int
-        Reference rows.
-    time : float
-        Autocorrelation time: how many rows are worth an independent one.
-    """
-    if time > 1.0 and rows / time < FEWEST_ROWS:
-        raise ValueError(
-            f"run_length={run_length:,.0f} cannot be promised from {rows:,} reference rows, which depend on each other "
-            f"for about {time:,.0f} rows; pass {ceil(FEWEST_ROWS * time):,} rows or more, or block_length=1 if their "
-            f"order means nothing"
-        )
-    most = most_promised(rows, time)
+def check_promise(run_length: float, rows: int) -> None:
+    """Refuse what so few rows cannot promise, even if they are independent: n rows promise n²/100."""
+    most = max(int((rows / ROWS_OF_ONE) ** 2), 2)
     if run_length > most:
-        worth = f" that are worth {rows / time:,.0f} independent ones" if time > 1.0 else ""
-        order = ", or block_length=1 if the order of the rows means nothing" if time > 1.0 else ""
-        needed = ROWS_OF_ONE * sqrt(run_length)
-        enough = ceil(needed if time <= 1.0 else time * max(needed, run_length))
         raise ValueError(
-            f"run_length={run_length:,.0f} cannot be promised from {rows:,} reference rows{worth}; pass {enough:,} "
-            f"rows or more, or run_length={most:,} at most{order}"
+            f"run_length={run_length:,.0f} cannot be promised from {rows:,} reference rows; pass "
+            f"{ceil(ROWS_OF_ONE * sqrt(run_length)):,} rows or more, or run_length={most:,} at most"
         )
 
 
@@ -185,16 +152,21 @@ def _knots(values: Array, distinct: float) -> tuple[Array, Array, Array]:
     Beyond the last known quantile q there are m values of mean excess e. If excesses are exponential, the predictive
     probability of exceeding q by x, which counts the error of e, is (1 + x / (m e))^(−m) times that of exceeding q.
     """
-    values = np.zeros(2) if values[0] == -np.inf else values
+    values = np.sort(np.zeros(2) if values[0] == -np.inf else values)
     top = max(float(np.log(min(len(values), distinct) / _BEYOND)), _LOWEST)
     known = np.linspace(_LOWEST, top, _KNOTS)
-    at = np.quantile(values, 1.0 - np.exp(-known))
-    last, above = at[-1], values[values > at[-1]]
-    # Where statistics take few values, all that are beyond may be equal, and the least excess over them would be a
-    # huge score; continuous ones exceed a quantile by more than a tenth of their standard deviation.
-    smallest = 0.1 * float(values.std()) + 1e-9 * (abs(last) + abs(at[0])) + 1e-300
-    excess = max(float((above - last).mean()) if len(above) else 0.0, smallest)
-    scores = np.append(known, top + _FARTHER)
+    at = np.interp((len(values) - 1) * -np.expm1(-known), np.arange(len(values)), values)  # quantiles
+    # Of columns with few values a statistic has ties, and a new row has nearly but not exactly the value of its like in
+    # a reference, whose metric it had no part in. So the score of a quantile is that of all values down to a little
+    # below it.
+    below = at - _TIE * values.std()
+    known = np.minimum(known, -np.log1p(-np.searchsorted(values, below) / len(values)))
+    # Continuous statistics exceed a quantile by more than a tenth of their standard deviation.
+    deviation = float(values.std())
+    last, above = at[-1], values[values > at[-1] + _TIE * deviation]
+    smallest = 0.1 * deviation + 1e-9 * (abs(last) + abs(at[0])) + 1e-300
+    excess = max(float((above - last).mean()) if len(above) else deviation, smallest)
+    scores = np.append(known, known[-1] + _FARTHER)
     at = np.append(at, last + excess * _BEYOND * np.expm1(_FARTHER / _BEYOND))
     steps = np.diff(at)
     slopes = np.divide(np.diff(scores), steps, out=np.zeros(len(steps)), where=steps > 0)
@@ -269,7 +241,8 @@ def _scale(streams: SimulatedStreams) -> TailScale:
     for j, length in enumerate(lengths):
         reached = (pieces[j] > np.interp(_CLUSTER_LEVEL, scale.scores[j], scale.quantiles[j])).any(axis=1).mean()
         alarms = -np.log1p(-min(max(reached, 0.5 / count), 1.0 - 0.5 / count)) / rows
-        handicaps[j] = HANDICAP if length == 1 else np.log(alarms) + _CLUSTER_LEVEL
+        # Clusters have at most as many rows as their window; where no stream reaches the level, none are known.
+        handicaps[j] = HANDICAP if length == 1 else max(np.log(alarms) + _CLUSTER_LEVEL, -np.log(length))
     return replace(scale, handicaps=handicaps)
 
 

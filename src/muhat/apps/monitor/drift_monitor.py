@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from math import log
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+from scipy.stats import spearmanr
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
@@ -16,14 +18,14 @@ from muhat._support.types import Array, RandomState
 from muhat._support.validation import (
     check_count,
     check_number,
-    check_number_or,
     check_rng,
     check_rows,
     unchanged_on_error,
     warn_caller,
 )
+from muhat.apps.monitor.autoregression import autoregression
+from muhat.apps.monitor.backtest import Backtest, backtest
 from muhat.apps.monitor.calibration import allowance, calibrate, check_promise
-from muhat.apps.monitor.dependence import BLOCK_TIMES, FOLDS, Dependence, autoregression, serial_dependence, stretches
 from muhat.apps.monitor.reference import Reference, population
 from muhat.apps.monitor.saved import load_monitor, save_monitor
 from muhat.apps.monitor.stream import Drift, MonitorModel, StreamState
@@ -35,7 +37,7 @@ from muhat.linalg.resources import LockedMixin, one_blas_thread
 from muhat.rkhs.elements import Element
 from muhat.rkhs.measures import Atoms
 from muhat.tables.encoder import TableEncoder, fit_encoder
-from muhat.tables.frames import Table, as_table
+from muhat.tables.frames import Column, as_table
 
 WINDOWS = (1, 3, 10, 30, 100)
 """Lengths of the windows by default; those beyond a quarter of the reference, or half the run length, are left out."""
@@ -49,6 +51,10 @@ MOST_FEATURES = 4000
 FEWEST_ROWS = 10
 """Rows that a reference needs."""
 
+INCREASING, FEWEST_INCREASING = 0.99, 20
+"""A named column of more than 20 values whose ranks have a larger correlation with those of the rows is a time: no
+column of 20 independent values ever is."""
+
 
 class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
     r"""Alarm when the rows of a stream stop looking like a reference, with a promised average run length.
@@ -60,24 +66,25 @@ class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
     without drift, and the largest is the score. Its threshold is such that streams without drift run for ``run_length``
     rows on average until a false alarm.
 
-    Real streams depend on time. ``fit`` tests the reference in its order, and where neighbouring rows depend on each
-    other, the monitor runs on the residuals of a vector autoregression; simulated streams keep what dependence is left.
+    Real streams depend on time. ``fit`` therefore predicts rows from those before by a vector autoregression where that
+    helps, and tests the promise on the reference itself, in its order: each sixth is a stream of a monitor of the
+    others. Where there are more false alarms than promised, it raises the thresholds until there are not.
 
     Parameters
     ----------
     run_length : int, default 10_000
         Average number of rows until a false alarm, over references and streams of one distribution. It needs 10 √R
-        independent reference rows, 1,000 for the default; ``fit`` refuses more, and says what it can promise.
+        reference rows, 1,000 for the default, and 5 R where neighbouring rows depend on each other; ``fit`` refuses
+        more, and says what it can promise.
     kernel : Kernel or sequence of Kernel, optional
         Compare rows by MMD² with these kernels alone, on columns divided by their standard deviations in the
         reference. By default all statistics are used.
     windows : sequence of int, optional
         Lengths of the windows, by default 1, 3, 10, 30 and 100. Those longer than a quarter of the reference, or than
         half the run length, are left out.
-    block_length : "auto" or float, default "auto"
-        "auto" looks at the reference in its order, and models the dependence of neighbouring rows where there is any.
-        Pass the reference in the order of time, or shuffled if its order means nothing. A number is the mean length of
-        the blocks of consecutive rows that simulated streams consist of, without a model; 1 is for independent rows.
+    block_length : "auto" or 1, default "auto"
+        "auto" takes the order of the reference for the order of time, and tests the promise in it. 1 says that rows are
+        independent, or in random order: then nothing is predicted, and nothing tested.
     n_simulations : int, default 300
         Simulated streams. The realised run length is off by about 1/√n_simulations on their account.
     random_state : None, int, Generator, SeedSequence or RandomState
@@ -93,10 +100,16 @@ class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
         Lengths of the windows.
     threshold_ : float
         Threshold of the score, once the longest window is full.
-    dependence_ : Dependence or None
-        Dependence of neighbouring rows that was found in the reference.
-    block_length_ : float
-        Mean length of the blocks that simulated streams consist of.
+    order_ : int
+        Rows before each row that predict it; 0 where rows are compared as they are.
+    backtest_ : Backtest or None
+        False alarms on the reference in its order; None with ``block_length=1``.
+    run_length_ : float
+        Run length that the backtest vouches for: ``run_length``, or a fifth of the reference rows if that is less.
+    run_length_interval_ : pair of float
+        A 90 % interval of the run length at that promise, from the alarms of the backtest.
+    left_out_ : tuple of str
+        Columns of the reference that only increase with its rows, such as times; streams may have them or not.
     rows_seen_ : int
         Rows since ``fit`` or ``reset``.
     result_ : Drift or None
@@ -129,7 +142,7 @@ class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
     >>> import numpy as np, muhat as mh
     >>> rng = np.random.default_rng(0)
     >>> reference = rng.normal(size=(500, 3))
-    >>> monitor = mh.DriftMonitor(run_length=1000, random_state=0).fit(reference)
+    >>> monitor = mh.DriftMonitor(run_length=1000, block_length=1, random_state=0).fit(reference)
     >>> monitor.update(rng.normal(size=(50, 3)))
     False
     >>> monitor.update(rng.normal(size=(50, 3)) + [0.0, 0.0, 2.0])
@@ -140,6 +153,7 @@ class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
 
     feature_names_in_: Any
     _stream: StreamState
+    _result: Drift | None
 
     def __init__(
         self,
@@ -176,65 +190,76 @@ class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
         self
             The fitted monitor.
         """
-        run_length, block_length, streams = self._checked_settings()
+        run_length, streams = self._checked_settings()
         rng = check_rng(self.random_state)
-        encoder, rows = self._encoded(X)
+        encoder, rows, left_out = self._encoded(X)
+        check_promise(run_length, len(rows))
+        windows, tested = self._window_lengths(len(rows), run_length), None
+        in_time = self.block_length != 1 and not isinstance(X, MeanSketch)
+        (apart,) = rng.spawn(1)
         with progress() as say, one_blas_thread():
-            say("calibrating: the order of the rows")
-            reference, found, model = self._reference(rows), None, None
-            time, blocks = block_length or 1.0, block_length or 1.0
-            if block_length is None and not isinstance(X, MeanSketch):
-                found = left = serial_dependence(reference, rng)
-                modelled = None if found is None else autoregression(rows)
-                if modelled is not None:
-                    model, residuals = modelled
-                    reference = self._reference(residuals)
-                    left = serial_dependence(reference, rng)
-                if left is not None:
-                    time, blocks = left.time, BLOCK_TIMES * left.time
-            check_promise(run_length, len(rows), time)
-            if len(reference.rows) > MOST_ROWS:
-                reference = self._reference(some_rows(reference.rows, blocks, rng))
-            windows = self._window_lengths(len(rows), run_length)
-            constants = reference.window_constants(windows)
-            # Where rows depend on each other, the metrics of simulated streams leave out stretches of rows in place of
-            # single ones, and rows are not compared with their neighbours.
-            folds = stretches(len(reference.rows), FOLDS) if blocks > 1.0 else None
-            known = population(reference, folds, int(3 * time) if blocks > 1.0 else 0)
-            simulated = SimulatedStreams(known, windows, constants, blocks, streams, rng)
-            calibration = calibrate(simulated, run_length, say).raised(allowance(run_length, model is not None))
-        self._set(MonitorModel(encoder, reference, model, found, blocks, windows, constants, calibration))
-        if found is not None:
-            self._warn_of_dependence(found)
+
+            def calibrated(rows: Array, run_length: float, streams: int, rng: np.random.Generator) -> MonitorModel:
+                modelled = autoregression(rows) if in_time else None
+                model, rows = (None, rows) if modelled is None else modelled
+                if len(rows) > MOST_ROWS:
+                    rows = rows[np.sort(rng.choice(len(rows), MOST_ROWS, replace=False))]
+                reference = Reference.of(rows, self._kernels())
+                constants = reference.window_constants(windows)
+                simulated = SimulatedStreams(population(reference), windows, constants, streams, rng)
+                found = calibrate(simulated, run_length, say).raised(allowance(run_length, model is not None))
+                return MonitorModel(encoder, reference, model, windows, constants, found)
+
+            fitted = calibrated(rows, run_length, streams, rng)
+            if in_time:
+                fewer = max(streams // 3, 100)  # errors of six thresholds nearly cancel
+                tested = backtest(rows, run_length, lambda part, length: calibrated(part, length, fewer, apart))
+                fitted = fitted.raised(log(tested.factor))
+        self._set(fitted, tested, left_out)
+        if tested is not None:
+            self._warn_of_less(tested)
         return self
 
-    def _reference(self, rows: Array) -> Reference:
-        return Reference.of(rows, self._kernels())
-
-    def _checked_settings(self) -> tuple[float, float | None, int]:
-        """Run length, block length (None for "auto") and simulated streams."""
+    def _checked_settings(self) -> tuple[float, int]:
+        """Run length and simulated streams."""
         if self.windows is not None:
             _check_windows(self.windows)
-        run_length = check_number("run_length", self.run_length, low=2)
-        block_length = check_number_or("block_length", self.block_length, "auto", low=1)
-        return run_length, block_length, check_count("n_simulations", self.n_simulations, low=100)
+        if isinstance(self.block_length, bool) or self.block_length not in ("auto", 1):
+            raise ValueError(
+                f'block_length={self.block_length!r} must be "auto", which tests the promise in the order of the rows, '
+                f"or 1 if they are independent"
+            )
+        return check_number("run_length", self.run_length, low=2), check_count(
+            "n_simulations", self.n_simulations, low=100
+        )
 
-    def _set(self, model: MonitorModel, stream: StreamState | None = None) -> None:
+    def _set(
+        self,
+        model: MonitorModel,
+        tested: Backtest | None,
+        left_out: Sequence[str],
+        stream: StreamState | None = None,
+    ) -> None:
         """Everything that a fitted monitor consists of, at the start or at some place of a stream."""
         encoder = model.encoder
         with self._lock:
             self._model, self._stream = model, model.start() if stream is None else stream
-            self.encoder_, self.dependence_, self.block_length_ = encoder, model.dependence, model.block_length
+            self._result = model.explain(self._stream)
+            self.encoder_, self.backtest_, self.left_out_ = encoder, tested, tuple(left_out)
             self.n_features_in_ = len(encoder.columns)
             if encoder.named:
                 self.feature_names_in_ = np.array(encoder.names, dtype=object)
             elif hasattr(self, "feature_names_in_"):
                 del self.feature_names_in_
             self.kernels_, self.windows_ = model.reference.plain.kernels, model.windows
-            self.threshold_ = model.calibration.threshold
+            self.order_, self.threshold_ = model.order, model.calibration.threshold
+            none = float(self.run_length), (0.0, np.inf)
+            self.run_length_, self.run_length_interval_ = (
+                none if tested is None else (tested.run_length, tested.interval)
+            )
 
-    def _encoded(self, X: Any) -> tuple[TableEncoder, Array]:
-        """The encoder of a reference, and its rows of numbers."""
+    def _encoded(self, X: Any) -> tuple[TableEncoder, Array, list[str]]:
+        """The encoder of a reference, its rows of numbers, and the columns that are left out."""
         if isinstance(X, MeanSketch):
             rows, names = X.state_.kept.rows, getattr(X.features, "feature_names_in_", None)
             if len(rows) < FEWEST_ROWS:
@@ -251,6 +276,11 @@ class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
                 f"X has {table.n_rows} rows, n_samples={table.n_rows}, and a reference needs {FEWEST_ROWS} or more; "
                 f"pass more rows without drift"
             )
+        left_out = [column.name for column in table.columns if table.named and _counts_time(column)]
+        if left_out and len(left_out) < len(table.names):
+            table = table.select([name for name in table.names if name not in left_out])
+        else:
+            left_out = []
         encoder = fit_encoder([table])
         features = len(encoder.features)
         if features > MOST_FEATURES:
@@ -262,7 +292,7 @@ class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
         rows = encoder.transform(table)
         if (rows == rows[0]).all():
             raise ValueError("all rows of X are equal, so any other row is a drift; pass a reference that varies")
-        return encoder, rows
+        return encoder, rows, left_out
 
     def _kernels(self) -> tuple[Kernel, ...] | None:
         if self.kernel is None:
@@ -285,18 +315,21 @@ class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
             )
         return kept.astype(np.int64)
 
-    def _warn_of_dependence(self, found: Dependence) -> None:
-        """Say what dependence was found, and what was done."""
-        order, done = self._model.order, []
-        if order:
-            done.append(f"the monitor runs on the residuals of an autoregression of order {order}")
-        if self.block_length_ > 1.0:
-            done.append(f"simulated streams consist of blocks of about {self.block_length_:,.0f} rows")
-        warn_caller(
-            f"neighbouring rows of the reference depend on each other (correlation {found.correlation:.2f} in column "
-            f"{self._model.names[found.column]}), so {' and '.join(done) or 'blocks are short'}. If their order means "
-            f"nothing, shuffle them or pass block_length=1."
-        )
+    def _warn_of_less(self, tested: Backtest) -> None:
+        """Say where thresholds were raised, or less is vouched for than was asked for."""
+        asked = f"run_length={self.run_length:,}"
+        if tested.factor > 1.0:
+            warn_caller(
+                f"neighbouring rows of the reference depend on each other: thresholds are those of independent rows "
+                f"for {tested.factor:,.0f} times {asked}, which kept it on the reference in its order. If the order of "
+                f"the rows means nothing, shuffle them or pass block_length=1."
+            )
+        elif tested.run_length < self.run_length:
+            warn_caller(
+                f"{asked} holds if the rows are independent. In their order {tested.rows:,} rows vouch for "
+                f"{tested.run_length:,.0f} rows between false alarms, without a sign of dependence; pass "
+                f"block_length=1 if the order of the rows means nothing."
+            )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -321,9 +354,12 @@ class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
             Whether there has been an alarm since ``fit`` or ``reset``; ``result_`` then says what changed.
         """
         check_is_fitted(self, "threshold_")
-        rows = stream_rows(X, self.encoder_)
+        rows = stream_rows(X, self.encoder_, self.left_out_)
         with self._lock, one_blas_thread():
-            self._stream = self._model.take(self._stream, rows)
+            state = self._model.take(self._stream, rows)
+            if state.alarm is not None and self._result is None:
+                self._result = self._model.explain(state)
+            self._stream = state
             return self.drift_detected
 
     @property
@@ -335,19 +371,19 @@ class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
     def result_(self) -> Drift | None:
         """What was found at the alarm; None before it."""
         check_is_fitted(self, "threshold_")
-        return self._stream.result
+        return self._result
 
     @property
     def witness_(self) -> Element | None:
         """Mean of the reference minus that of the window of the alarm; None before it."""
         check_is_fitted(self, "threshold_")
         state, reference = self._stream, self._model.reference
-        if state.result is None:
+        if state.alarm is None:
             return None
-        place = self._model.components.index(state.result.component)
+        place, new = state.alarm.component, self.compared_rows()[1]
         kernel = self.kernels_[place if place < len(self.kernels_) else 0]
         kernel = Rescaled(kernel, tuple(map(float, reference.scales.scale)))
-        parts = [(reference.rows, 1.0 / len(reference.rows)), (state.alarm_rows, -1.0 / len(state.alarm_rows))]
+        parts = [(reference.rows, 1.0 / len(reference.rows)), (new, -1.0 / len(new))]
         return Element(kernel, *(Atoms.trusted(points, np.full(len(points), weight)) for points, weight in parts))
 
     @property
@@ -360,7 +396,7 @@ class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
     def drift_detected(self) -> bool:
         """Whether there has been an alarm since ``fit`` or ``reset``."""
         check_is_fitted(self, "threshold_")
-        return self._stream.result is not None
+        return self._stream.alarm is not None
 
     def reset(self) -> Self:
         """Count from 1 again, with the same thresholds.
@@ -372,7 +408,7 @@ class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
         """
         check_is_fitted(self, "threshold_")
         with self._lock:
-            self._stream = self._model.start()
+            self._stream, self._result = self._model.start(), None
         return self
 
     def recent_scores(self) -> tuple[Any, Array, Array]:
@@ -387,7 +423,7 @@ class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
         state, model = self._stream, self._model
         first = state.rows - len(state.scores)
         numbers = first + 1 + np.arange(len(state.scores))
-        return numbers, state.scores, model.calibration.thresholds(first - model.order, len(state.scores))
+        return numbers, state.scores, model.calibration.thresholds(first, len(state.scores))
 
     def compared_rows(self) -> tuple[Array, Array]:
         """Return rows of the reference, and those of the window that raised the alarm; none before an alarm.
@@ -400,7 +436,8 @@ class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
             The rows.
         """
         check_is_fitted(self, "threshold_")
-        return self._model.reference.rows, self._stream.alarm_rows
+        state, rows = self._stream, self._model.reference.rows
+        return rows, rows[:0] if state.alarm is None else self._model.window(state, state.alarm.window)
 
     def save(self, path: str | Path) -> None:
         """Write the monitor, with its thresholds and its place in the stream, to one file (``.npz``) without pickle.
@@ -412,7 +449,7 @@ class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
         """
         check_is_fitted(self, "threshold_")
         with self._lock:
-            saved = self.get_params(deep=False), self._model, self._stream
+            saved = self.get_params(deep=False), self._model, self.backtest_, self.left_out_, self._stream
         save_monitor(path, *saved)
 
     @classmethod
@@ -429,17 +466,15 @@ class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
         return load_monitor(path, kernels, cls._of)
 
     @classmethod
-    def _of(cls, params: dict[str, Any], model: MonitorModel, stream: StreamState) -> Self:
+    def _of(cls, params: dict[str, Any], *fitted: Any) -> Self:
         monitor = cls(**params)
         monitor._checked_settings()
-        monitor._set(model, stream)
+        monitor._set(*fitted)
         return monitor
 
 
-def stream_rows(X: Any, encoder: TableEncoder) -> Array:
+def stream_rows(X: Any, encoder: TableEncoder, left_out: Sequence[str] = ()) -> Array:
     """Rows of a stream as rows of numbers: a table, a single row of it, or a number where there is one column."""
-    if isinstance(X, Table):
-        return encoder.transform(X)
     width = len(encoder.columns)
     if type(X) is np.ndarray and X.dtype == np.float64 and X.ndim in (1, 2) and X.shape[-1] == width:
         rows = np.ascontiguousarray(X.reshape(-1, width))
@@ -454,14 +489,19 @@ def stream_rows(X: Any, encoder: TableEncoder) -> Array:
         X = [[X]]
     elif np.ndim(X) == 1 and len(X) > 0 and not isinstance(X[0], Mapping):
         X = np.array([*X], dtype=object).reshape(1, -1)
+    if left_out:
+        table = as_table(X)
+        X = table.select([name for name in table.names if name not in left_out]) if table.named else table
     return encoder.transform(X)
 
 
-def some_rows(rows: Array, block_length: float, rng: np.random.Generator) -> Array:
-    """Two thousand of the rows in their order: single ones, or stretches of ten blocks."""
-    stretch = 1 if block_length == 1 else min(int(10 * block_length), MOST_ROWS)
-    starts = np.sort(rng.choice(len(rows) // stretch, MOST_ROWS // stretch, replace=False)) * stretch
-    return rows[(starts[:, None] + np.arange(stretch)).ravel()]
+def _counts_time(column: Column) -> bool:
+    """Whether a column increases with the rows, so that later rows of a stream lie beyond it by themselves."""
+    known = column.values[~column.missing]
+    if column.kind not in ("date", "number") or len(known) <= FEWEST_INCREASING or np.ptp(known) == 0:
+        return False
+    # By rank correlation, because times of messages tie, and some come late.
+    return float(spearmanr(np.arange(len(known)), known).statistic) > INCREASING
 
 
 def _check_windows(windows: Any) -> Any:

@@ -26,7 +26,6 @@ from math import log, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.linalg import cholesky, solve_triangular
 from scipy.special import ndtri
 
 from muhat._support.types import Array
@@ -37,7 +36,7 @@ from muhat.linalg.centered_gram import mean_off_diagonal
 from muhat.linalg.compiled import row_values
 from muhat.linalg.distances import positive_median_distance
 from muhat.linalg.resources import check_memory
-from muhat.linalg.whitening import PairProducts, RowProducts, leave_one_out, leave_two_out
+from muhat.linalg.whitening import Whitening, leave_one_out, leave_two_out
 from muhat.tables.scales import ColumnScales
 
 RIDGE = 0.1
@@ -86,7 +85,7 @@ class Metric:
     ridge : float
         ρ.
     factor : array of shape (d, d)
-        W.
+        W, the symmetric square root of the inverse of S + ρI.
     farthest : float
         The largest norm of a whitened row under a metric that was fitted without it.
     """
@@ -101,7 +100,7 @@ class Metric:
         """Fit to standardised rows."""
         n, d = rows.shape
         ridge = RIDGE * d / n
-        factor = metric_factor(rows, ridge)
+        factor = Whitening.of_standardised(rows, ridge).root()
         own = float(((rows @ factor) ** 2).sum(axis=1).max())
         # Without the row itself in the fit its squared norm is larger, up to terms of order 1/n (Sherman and Morrison).
         return cls(rows, ridge, factor, sqrt(own / max(1.0 - own / n, 1.0 / n)))
@@ -116,17 +115,8 @@ class Metric:
         return whitened * (self.farthest / np.maximum(norms, self.farthest))
 
     def whiten(self, rows: Array) -> Array:
-        """Wᵀy, each row by itself."""
+        """Whitened rows, each by itself."""
         return np.array([row @ self.factor for row in rows]).reshape(rows.shape)
-
-
-def metric_factor(rows: Array, ridge: float) -> Array:
-    """W with WWᵀ = (YᵀY/n + ρI)⁻¹, for rows Y with columns of mean 0."""
-    S = rows.T @ rows / len(rows)
-    S[np.diag_indices_from(S)] += ridge
-    # S + ρI = LLᵀ, so that its inverse is L⁻ᵀL⁻¹ and W = L⁻ᵀ.
-    lower = cholesky(S, lower=True, check_finite=False)
-    return np.ascontiguousarray(solve_triangular(lower, np.eye(len(S)), lower=True, check_finite=False).T)
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,8 +143,8 @@ class Ranks:
         """The ranks of a reference, and its own standardised scores, each row ranked among the others."""
         n = len(rows)
         columns = np.ascontiguousarray(np.sort(rows, axis=0).T)
-        # Among the other n − 1 rows a value has one fewer that is not larger: itself. Its position is
-        # (less + not larger − 1 + 1) / (2 (n − 1) + 2).
+        # The share of N values that are less, ties counted half, held off 0 and 1: (c_< + c_=/2 + 1/2) / (N + 1). A row
+        # of the reference is ranked among the N = n − 1 others, without itself among its ties; a new one among n.
         own = ndtri(_position_counts(columns, rows) / (2.0 * n))
         centre, scale = own.mean(axis=0), own.std(axis=0)
         scale = np.where(scale > 0.0, scale, 1.0)
@@ -359,20 +349,11 @@ class Population(NamedTuple):
     singles: Array
 
 
-def population(reference: Reference, folds: Sequence[slice] | None = None, reach: int = 0) -> Population:
+def population(reference: Reference) -> Population:
     """Values of the components between the rows of a reference, as if none of them had been in the reference.
 
     A row drawn twice is not a pair of independent rows. Its h(x, x), larger than any other value, would make all
     statistics noisier; the mean of h(x, ·) over the other rows stands in its place.
-
-    Parameters
-    ----------
-    reference : Reference
-    folds : sequence of slice, optional
-        Stretches of consecutive rows that metrics are fitted without where rows depend on each other, in place of
-        single rows.
-    reach : int
-        Neighbours on each side that a row is not compared with by kernels of scaled rows.
     """
     n, m = len(reference.rows), reference.paired
     check_memory(
@@ -384,11 +365,8 @@ def population(reference: Reference, folds: Sequence[slice] | None = None, reach
     grams = reference.plain.gram(reference.views.scaled)
     if not np.isfinite(grams).all():
         raise ValueError(f"{reference.plain.kernels[0]!r} gives values that are not finite; rescale the reference")
-    far = np.abs(np.subtract.outer(np.arange(n), np.arange(n))) > reach
-    values, means = list(grams), [np.where(far, K, 0.0).sum(axis=0) / far.sum(axis=0) for K in grams]
-    parts: list[Array] = []
-    if reference.whitens:
-        parts = _cross_fitted_parts(reference, folds, values, means)
+    values, means = list(grams), [(K.sum(axis=0) - np.diag(K)) / (n - 1.0) for K in grams]
+    parts = _cross_fitted_parts(reference, values, means) if reference.whitens else []
     singles = np.column_stack([*(-2.0 * np.array(means)), *parts])
     table = np.empty((n, n, m), np.float32)
     for j, K in enumerate(values):
@@ -398,64 +376,20 @@ def population(reference: Reference, folds: Sequence[slice] | None = None, reach
     return Population(table, np.ascontiguousarray(singles))
 
 
-def _cross_fitted_parts(
-    reference: Reference, folds: Sequence[slice] | None, values: list[Array], means: list[Array]
-) -> list[Array]:
+def _cross_fitted_parts(reference: Reference, values: list[Array], means: list[Array]) -> list[Array]:
     """Add the whitened matrices to ``values`` and r of the whitened kernel to ``means``; s of the other components."""
     norms, products = [], []
     for metric in (reference.metric, reference.rank_metric):
-        pairs = leave_two_out(metric.rows, metric.ridge) if folds is None else pairs_of_folds(metric, folds)
-        rows = leave_one_out(metric.rows, metric.ridge) if folds is None else single_folds(metric, folds)
+        pairs, rows = leave_two_out(metric.rows, metric.ridge), leave_one_out(metric.rows, metric.ridge)
         products.append(pairs.products)
         norms.append(rows.squared_norms)
         if metric is reference.metric:
             rate = -0.5 / float(gaussian_bandwidth(reference.whitened.kernels[0]) or 1.0) ** 2
             values.append(np.exp(rate * pairs.squared_distances))
-            distances = rows.squared_distances
-            np.fill_diagonal(distances, np.inf)
-            means.append(np.exp(rate * distances).sum(axis=0) / np.isfinite(distances).sum(axis=0))
+            kernel = np.exp(rate * rows.squared_distances)
+            means.append((kernel.sum(axis=0) - np.diag(kernel)) / (len(kernel) - 1.0))
     values += products
     return reference.means_and_dispersions(norms)
-
-
-def pairs_of_folds(metric: Metric, folds: Sequence[slice]) -> PairProducts:
-    """Products and squared distances of whitened rows, each pair under a metric without the folds of the two."""
-    n = len(metric.rows)
-    products, distances = np.empty((n, n)), np.empty((n, n))
-    for k, first in enumerate(folds):
-        for second in folds[k:]:
-            whitened = _whitened_without(metric, [first, second])
-            one, other = whitened[first], whitened[second]
-            inner = one @ other.T
-            products[first, second], products[second, first] = inner, inner.T
-            squares = (one**2).sum(axis=1)[:, None] + (other**2).sum(axis=1) - 2.0 * inner
-            distances[first, second], distances[second, first] = squares, squares.T
-    return PairProducts(products, distances)
-
-
-def single_folds(metric: Metric, folds: Sequence[slice]) -> RowProducts:
-    """Squared norms of whitened rows, and squared distances (k, j), under a metric without the fold of j.
-
-    Distances within a fold are infinite: they have no part in means over the others.
-    """
-    n = len(metric.rows)
-    norms, distances = np.empty(n), np.empty((n, n))
-    for fold in folds:
-        whitened = _whitened_without(metric, [fold])
-        squares = (whitened**2).sum(axis=1)
-        norms[fold] = squares[fold]
-        distances[:, fold] = squares[:, None] + squares[fold] - 2.0 * whitened @ whitened[fold].T
-        distances[fold, fold] = np.inf
-    return RowProducts(norms, distances)
-
-
-def _whitened_without(metric: Metric, folds: Sequence[slice]) -> Array:
-    """All rows, whitened from the mean and by the covariance of the rows that are in none of the folds."""
-    kept = np.ones(len(metric.rows), bool)
-    for fold in folds:
-        kept[fold] = False
-    centre = metric.rows[kept].mean(axis=0)
-    return np.asarray((metric.rows - centre) @ metric_factor(metric.rows[kept] - centre, metric.ridge))
 
 
 def _clipped(rows: Array, scales: ColumnScales) -> Array:

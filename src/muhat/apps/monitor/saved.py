@@ -6,8 +6,8 @@ these, such as metrics, kernels' bandwidths and the columns that changed, is com
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import asdict, fields, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,27 +15,43 @@ import numpy as np
 
 from muhat._support.archives import finite_array, read_archive, write_archive
 from muhat._support.validation import check_count, check_number
+from muhat.apps.monitor.autoregression import Autoregression
+from muhat.apps.monitor.backtest import Backtest
 from muhat.apps.monitor.calibration import Calibration, TailScale
-from muhat.apps.monitor.dependence import Autoregression, Dependence
 from muhat.apps.monitor.reference import Reference
-from muhat.apps.monitor.stream import HISTORY, MonitorModel, StreamState
+from muhat.apps.monitor.stream import HISTORY, Alarm, MonitorModel, StreamState
 from muhat.apps.monitor.windows import WindowSums
 from muhat.kernels.base import Kernel
 from muhat.kernels.serialization import decode_kernel, encode_kernel
 from muhat.tables.encoder import TableEncoder
 from muhat.tables.scales import ColumnScales
 
-_FORMAT = "muhat.DriftMonitor.3"
+_FORMAT = "muhat.DriftMonitor.4"
 _SCALE = tuple(field.name for field in fields(TailScale))
-_NUMBERS = ("run_length", "n_simulations", "block_length")
+_NUMBERS = ("run_length", "n_simulations")
 _FEWEST_ROWS = 4
 
 Restored = TypeVar("Restored")
 
 
-def save_monitor(path: str | Path, params: dict[str, Any], model: MonitorModel, stream: StreamState) -> None:
+def save_monitor(
+    path: str | Path,
+    params: dict[str, Any],
+    model: MonitorModel,
+    tested: Backtest | None,
+    left_out: Sequence[str],
+    stream: StreamState,
+) -> None:
     """Write a fitted monitor with the parameters of its constructor to a file."""
-    write_archive(path, _FORMAT, _header(params, model, stream), _arrays(model, stream))
+    header = _settings(params) | {
+        "encoder": model.encoder.to_dict(),
+        "left_out": [*left_out],
+        "threshold": model.calibration.threshold,
+        "backtest": None if tested is None else asdict(tested),
+        "rows": stream.rows,
+        "alarm": None if stream.alarm is None else stream.alarm._asdict(),
+    }
+    write_archive(path, _FORMAT, header, _arrays(model, stream))
 
 
 def load_monitor(path: str | Path, kernels: Iterable[type[Kernel]], make: Callable[..., Restored]) -> Restored:
@@ -53,27 +69,14 @@ def load_monitor(path: str | Path, kernels: Iterable[type[Kernel]], make: Callab
     return read_archive(path, _FORMAT, what, lambda header, arrays: make(*_restored(header, arrays, known)))
 
 
-def _header(params: dict[str, Any], model: MonitorModel, stream: StreamState) -> dict[str, Any]:
-    result = stream.result
+def _settings(params: dict[str, Any]) -> dict[str, Any]:
     settings = {name: np.asarray(params[name]).item() for name in _NUMBERS}
+    settings["block_length"] = params["block_length"] if params["block_length"] == "auto" else 1
     settings["windows"] = None if params["windows"] is None else [int(length) for length in params["windows"]]
     seed, kernel = params["random_state"], params["kernel"]
     settings["random_state"] = int(seed) if isinstance(seed, int | np.integer) else None
     listed = None if kernel is None else [kernel] if isinstance(kernel, Kernel) else list(kernel)
-    alarm = None
-    if result is not None:
-        alarm = {name: getattr(result, name) for name in ("row", "score", "threshold")}
-        alarm |= {"component": model.components.index(result.component), "missing": list(result.missing)}
-    return {
-        "settings": settings,
-        "kernel": None if listed is None else [_encoded(one) for one in listed],
-        "encoder": model.encoder.to_dict(),
-        "threshold": model.calibration.threshold,
-        "block_length": model.block_length,
-        "dependence": None if model.dependence is None else asdict(model.dependence),
-        "rows": stream.rows,
-        "alarm": alarm,
-    }
+    return {"settings": settings, "kernel": None if listed is None else [_encoded(one) for one in listed]}
 
 
 def _encoded(kernel: Kernel) -> dict[str, Any]:
@@ -89,15 +92,14 @@ def _arrays(model: MonitorModel, stream: StreamState) -> dict[str, Any]:
     arrays |= {"start": calibration.start, "windows": model.windows, "reference": model.reference.rows}
     arrays |= {"pairs": sums.pairs, "singles": sums.singles, "recent": stream.recent, "scores": stream.scores}
     if model.autoregression is not None:
-        scales = model.autoregression.scales
-        arrays |= {"coefficients": model.autoregression.coefficients, "centre": scales.centre, "unit": scales.scale}
-    return arrays if stream.result is None else arrays | {"alarm_rows": stream.alarm_rows}
+        fitted = model.autoregression
+        arrays |= {"coefficients": fitted.coefficients, "spread": fitted.spread}
+        arrays |= {"centre": fitted.scales.centre, "unit": fitted.scales.scale}
+    return arrays
 
 
-def _restored(
-    header: dict[str, Any], arrays: dict[str, Any], classes: tuple[type[Kernel], ...]
-) -> tuple[dict[str, Any], MonitorModel, StreamState]:
-    """Parameters, model and place in the stream."""
+def _restored(header: dict[str, Any], arrays: dict[str, Any], classes: tuple[type[Kernel], ...]) -> tuple[Any, ...]:
+    """Parameters, model, backtest, columns that are left out, and place in the stream."""
     rows = finite_array(arrays, "reference", None, None)
     if len(rows) < _FEWEST_ROWS:
         raise ValueError(f"its reference has {len(rows)} rows")
@@ -117,24 +119,31 @@ def _restored(
         encoder,
         reference,
         _autoregression(arrays, rows.shape[1]),
-        None if header["dependence"] is None else Dependence(**header["dependence"]),
-        check_number("block_length", header["block_length"], low=1),
         windows,
         constants,
         _calibration(header, arrays, constants.size, int(windows[-1])),
     )
     kernel = given[0] if given is not None and len(given) == 1 else given
-    return settings | {"kernel": kernel}, model, _stream(header, arrays, model)
+    left_out = [str(name) for name in header["left_out"]]
+    return settings | {"kernel": kernel}, model, _backtest(header["backtest"]), left_out, _stream(header, arrays, model)
+
+
+def _backtest(stored: dict[str, Any] | None) -> Backtest | None:
+    if stored is None:
+        return None
+    numbers = [check_number(name, stored[name], low=1) for name in ("run_length", "factor")]
+    rows, alarms = check_count("rows", stored["rows"]), check_count("alarms", stored["alarms"], low=0)
+    return Backtest(rows, numbers[0], alarms, numbers[1])
 
 
 def _autoregression(arrays: dict[str, Any], width: int) -> Autoregression | None:
     if "coefficients" not in arrays:
         return None
     coefficients = finite_array(arrays, "coefficients", None, width)
-    centre, unit = (finite_array(arrays, name, width) for name in ("centre", "unit"))
+    centre, unit, spread = (finite_array(arrays, name, width) for name in ("centre", "unit", "spread"))
     if not len(coefficients) or len(coefficients) % width or (unit <= 0.0).any():
         raise ValueError("its autoregression has no order, or scales that are not positive")
-    return Autoregression(ColumnScales(centre, unit), coefficients)
+    return Autoregression(ColumnScales(centre, unit), coefficients, spread)
 
 
 def _calibration(header: dict[str, Any], arrays: dict[str, Any], statistics: int, longest: int) -> Calibration:
@@ -163,21 +172,21 @@ def _stream(header: dict[str, Any], arrays: dict[str, Any], model: MonitorModel)
         model.constants,
         finite_array(arrays, "pairs", 1, longest, m),
         finite_array(arrays, "singles", 1, longest, components),
-        max(rows - model.order, 0),
+        rows,
     )
-    recent = finite_array(arrays, "recent", model.order + longest - 1, width)
+    recent = finite_array(arrays, "recent", model.order + longest, width)
     scores = arrays["scores"]  # −inf before the shortest window is full
     if scores.dtype != np.float64 or scores.ndim != 1 or np.isnan(scores).any() or len(scores) > min(rows, HISTORY):
         raise ValueError("its last scores are not numbers of its rows")
-    state = replace(model.start(), sums=sums, recent=recent, views=model.views(recent), rows=rows, scores=scores)
-    if header["alarm"] is not None:
-        alarm = header["alarm"]
-        shown = finite_array(arrays, "alarm_rows", None, width)
-        row, component = check_count("row", alarm["row"]), check_count("component", alarm["component"], low=0)
-        if row != rows or len(shown) not in model.windows or len(shown) > row or component >= components:
-            raise ValueError("its result does not fit the rows that it has seen")
-        score = check_number("score", alarm["score"], finite=False)
-        missing = [name for name in dict.fromkeys(model.names) if name in alarm["missing"]]
-        result = model.drift(row, component, shown, score, check_number("bound", alarm["threshold"]), missing)
-        state = replace(state, result=result, alarm_rows=shown)
-    return state
+    views = model.reference.view(model.seen_as(recent, rows - longest)[1:])
+    return StreamState(sums, recent, views, scores, _alarm(header["alarm"], rows, model))
+
+
+def _alarm(stored: dict[str, Any] | None, rows: int, model: MonitorModel) -> Alarm | None:
+    if stored is None:
+        return None
+    component, window = check_count("component", stored["component"], low=0), check_count("window", stored["window"])
+    if window not in model.windows or window > rows or component >= model.constants.shape[1]:
+        raise ValueError("its alarm does not fit the rows that it has seen")
+    score = check_number("score", stored["score"], finite=False)
+    return Alarm(component, window, score, check_number("threshold", stored["threshold"]))

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from html import escape
 from itertools import groupby
 from operator import itemgetter
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from muhat._support.types import Array
+from muhat.apps.monitor.autoregression import Autoregression
 from muhat.apps.monitor.calibration import Calibration
-from muhat.apps.monitor.dependence import Autoregression, Dependence
 from muhat.apps.monitor.reference import COMPONENTS, Reference, Views
 from muhat.apps.monitor.windows import WindowSums
 from muhat.linalg.blocks import blocks
@@ -21,6 +23,8 @@ from muhat.tables.encoder import MISSING, TableEncoder
 HISTORY = 1000
 """How many of the last scores are kept for pictures."""
 
+_SHOWN = 5  # columns, and relations, in a notebook
+_FIRST_BLOCK = 32  # rows; twice as many each time, so that little is computed behind an alarm
 _MOST_VALUES = 1e8  # kernel values of all columns that an explanation may take
 _MOST_ROWS = 1000  # of the reference that columns are compared with
 
@@ -51,6 +55,8 @@ class Drift:
         best. The number is that of what is left of the column when the others have predicted it, about 1 by chance.
     missing : tuple of str
         Columns that changed by their missing values: the window has some, and the reference has none, or another share.
+    scores : pair of arrays
+        Score and threshold after each of the last rows, at most 1,000.
 
     See Also
     --------
@@ -78,6 +84,7 @@ class Drift:
     columns: tuple[tuple[str, float], ...]
     relations: tuple[tuple[str, str, float], ...]
     missing: tuple[str, ...] = ()
+    scores: tuple[Array, Array] = field(default=(np.empty(0), np.empty(0)), compare=False, repr=False)
 
     def __str__(self) -> str:
         rows = f"row {self.row:,} differs" if self.window == 1 else f"rows {self.since:,} to {self.row:,} differ"
@@ -86,19 +93,20 @@ class Drift:
             f"threshold {self.threshold:.1f}); most changed: {self.most_changed()}, with about 1 by chance"
         )
 
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """A table of what changed most, above the scores of the last hundred rows."""
+        kinds = [f"missing values of {name}" if name in self.missing else name for name, _ in self.columns[:_SHOWN]]
+        rows = [(name, number) for name, (_, number) in zip(kinds, self.columns, strict=False)]
+        rows += [(f"relation of {name} to {other}", number) for name, other, number in self.relations[:_SHOWN]]
+        cells = "".join(f"<tr><td>{escape(name)}</td><td>{number:.1f}</td></tr>" for name, number in rows)
+        table = f"<table><tr><th>what changed most</th><th>change, about 1 by chance</th></tr>{cells}</table>"
+        title = str(self).partition("; most changed")[0]
+        return f"<div><p>{escape(title)}</p>{table}{_picture(*(values[-100:] for values in self.scores))}</div>"
+
     def most_changed(self, most: int = 3) -> str:
-        """The columns that changed most, after the relation that did if that changed more.
-
-        Parameters
-        ----------
-        most : int, default 3
-            How many columns are named.
-
-        Returns
-        -------
-        str
-            Text for a message.
-        """
+        """Name the columns that changed most, after the relation that did if that changed more."""
         words = [
             f"{'missing values of ' if name in self.missing else ''}{name} ({number:.1f})"
             for name, number in self.columns[:most]
@@ -109,6 +117,30 @@ class Drift:
         return ", ".join(words)
 
 
+def _picture(scores: Array, thresholds: Array) -> str:
+    """Scores as a line and thresholds as a dashed one, in a box of 600 by 100."""
+    if not len(scores):
+        return ""
+    top = 1.1 * float(max(scores.max(), thresholds.max()))
+    across = 600.0 * np.arange(1, len(scores) + 1) / len(scores)
+    lines = ""
+    for values, style in ((scores, ""), (thresholds, ' stroke-dasharray="5 4"')):
+        down = 100.0 - 100.0 * np.clip(values, 0.0, top) / top
+        points = " ".join(f"{x:.0f},{y:.1f}" for x, y in zip(across, down, strict=True))
+        lines += f'<polyline fill="none" stroke="currentColor"{style} points="{points}"/>'
+    label = "score of the last rows, and its threshold (dashed)"
+    return f'<svg viewBox="0 0 600 100" width="600" role="img" aria-label="{label}">{lines}</svg><p>{label}</p>'
+
+
+class Alarm(NamedTuple):
+    """Which statistic exceeded the threshold: its component, the length of its window, the score and the threshold."""
+
+    component: int
+    window: int
+    score: float
+    threshold: float
+
+
 @dataclass(frozen=True, eq=False)
 class StreamState:
     """What a monitor knows of a stream.
@@ -117,27 +149,26 @@ class StreamState:
     ----------
     sums : WindowSums
         Sums over the last rows.
-    recent : array of shape (p + longest − 1, d)
+    recent : array of shape (p + longest, d)
         The last rows, the newest last, zeros where there are none; p is the order of the autoregression.
     views : Views
         The last longest − 1 of them as the components see them.
-    rows : int
-        Rows so far.
     scores : array
         The last scores, at most 1,000.
-    result : Drift or None
-        The first alarm.
-    alarm_rows : array of shape (window, d)
-        The rows of its window as the reference sees them; none before an alarm.
+    alarm : Alarm or None
+        The first alarm, at the newest row.
     """
 
     sums: WindowSums
     recent: Array
     views: Views
-    rows: int
     scores: Array
-    result: Drift | None
-    alarm_rows: Array
+    alarm: Alarm | None = None
+
+    @property
+    def rows(self) -> int:
+        """Rows so far."""
+        return self.sums.seen
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,11 +182,7 @@ class MonitorModel:
     reference : Reference
         Rows of the reference, or the residuals of their autoregression.
     autoregression : Autoregression or None
-        Where neighbouring rows depend on each other.
-    dependence : Dependence or None
-        What was found of that.
-    block_length : float
-        Mean number of consecutive rows that simulated streams were drawn in.
+        Where rows can be predicted from those before.
     windows : array of int
         Lengths of the windows.
     constants : array of shape (w, c)
@@ -167,11 +194,13 @@ class MonitorModel:
     encoder: TableEncoder
     reference: Reference
     autoregression: Autoregression | None
-    dependence: Dependence | None
-    block_length: float
     windows: NDArray[np.int64]
     constants: Array
     calibration: Calibration
+
+    def raised(self, by: float) -> MonitorModel:
+        """The same with higher thresholds."""
+        return replace(self, calibration=self.calibration.raised(by))
 
     @property
     def names(self) -> list[str]:
@@ -180,7 +209,7 @@ class MonitorModel:
 
     @property
     def order(self) -> int:
-        """Rows at the beginning of a stream that only serve to predict the next."""
+        """Rows before each row that its prediction needs."""
         return 0 if self.autoregression is None else self.autoregression.order
 
     @property
@@ -193,76 +222,72 @@ class MonitorModel:
     def start(self) -> StreamState:
         """The state before the first row."""
         sums = WindowSums.empty(self.windows, self.constants, self.reference.paired)
-        recent = np.zeros((self.order + sums.longest - 1, self.reference.rows.shape[1]))
-        return StreamState(sums, recent, self.views(recent), 0, np.empty(0), None, recent[:0])
+        recent = np.zeros((self.order + sums.longest, self.reference.rows.shape[1]))
+        return StreamState(sums, recent, self.reference.view(recent[self.order + 1 :]), np.empty(0))
 
-    def views(self, rows: Array) -> Views:
-        """Rows after the first p as the components see them."""
-        return self.reference.view(self.seen_as(rows))
-
-    def seen_as(self, rows: Array) -> Array:
+    def seen_as(self, rows: Array, first: int) -> Array:
         """Rows after the first p as the reference sees them: themselves, or their residuals."""
-        return rows if self.autoregression is None else self.autoregression.residuals(rows)
+        return rows if self.autoregression is None else self.autoregression.residuals(rows, first)
+
+    def window(self, state: StreamState, length: int) -> Array:
+        """The last rows of a stream as the reference sees them."""
+        return self.seen_as(state.recent, state.rows - state.sums.longest)[-length:]
 
     def take(self, state: StreamState, rows: Array) -> StreamState:
         """The state after some rows, in effect one after the other; rows after an alarm are ignored."""
         for block in blocks(len(rows), self.reference.block_size(state.sums.longest)):
-            if state.result is None:
+            if state.alarm is None:
                 state = self._take_block(state, rows[block])
         return state
 
     def _take_block(self, state: StreamState, rows: Array) -> StreamState:
         """The state after rows of which all values fit into the memory, up to an alarm."""
-        before, p = state.sums.longest - 1, self.order
-        unpredicted = min(max(p - state.rows, 0), len(rows))  # the first p rows of a stream only serve to predict
+        longest, p = state.sums.longest, self.order
         stretch = np.concatenate([state.recent, rows])
-        new = self.views(stretch[before + unpredicted :])
+        new = self.reference.view(self.seen_as(stretch[longest:], state.rows))
         views = Views(*(np.concatenate(pair) for pair in zip(state.views, new, strict=True)))
         with np.errstate(over="ignore", invalid="ignore"):  # refused with a word
-            singles, pairs = self.reference.singles(new), self.reference.pairs(views, state.sums.seen, before)
+            singles, pairs = self.reference.singles(new), self.reference.pairs(views, state.rows, longest - 1)
             total = singles.sum() + pairs.sum()
         if not np.isfinite(total):
             kernel = self.reference.plain.kernels[0]
             raise ValueError(f"{kernel!r} overflows on X; rescale the columns, or drop rows with such values")
         sums, statistics = state.sums.after(pairs, singles)
         scores, largest = self.calibration.scale(statistics[:, 0])
-        thresholds = self.calibration.thresholds(state.sums.seen, len(scores))
-        alarms = np.flatnonzero(scores > thresholds)
-        taken = int(alarms[0]) + 1 if len(alarms) else len(scores)
-        if taken < len(scores):
+        thresholds = self.calibration.thresholds(state.rows, len(scores))
+        alarms, taken, alarm = np.flatnonzero(scores > thresholds), len(scores), None
+        if len(alarms):
+            taken = int(alarms[0]) + 1
+            place, component = divmod(int(largest[taken - 1]), self.constants.shape[1])
+            raised = float(scores[taken - 1]), float(thresholds[taken - 1])
+            alarm = Alarm(component, int(self.windows[place]), *raised)
             sums, _ = state.sums.after(pairs[:taken], singles[:taken])
-        seen, recent = unpredicted + taken, stretch[unpredicted + taken :][: p + before]
-        state = StreamState(
-            sums,
-            recent,
-            Views(*(view[taken : taken + before] for view in views)),
-            state.rows + seen,
-            np.concatenate([state.scores, np.full(unpredicted, -np.inf), scores[:taken]])[-HISTORY:],
-            None,
-            state.alarm_rows,
-        )
-        if not len(alarms):
-            return state
-        place, component = divmod(int(largest[taken - 1]), self.constants.shape[1])
-        window = int(self.windows[place])
-        raw = stretch[: p + before + seen]
-        shown, missing = self.seen_as(raw[-window - p :]), self.missing_columns(raw[-window:])
-        raised = (float(scores[taken - 1]), float(thresholds[taken - 1]))
-        result = self.drift(state.rows, component, shown, *raised, missing)
-        return replace(state, result=result, alarm_rows=shown)
+        recent = stretch[taken : taken + p + longest]
+        views = Views(*(view[taken : taken + longest - 1] for view in views))
+        return StreamState(sums, recent, views, np.concatenate([state.scores, scores[:taken]])[-HISTORY:], alarm)
 
-    def missing_columns(self, rows: Array) -> list[str]:
-        """The columns of which a value is missing in encoded rows."""
-        code = self.encoder.transform(np.full((1, len(self.encoder.columns)), np.nan))[0]  # a row without any value
-        equal = rows == code
-        groups = groupby(enumerate(self.names), key=itemgetter(1))  # the features of a column
-        return [name for name, group in groups if equal[:, [place for place, _ in group]].all(axis=1).any()]
+    def alarms(self, rows: Array, most: int | None = None) -> list[StreamState]:
+        """The states at the alarms that a stream raises, with a reset after each; at most the first ones."""
+        found: list[StreamState] = []
+        while len(rows) and (most is None or len(found) < most):
+            state, size = self.start(), _FIRST_BLOCK
+            while len(rows) and state.alarm is None:
+                before, block = state.rows, rows[:size]
+                state, size = self.take(state, block), 2 * size
+                rows = rows[state.rows - before :]
+            found += [state] if state.alarm is not None else []
+        return found
 
-    def drift(
-        self, row: int, component: int, rows: Array, score: float, threshold: float, missing: Sequence[str]
-    ) -> Drift:
-        """What the rows of a window show that raised an alarm; values of the columns ``missing`` are missing there."""
-        window, names = len(rows), self.names
+    def first_drift(self, rows: Array) -> Drift | None:
+        """What is found at the first alarm of a stream."""
+        return next((self.explain(state) for state in self.alarms(rows, 1)), None)
+
+    def explain(self, state: StreamState) -> Drift | None:
+        """What the rows of the window show that raised an alarm; None before one."""
+        if state.alarm is None:
+            return None
+        component, window, score, threshold = state.alarm
+        rows, names, missing = self.window(state, window), self.names, self._missing_columns(state.recent[-window:])
         # The change may be younger than the window, so columns are compared in that of the shorter windows, too, which
         # shows them best.
         lengths = self.windows[self.windows <= window]
@@ -279,8 +304,16 @@ class MonitorModel:
         columns = tuple((name, number) for name, number, _ in largest.values())
         by_missing = tuple(name for name, _, indicator in largest.values() if indicator)
         relations = changed_relations(self.reference, rows[-int(lengths[best]) :], names)
-        text = self.components[component]
-        return Drift(row, row - window + 1, window, score, threshold, text, columns, relations, by_missing)
+        first, text = state.rows - window + 1, self.components[component]
+        shown = state.scores, self.calibration.thresholds(state.rows - len(state.scores), len(state.scores))
+        return Drift(state.rows, first, window, score, threshold, text, columns, relations, by_missing, shown)
+
+    def _missing_columns(self, rows: Array) -> list[str]:
+        """The columns of which a value is missing in encoded rows."""
+        code = self.encoder.transform(np.full((1, len(self.encoder.columns)), np.nan))[0]  # a row without any value
+        equal = rows == code
+        groups = groupby(enumerate(self.names), key=itemgetter(1))  # the features of a column
+        return [name for name, group in groups if equal[:, [place for place, _ in group]].all(axis=1).any()]
 
 
 def changed_features(reference: Array, rows: Array, lengths: Sequence[int] | NDArray[np.int64]) -> Array:

@@ -190,8 +190,6 @@ class SimulatedStreams:
         Lengths of the windows.
     constants : array of shape (w, c)
         Constants of the statistics.
-    block_length : float
-        Mean number of consecutive rows that are drawn together.
     streams : int
         How many.
     rng : Generator
@@ -201,7 +199,6 @@ class SimulatedStreams:
     rows: Population
     lengths: NDArray[np.int64]
     constants: Array
-    block_length: float
     streams: int
     rng: np.random.Generator
 
@@ -212,19 +209,9 @@ class SimulatedStreams:
         return self._draw(np.arange(n, dtype=np.int32)[None], n)
 
     def _draw(self, table: Any, rows: int) -> Any:
-        """Rows from each row of a table, neighbours together (stationary bootstrap).
-
-        Rows are drawn twice, the distribution of a stream and then the stream: each has half of the breaks.
-        """
-        shape, size = (self.streams, rows), table.shape[1]
-        places = self.rng.integers(0, size, shape)
-        if self.block_length > 1:
-            jumps = self.rng.random(shape) < 0.5 / self.block_length
-            jumps[:, 0] = True
-            steps = np.arange(rows)
-            last = np.maximum.accumulate(np.where(jumps, steps, 0), axis=1)
-            places = (np.take_along_axis(places, last, axis=1) + steps - last) % size
-        return np.take_along_axis(np.broadcast_to(table, (self.streams, size)), places, axis=1)
+        """Rows from each row of a table."""
+        places = self.rng.integers(0, table.shape[1], (self.streams, rows))
+        return np.take_along_axis(np.broadcast_to(table, (self.streams, table.shape[1])), places, axis=1)
 
     def statistics(self, rows: int, done: NDArray[np.bool_] | None = None) -> Iterator[Array]:
         """Statistics of the first rows, in pieces of shape (w · c, streams of interest, rows of a piece).
