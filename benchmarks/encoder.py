@@ -76,7 +76,7 @@ def monitor(references: int, run_length: int = 500) -> None:
     found = []
     for k in range(references):
         rng = np.random.default_rng([1, k])
-        fitted = mh.DriftMonitor(run_length, random_state=k).fit(mixed(rng, 1000))
+        fitted = mh.DriftMonitor(run_length, block_length=1, random_state=k).fit(mixed(rng, 1000))
         found.append(runs(fitted, partial(mixed, rng), 20 * run_length))
     means = mean_runs(found)
     error = means.std(ddof=1) / np.sqrt(references)

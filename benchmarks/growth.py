@@ -78,12 +78,12 @@ def bags(n: int) -> Call:
 
 def reference(n: int) -> Call:
     X = rows(n)
-    return lambda: mh.DriftMonitor(run_length=2000, random_state=0).fit(X)
+    return lambda: mh.DriftMonitor(run_length=2000, block_length=1, random_state=0).fit(X)
 
 
 def stream(n: int) -> Call:
     """Blocks of 1,000 rows; a false alarm ends with a reset, as in use."""
-    monitor = mh.DriftMonitor(run_length=2000, random_state=0).fit(rows(500))
+    monitor = mh.DriftMonitor(run_length=2000, block_length=1, random_state=0).fit(rows(500))
     X = rows(n, seed=1)
 
     def watch() -> None:

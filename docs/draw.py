@@ -224,7 +224,7 @@ def autocorrelation() -> None:
     for place, block_length, words in (("b", 1, "block_length=1"), ("c", "auto", 'block_length="auto", the default')):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what fit found is what the picture shows
-            monitor = mh.DriftMonitor(300, block_length=block_length, random_state=0).fit(reference)
+            monitor = mh.DriftMonitor(150, block_length=block_length, random_state=0).fit(reference)
         alarms = []
         for t, row in enumerate(stream):
             if monitor.update(row):

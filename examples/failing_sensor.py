@@ -30,10 +30,11 @@ def readings(n, rng, grip=1.0):
 # A reference, and a promise
 # --------------------------
 # ``fit`` simulates streams like the reference, and finds the threshold at which they run for 2,000 rows on average.
+# Readings of these sensors are independent from minute to minute, which ``block_length=1`` says.
 
 rng = np.random.default_rng(2)
 reference = readings(1440, rng)
-monitor = mh.DriftMonitor(run_length=2000, random_state=0).fit(reference)
+monitor = mh.DriftMonitor(run_length=2000, block_length=1, random_state=0).fit(reference)
 print(f"windows of {', '.join(map(str, monitor.windows_))} rows; threshold of the score {monitor.threshold_:.1f}")
 
 # %%

@@ -49,7 +49,7 @@ for n, value, error in zip(sizes, mean, std, strict=True):
 reference = pd.DataFrame(rng.normal([20, 100], [5, 5], (500, 2)), columns=names)
 stream = pd.DataFrame(rng.normal([20, 100], [5, 5], (200, 2)), columns=names)
 stream.loc[100:, "pressure"] += 5
-monitor = mh.DriftMonitor(run_length=1000, random_state=0).fit(reference)
+monitor = mh.DriftMonitor(run_length=1000, block_length=1, random_state=0).fit(reference)
 monitor.update(stream)
 print(monitor.result_)
 

@@ -113,7 +113,7 @@ class BrokenFarAway(Kernel):
         lambda kernel: mh.mmd_test(X, Y + 9.0, kernel, 9),
         lambda kernel: mh.mmd_test(X, Y + 9.0, [mh.Gaussian(), kernel], 9),
         lambda kernel: mh.hsic_test(X, 9.0 * X, mh.Gaussian(), kernel, n_resamples=9),
-        lambda kernel: mh.DriftMonitor(2, kernel=kernel, n_simulations=100).fit(9.0 * X),
+        lambda kernel: mh.DriftMonitor(2, kernel=kernel, block_length=1, n_simulations=100).fit(9.0 * X),
     ],
     ids=["one kernel", "a list of kernels", "independence", "monitor"],
 )

@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 import muhat as mh
-from muhat.apps.monitor.calibration import TailScale, calibrate, check_promise, most_promised
+from muhat.apps.monitor.calibration import TailScale, calibrate, check_promise
 from muhat.apps.monitor.reference import Reference, population
 from muhat.apps.monitor.windows import SimulatedStreams
 
@@ -70,6 +70,15 @@ def test_few_statistics_that_differ_have_a_scale_too(distinct):
     assert (scale.slopes[:, 63:] > 0).all()
 
 
+def test_equal_statistics_have_the_score_of_their_tail():
+    """A value that a fifth of the simulated statistics take, and one that differs from it by little."""
+    values = np.random.default_rng(0).choice([0.0, 1.0, 2.0], 5000, p=[0.3, 0.5, 0.2])[None]
+    scores, _ = TailScale.of(values, np.array([np.inf]))(np.array([[2.0, 2.0 + 1e-3, 1.0]]))
+    assert_allclose(scores[0], -np.log((values == 2.0).mean()), rtol=1e-9)
+    assert scores[0] < scores[1] < scores[0] + 0.05
+    assert scores[2] <= np.log(2.0)
+
+
 def test_statistics_that_do_not_exist_have_no_score():
     scale = TailScale.of(np.stack([np.full(500, -np.inf), RNG.normal(size=500)]), np.array([np.inf, np.inf]))
     assert np.isfinite(scale.quantiles).all()
@@ -98,7 +107,7 @@ def test_simulated_streams_keep_the_promise_to_themselves(lengths, run_length):
     """Fresh streams of the same simulation: mean run length, and the share that alarms in the first rows."""
     reference, windows = Reference.of(np.random.default_rng(0).normal(size=(200, 2))), np.array(lengths)
     constants = reference.window_constants(windows)
-    streams = SimulatedStreams(population(reference), windows, constants, 1, 1000, np.random.default_rng(1))
+    streams = SimulatedStreams(population(reference), windows, constants, 1000, np.random.default_rng(1))
     found = calibrate(streams, run_length, lambda text: None)
     most = 8 * run_length
     scores = np.concatenate([found.scale(piece)[0] for piece in streams.statistics(most)], axis=1)
@@ -111,33 +120,21 @@ def test_simulated_streams_keep_the_promise_to_themselves(lengths, run_length):
 
 
 def test_promises_grow_with_the_square_of_the_rows():
-    assert most_promised(1000, 1.0) == 10_000
-    assert most_promised(10, 1.0) == 2
-    assert most_promised(1000, 2.0) == 500, "and with the rows themselves where they depend on each other"
-    assert most_promised(100, 2.0) == 25
-    check_promise(900, 300, 1.0)
+    for rows, most in ((1000, 10_000), (300, 900), (10, 2)):
+        check_promise(most, rows)
+        with pytest.raises(ValueError, match=f"from {rows:,} reference rows; .* or run_length={most:,} at most"):
+            check_promise(most + 1, rows)
     with pytest.raises(ValueError, match=r"=1,000 cannot be promised from 300 reference rows; pass 317 rows or more"):
-        check_promise(1000, 300, 1.0)
-    with pytest.raises(ValueError, match=r"are worth 500 independent ones; pass 1,200 rows or more, or run_length=500"):
-        check_promise(600, 1000, 2.0)
-    with pytest.raises(ValueError, match=r"depend on each other for about 10 rows; pass 200 rows or more"):
-        check_promise(10, 100, 10.0)
-
-
-def test_the_longest_promise_that_is_offered_is_accepted():
-    for rows in (10, 50, 317, 2000):
-        for time in (1.0, 1.5):
-            if rows / time >= 20:
-                check_promise(most_promised(rows, time), rows, time)
+        check_promise(1000, 300)
+    check_promise(1000, 317)
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:neighbouring rows")
 def test_few_rows_keep_their_promise():
     runs, n, d = [], 60, 3
     for seed in range(8):
         rng = np.random.default_rng(seed)
-        monitor = mh.DriftMonitor(36, n_simulations=100, random_state=seed).fit(rng.normal(size=(n, d)))
+        monitor = mh.DriftMonitor(36, n_simulations=100, block_length=1, random_state=seed).fit(rng.normal(size=(n, d)))
         found = []
         for _ in range(8):
             monitor.reset().update(rng.normal(size=(400, d)))

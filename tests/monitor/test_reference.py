@@ -6,8 +6,7 @@ from numpy.testing import assert_allclose
 from scipy.stats import norm, rankdata
 
 import muhat as mh
-from muhat.apps.monitor.dependence import stretches
-from muhat.apps.monitor.reference import Metric, Ranks, Reference, pairs_of_folds, population, single_folds
+from muhat.apps.monitor.reference import Metric, Ranks, Reference, population
 from muhat.linalg.whitening import leave_one_out, leave_two_out
 
 RNG = np.random.default_rng(0)
@@ -30,33 +29,26 @@ def test_whitened_rows_have_the_metric_of_their_ridge(name):
 
 
 @pytest.mark.parametrize("name", ROWS)
-def test_single_rows_as_folds_are_the_closed_forms(name):
-    """Brute force: a metric is fitted anew without every pair of rows, and without every row."""
+def test_closed_forms_are_refits_without_the_rows(name):
+    """Brute force: mean and covariance of the other rows, without every row and without some pairs."""
     metric = Metric.of(ROWS[name] - ROWS[name].mean(axis=0))
-    n = len(metric.rows)
-    folds = stretches(n, n)
-    for fast, slow in (
-        (leave_two_out(metric.rows, metric.ridge), pairs_of_folds(metric, folds)),
-        (leave_one_out(metric.rows, metric.ridge), single_folds(metric, folds)),
-    ):
-        for mine, theirs in zip(fast, slow, strict=True):
-            off = ~np.eye(n, dtype=bool) if mine.ndim == 2 else slice(None)
-            assert_allclose(mine[off], theirs[off], rtol=1e-7, atol=1e-8)
-
-
-def test_folds_are_left_out_whole():
-    metric = Metric.of(ROWS["few columns"] - ROWS["few columns"].mean(axis=0))
-    folds = stretches(20, 4)
-    found = pairs_of_folds(metric, folds)
-    kept = np.r_[0:5, 10:15]  # without the folds of rows 7 and 17
-    centre = metric.rows[kept].mean(axis=0)
-    P = np.linalg.inv(np.cov(metric.rows[kept].T, bias=True) + metric.ridge * np.eye(3))
-    one, other = metric.rows[7] - centre, metric.rows[17] - centre
-    assert_allclose(found.products[7, 17], one @ P @ other, rtol=1e-9)
-    assert_allclose(found.squared_distances[17, 7], (one - other) @ P @ (one - other), rtol=1e-9)
-    rows = single_folds(metric, folds)
-    assert np.isinf(rows.squared_distances[5:10, 7]).all()
-    assert np.isfinite(rows.squared_distances[10:, 7]).all()
+    n, d = metric.rows.shape
+    pairs, rows = leave_two_out(metric.rows, metric.ridge), leave_one_out(metric.rows, metric.ridge)
+    for i in range(n):
+        for j in (i, (i + 5) % n):
+            kept = np.delete(metric.rows, [i, j], axis=0)
+            centre = kept.mean(axis=0)
+            P = np.linalg.inv((kept - centre).T @ (kept - centre) / len(kept) + metric.ridge * np.eye(d))
+            one, other = metric.rows[i] - centre, metric.rows[j] - centre
+            if i == j:
+                assert_allclose(rows.squared_norms[i], one @ P @ one, rtol=1e-7, atol=1e-8)
+                gaps = metric.rows - metric.rows[i]
+                assert_allclose(
+                    rows.squared_distances[:, i], np.einsum("kj,jl,kl->k", gaps, P, gaps), rtol=1e-7, atol=1e-8
+                )
+            else:
+                assert_allclose(pairs.products[i, j], one @ P @ other, rtol=1e-7, atol=1e-8)
+                assert_allclose(pairs.squared_distances[i, j], (one - other) @ P @ (one - other), rtol=1e-7, atol=1e-8)
 
 
 def test_ranks_are_normal_scores_among_the_other_rows():
@@ -71,13 +63,23 @@ def test_ranks_are_normal_scores_among_the_other_rows():
     below = (rows[:, 0, None] < new[:, 0]).sum(axis=0) + (rows[:, 0, None] <= new[:, 0]).sum(axis=0)
     expected = norm.ppf((below + 1) / 62)
     assert_allclose(ranks(new)[:, 0] * ranks.scale[0] + ranks.centre[0], expected, rtol=1e-9)
+    # The share of N values that are less, ties counted half: N is n for new rows, and n − 1 for those of the reference.
+    scores = own[:, 0] * ranks.scale[0] + ranks.centre[0]
+    for rows_below, n, score in (
+        ((rows[:, 0] < rows[7, 0]).sum() + ((rows[:, 0] == rows[7, 0]).sum() - 1) / 2, 29, scores[7]),
+        (
+            (rows[:, 0] < 4.0).sum() + (rows[:, 0] == 4.0).sum() / 2,
+            30,
+            (ranks(np.full((1, 2), 4.0)) * ranks.scale)[0, 0] + ranks.centre[0],
+        ),
+    ):
+        assert_allclose(norm.cdf(score), (rows_below + 0.5) / (n + 1), rtol=1e-9)
     assert_allclose(ranks(new), np.concatenate([ranks(row[None]) for row in new]), rtol=0, atol=0)
 
 
-@pytest.mark.parametrize("folds", [None, 5])
-def test_the_population_has_no_value_of_a_row_with_itself(folds):
+def test_the_population_has_no_value_of_a_row_with_itself():
     reference = Reference.of(ROWS["few columns"])
-    rows = population(reference, None if folds is None else stretches(20, folds), 0 if folds is None else 2)
+    rows = population(reference)
     for j in range(reference.paired):
         K = rows.values[..., j].astype(float)
         expected = (K.sum(axis=1) - np.diag(K)) / 19

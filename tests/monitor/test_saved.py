@@ -15,7 +15,7 @@ from muhat.features.sketch import MeanSketch
 
 X = np.random.default_rng(0).normal(size=(100, 3))
 FRAME = pd.DataFrame(X, columns=["a", "b", "c"])
-SMALL = {"run_length": 100, "n_simulations": 100, "random_state": 0}
+SMALL = {"run_length": 100, "n_simulations": 100, "block_length": 1, "random_state": 0}
 
 
 @pytest.fixture(scope="module")
@@ -76,8 +76,7 @@ FITS = [
         {"run_length": 10**6},
         "cannot be promised from 50 reference rows; pass 10,000 rows or more, or run_length=25",
     ),
-    ("absurd blocks", X, {"run_length": 200, "block_length": 4}, "from 100 reference rows that are worth 25 indep"),
-    ("block length", X, {"block_length": 0}, "block_length=0"),
+    ("block length", X, {"block_length": 4}, "block_length=4 must be"),
     ("simulations", X, {"n_simulations": 3}, "n_simulations=3 must be a whole number of at least 100"),
     ("windows", X, {"windows": []}, "windows=.* must be a list"),
     ("window 0", X, {"windows": [0]}, "windows=0"),
@@ -108,7 +107,7 @@ def test_a_dictionary_needs_names():
 
 REFERENCES = {
     "rows": (mh.DriftMonitor(**SMALL), X),
-    "frame": (mh.DriftMonitor(**SMALL | {"run_length": 20}, windows=[1, 5], block_length=2), FRAME),
+    "frame": (mh.DriftMonitor(**SMALL | {"run_length": 20, "block_length": "auto"}, windows=[1, 5]), FRAME),
     "kernels": (mh.DriftMonitor(**SMALL, kernel=[mh.Laplace(), 2.0 * mh.Gaussian(3.0)]), X),
 }
 
@@ -172,6 +171,7 @@ def forged(source, target, change):
     write_archive(target, header["format"], header, held)
 
 
+SCALE = ("quantiles", "scores", "slopes")
 FORGED = {
     "quantiles": (lambda header, held: held["scale_quantiles"].fill(np.nan), "scale_quantiles holds NaN"),
     "one quantile": (lambda header, held: held["scale_quantiles"].__setitem__((0, 3), 1e9), "do not grow"),
@@ -192,6 +192,15 @@ FORGED = {
     ),
     "encoder": (lambda header, held: header["encoder"].update(columns=[]), "its 0 features do not fit 3 columns"),
     "run length": (lambda header, held: header["settings"].update(run_length="x"), "run_length='x'"),
+    "knots": (
+        lambda header, held: held.update({f"scale_{k}": held[f"scale_{k}"][:, :0] for k in SCALE}),
+        "do not grow",
+    ),
+    "falling slopes": (lambda header, held: held["scale_slopes"].__setitem__((2, 5), -1.0), "do not grow"),
+    "a last slope of zero": (lambda header, held: held["scale_slopes"].__setitem__((1, -1), 0.0), "do not grow"),
+    "falling scores": (lambda header, held: held["scale_scores"].__setitem__((0, 9), -9.0), "do not grow"),
+    "a longer window": (lambda header, held: held["windows"].__setitem__(-1, 101), "windows .* are not growing"),
+    "more scores than rows": (lambda header, held: header.update(rows=2), "its last scores are not numbers"),
 }
 
 

@@ -60,7 +60,7 @@ def test_the_witness_of_a_test(width):
 
 def test_the_witness_of_an_alarm_along_a_column():
     rows = np.random.default_rng(0).normal(size=(120, 3))
-    monitor = mh.DriftMonitor(100, n_simulations=100, random_state=0).fit(rows)
+    monitor = mh.DriftMonitor(100, n_simulations=100, block_length=1, random_state=0).fit(rows)
     with pytest.raises(ValueError, match="no alarm"):
         FunctionDisplay.from_monitor(monitor)
     monitor.update(rows[:60] + np.array([0.0, 4.0, 0.0]))

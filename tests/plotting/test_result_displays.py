@@ -50,7 +50,7 @@ def test_a_test_of_one_kernel_has_no_components():
 
 
 def test_scores_and_thresholds_over_time():
-    monitor = mh.DriftMonitor(100, n_simulations=100, random_state=0).fit(STREAM)
+    monitor = mh.DriftMonitor(100, n_simulations=100, block_length=1, random_state=0).fit(STREAM)
     monitor.update(STREAM[:10])
     display = DriftDisplay.from_monitor(monitor)
     assert_array_equal(display.rows, np.arange(1, 11))

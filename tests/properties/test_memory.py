@@ -35,7 +35,9 @@ CALLS = {
     "hsic_test, kernels": (5, lambda: mh.hsic_test(X[:, :1], X[:, 1:], GAUSSIAN, GAUSSIAN, n_resamples=9)),
     "DriftMonitor": (
         3,
-        lambda: mh.DriftMonitor(100, windows=[1, 5], kernel=GAUSSIAN, n_simulations=100, random_state=0).fit(X),
+        lambda: mh.DriftMonitor(
+            100, windows=[1, 5], kernel=GAUSSIAN, n_simulations=100, block_length=1, random_state=0
+        ).fit(X),
     ),
 }
 """Calls, and how many arrays of n² numbers they ask for."""

@@ -54,7 +54,7 @@ ROWS = {
     "MatchedGaussianMixture": mh.MatchedGaussianMixture(2, n_init=1, random_state=0),
     "Nystroem": mh.Nystroem(n_components=4, random_state=0),
     "Fourier": mh.Fourier(n_components=4, random_state=0),
-    "DriftMonitor": mh.DriftMonitor(2, n_simulations=100, random_state=0),
+    "DriftMonitor": mh.DriftMonitor(2, n_simulations=100, block_length=1, random_state=0),
 }
 BAGS = {"BagScaler": mh.BagScaler(), **{type(e).__name__: e for e in reversed(BAG_ESTIMATORS.values())}}
 UNSUPERVISED = ("BagScaler", "BagPrior", "DistributionKernel", "GroupAnomalyDetector", "OneClassSupportMeasureMachine")
@@ -128,7 +128,7 @@ def test_refused_gram_matrices(fitted):
 
 def test_columns_are_matched_after_a_refused_refit():
     """Columns in another order mean what their names say, and not what the refused table would have made of them."""
-    monitor = mh.DriftMonitor(50, n_simulations=100, random_state=0).fit(frame(90))
+    monitor = mh.DriftMonitor(50, n_simulations=100, block_length=1, random_state=0).fit(frame(90))
     with pytest.raises(ValueError, match="infinit"):
         monitor.fit(INFINITE[["c", "b"]])
     rows = frame(9, seed=5)

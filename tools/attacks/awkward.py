@@ -184,7 +184,7 @@ def sketch(X: Rows) -> list[Any]:
 
 def monitor(X: Rows) -> list[Any]:
     rows = np.concatenate([X] * -(-60 // len(X)))
-    watch = mh.DriftMonitor(run_length=30, random_state=0).fit(rows)
+    watch = mh.DriftMonitor(run_length=30, block_length=1, random_state=0).fit(rows)
     watch.update(rows[:7])
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "monitor.npz"

@@ -87,7 +87,7 @@ def read_sketch(path: Path) -> Any:
 
 
 def monitor(path: Path) -> None:
-    mh.DriftMonitor(run_length=30, random_state=0).fit(ROWS).save(path)
+    mh.DriftMonitor(run_length=30, block_length=1, random_state=0).fit(ROWS).save(path)
 
 
 def read_monitor(path: Path) -> Any:
@@ -209,7 +209,7 @@ def fuzz(kind: str, files: int, seed: int, folder: Path) -> tuple[Counter[str], 
 
 
 def alarmed_monitor(path: Path) -> None:
-    monitor = mh.DriftMonitor(run_length=30, kernel=mh.Laplace(), random_state=0).fit(ROWS)
+    monitor = mh.DriftMonitor(run_length=30, block_length=1, kernel=mh.Laplace(), random_state=0).fit(ROWS)
     monitor.update(np.concatenate([ROWS[:5], ROWS[5:20] + 9.0]))
     monitor.save(path)
 

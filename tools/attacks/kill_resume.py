@@ -82,7 +82,7 @@ def monitoring(kills: int, rng: np.random.Generator, folder: Path) -> tuple[int,
     stream = folder / "rows.npy"
     np.save(stream, draws.normal(size=(1500, 3)) + np.repeat([0.0, 0.6], [1400, 100])[:, None])
     whole, broken = folder / "whole.npz", folder / "broken.npz"
-    fitted = mh.DriftMonitor(run_length=3_000, random_state=0).fit(draws.normal(size=(600, 3)))
+    fitted = mh.DriftMonitor(run_length=3_000, block_length=1, random_state=0).fit(draws.normal(size=(600, 3)))
     for path in (whole, broken):
         fitted.save(path)
     subprocess.run([sys.executable, "-c", WATCH, str(whole), str(stream)], check=True)

@@ -101,7 +101,7 @@ def together(tasks: list[Callable[[], Any]]) -> list[Any]:
 
 def silent_monitor() -> mh.DriftMonitor:
     """A monitor whose thresholds are out of reach."""
-    monitor = mh.DriftMonitor(100, n_simulations=100, random_state=0).fit(ROWS)
+    monitor = mh.DriftMonitor(100, n_simulations=100, block_length=1, random_state=0).fit(ROWS)
     monitor._model = replace(monitor._model, calibration=monitor._model.calibration.raised(1e9))
     return monitor
 

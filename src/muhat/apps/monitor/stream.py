@@ -68,7 +68,7 @@ class Drift:
     --------
     >>> import numpy as np, muhat as mh
     >>> X = np.random.default_rng(0).normal(size=(200, 2))
-    >>> monitor = mh.DriftMonitor(run_length=300, random_state=0).fit(X)
+    >>> monitor = mh.DriftMonitor(run_length=300, block_length=1, random_state=0).fit(X)
     >>> monitor.update(X[:50] + [0.0, 3.0])
     True
     >>> monitor.result_.columns[0][0]

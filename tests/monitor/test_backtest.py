@@ -1,0 +1,282 @@
+"""The backtest against a slow plain loop, refusals whose remedies work, and autoregressions."""
+
+import re
+import warnings
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.signal import lfilter
+from scipy.stats import poisson
+
+import muhat as mh
+from muhat.apps.monitor.autoregression import autoregression, stretches
+from muhat.apps.monitor.backtest import FACTORS, Backtest, backtest
+from muhat.features.sketch import MeanSketch
+
+SMALL = {"n_simulations": 100, "random_state": 0}
+
+
+def autoregressive(n, memory, columns, seed=0):
+    noise = np.sqrt(1 - memory**2) * np.random.default_rng(seed).normal(size=(n + 300, columns))
+    return lfilter([1.0], [1.0, -memory], noise, axis=0)[300:]
+
+
+def spells(n, seed=0):
+    """Rows whose spread changes every 50 rows, which no autoregression explains."""
+    rng = np.random.default_rng(seed)
+    return np.repeat(rng.choice([0.2, 3.0], size=-(-n // 50)), 50)[:n, None] * rng.normal(size=(n, 2))
+
+
+class PlainModel:
+    """A monitor of one number that alarms where it exceeds a threshold; alarms do not hang on those before."""
+
+    def __init__(self, threshold):
+        self.threshold = threshold
+
+    def raised(self, by):
+        return PlainModel(self.threshold + by)
+
+    def alarms(self, rows):
+        return [row for row in rows[:, 0] if row > self.threshold]
+
+    def first_drift(self, rows):
+        return None
+
+
+def slow_backtest(rows, run_length):
+    """Factor and alarms, segment by segment and row by row."""
+    n = len(rows)
+    bounds = np.linspace(0, n, 7).astype(int)
+    level, vouched = max(n / 10, 50), min(run_length, n / 5)
+
+    def alarms(length, factor):
+        count = 0
+        for a, b in pairwise(bounds):
+            kept = [row for i, row in enumerate(rows[:, 0]) if not a <= i < b]
+            for i in range(a, b):
+                count += rows[i, 0] > np.mean(kept) + np.log(level) + np.log(factor * length / level)
+        return count
+
+    quantile = 0.95 if run_length <= n / 5 else 0.99
+    lengths = {min(run_length, level), vouched, run_length}
+    if all(alarms(length, 1.0) <= poisson.ppf(quantile, n / length) for length in lengths):
+        return 1.0, alarms(vouched, 1.0)
+    if run_length <= n / 5:
+        for factor in FACTORS[1:]:
+            if alarms(run_length, factor) <= n / run_length:
+                return factor, alarms(run_length, factor)
+    return None
+
+
+@pytest.mark.parametrize("n", [120, 500, 1001])
+@pytest.mark.parametrize("run_length", [20, 60, 200, 5000])
+@pytest.mark.parametrize("scale", [1.0, 1.5, 3.0, 40.0])
+def test_it_is_the_plain_loop(n, run_length, scale):
+    """Exponential rows over log R alarm once in R rows; with a larger scale more often."""
+    rows = scale * (np.random.default_rng(0).exponential(size=(n, 1)) - 1.0)
+    expected = slow_backtest(rows, run_length)
+
+    def calibrated(part, length):
+        return PlainModel(part.mean() + np.log(length))
+
+    if expected is None:
+        with pytest.raises(ValueError, match=f"run_length={run_length:,} cannot be promised"):
+            backtest(rows, run_length, calibrated)
+    else:
+        found = backtest(rows, run_length, calibrated)
+        assert (found.factor, found.alarms) == expected
+        assert (found.rows, found.run_length) == (n, min(run_length, n / 5))
+
+
+def test_alarms_of_a_stream_are_those_of_updates_and_resets():
+    """Whatever the blocks: a plain loop over single rows."""
+    rows, stream = autoregressive(300, 0.6, 2), spells(200)
+    monitor = quiet_fit(rows, run_length=30)
+    expected = []
+    for seen, row in enumerate(stream, 1):
+        if monitor.update(row):
+            expected.append((seen, monitor.result_.row))
+            monitor.reset()
+    found = [state.rows for state in monitor._model.alarms(stream)]
+    assert found == [row for _, row in expected]
+    assert_array_equal(np.cumsum(found), [seen for seen, _ in expected])
+    assert len(found) > 3
+
+
+def quiet_fit(rows, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return mh.DriftMonitor(**SMALL | options).fit(rows)
+
+
+def test_the_interval_holds_the_alarms_that_were_seen():
+    """Garwood's limits: with either of them as the truth, as many alarms or more extreme ones have 5 per cent."""
+    for alarms in (0, 1, 7, 40):
+        low, high = Backtest(1000, 100.0, alarms, 1.0).interval
+        assert poisson.cdf(alarms, 1000 / low) == pytest.approx(0.05)
+        assert alarms == 0 or poisson.sf(alarms - 1, 1000 / high) == pytest.approx(0.05)
+
+
+def test_independent_rows_keep_their_thresholds():
+    rows = np.random.default_rng(0).normal(size=(400, 2))
+    tested, plain = (mh.DriftMonitor(60, block_length=b, **SMALL).fit(rows) for b in ("auto", 1))
+    assert tested.threshold_ == plain.threshold_
+    assert tested.backtest_.factor == 1.0
+    assert tested.run_length_ == plain.run_length_ == 60
+    assert tested.run_length_interval_[0] < 60 < tested.run_length_interval_[1]
+    assert plain.backtest_ is None
+    with pytest.warns(UserWarning, match="400 rows vouch for 80 rows between false alarms"):
+        longer = mh.DriftMonitor(200, **SMALL).fit(rows)
+    assert longer.run_length_ == 80
+
+
+def test_thresholds_rise_where_the_order_shows_more_alarms():
+    rows = spells(900)
+    with pytest.warns(
+        UserWarning, match=r"thresholds are those of independent rows for [\d,]+ times run_length=60"
+    ) as c:
+        monitor = mh.DriftMonitor(60, **SMALL).fit(rows)
+    assert c[0].filename == __file__
+    plain = mh.DriftMonitor(60, block_length=1, **SMALL).fit(rows)
+    factor = monitor.backtest_.factor
+    assert factor > 1
+    assert monitor.order_ == 0
+    assert_allclose(monitor.threshold_, plain.threshold_ + np.log(factor))
+    assert monitor.backtest_.alarms <= 900 / 60
+    assert len(plain._model.alarms(spells(900, 1))) > 900 / 60 > len(monitor._model.alarms(spells(900, 1))) - 15
+
+
+REFUSED = {
+    "spells, too few rows": (spells(400), 150),
+    "a season": (np.column_stack([np.sin(np.arange(600) / 30), np.random.default_rng(0).normal(size=600)]) ** 3, 500),
+    "heavy spells": (spells(600) ** 3, 300),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", REFUSED)
+def test_the_remedies_of_a_refusal_work(name):
+    rows, run_length = REFUSED[name]
+    with pytest.raises(ValueError, match=f"run_length={run_length:,} cannot be promised") as refused:
+        quiet_fit(rows, run_length=run_length)
+    assert re.search(r"in column x[01]", str(refused.value))
+    offer = re.search(r"pass run_length=([\d,]+) at most", str(refused.value))
+    if offer is not None:
+        assert quiet_fit(rows, run_length=int(offer[1].replace(",", ""))).run_length_ >= 2
+    assert "block_length=1" in str(refused.value)
+    assert quiet_fit(rows, run_length=run_length, block_length=1).backtest_ is None
+
+
+def test_rows_in_no_order_are_not_tested():
+    frame = pd.DataFrame(spells(400), columns=["a", "b"])
+    features = mh.Nystroem(mh.Gaussian(1.0), 20, random_state=0).fit(frame)
+    sketch = MeanSketch(features, reservoir_size=400).update(frame)
+    assert mh.DriftMonitor(100, **SMALL).fit(sketch).backtest_ is None
+
+
+@pytest.mark.parametrize("block_length", [0, 2.5, 7, "none", True, None])
+def test_other_block_lengths_are_refused(block_length):
+    with pytest.raises(ValueError, match='must be "auto", which tests the promise in the order of the rows, or 1'):
+        mh.DriftMonitor(block_length=block_length).fit(spells(100))
+
+
+# ------------------------------------------------------------------------------------------------------ autoregressions
+
+
+def test_an_autoregression_is_found_with_its_coefficients():
+    A = np.array([[0.6, 0.2], [0.0, -0.5]])
+    rng, rows = np.random.default_rng(0), np.zeros((4000, 2))
+    for t in range(1, 4000):
+        rows[t] = rows[t - 1] @ A + rng.normal(size=2)
+    scale = rows.std(axis=0)
+    model, residuals = autoregression(100.0 * rows + 7.0)
+    assert model.order == 1
+    assert_allclose(model.coefficients * scale / scale[:, None], A, atol=0.06)
+    assert_allclose(model.spread, 1 / scale, atol=0.02)
+    assert residuals.shape == (3999, 2)
+    whole = model.residuals(100.0 * rows[:50] + 7.0, 1)
+    assert_allclose(whole, residuals[:49], atol=0.1)
+    one_by_one = [model.residuals(100.0 * rows[t : t + 2] + 7.0, t + 1)[0] for t in range(49)]
+    assert_array_equal(whole, one_by_one)
+    before = np.concatenate([np.zeros((1, 2)), 100.0 * rows[:3] + 7.0])
+    first = model.residuals(before, 0)
+    assert_allclose(first[0], (rows[0] - rows.mean(axis=0)) / scale * model.spread, rtol=1e-9)
+    assert_array_equal(first[1:], whole[:2])
+
+
+def test_residuals_of_a_stretch_come_from_the_other_stretches():
+    rows = autoregressive(60, 0.8, 1)
+    _, residuals = autoregression(rows)
+    scaled = (rows - rows.mean(axis=0)) / rows.std(axis=0)
+    fold = stretches(59, 10)[3]
+    kept = np.r_[0 : fold.start, fold.stop : 59]
+    lagged, targets = scaled[:-1, 0], scaled[1:, 0]
+    slope = lagged[kept] @ targets[kept] / (lagged[kept] @ lagged[kept] + 1e-3 * len(kept))
+    assert_allclose(residuals[fold, 0], targets[fold] - slope * lagged[fold], rtol=1e-10)
+
+
+def test_independent_rows_have_no_autoregression():
+    assert autoregression(np.random.default_rng(0).normal(size=(500, 3))) is None
+
+
+def test_the_first_row_after_a_dependent_reference_is_judged():
+    monitor = quiet_fit(autoregressive(600, 0.8, 2), run_length=100)
+    assert monitor.order_ > 0
+    assert monitor.update([30.0, 0.0])
+    assert monitor.result_.row == 1
+    assert monitor.result_.columns[0][0] == "x0"
+    assert monitor.result_.threshold == monitor.recent_scores()[2][-1]
+    quiet = [monitor.reset().update(row) for row in autoregressive(600, 0.8, 2, seed=1)[::20]]
+    assert sum(quiet) <= 3
+
+
+def test_streams_cut_anywhere_have_the_same_residuals(tmp_path):
+    rows, stream = autoregressive(400, 0.8, 2), autoregressive(60, 0.8, 2, seed=3)
+    monitor = quiet_fit(rows, run_length=60)
+    monitor.update(stream)
+    whole = monitor.recent_scores()
+    monitor.reset()
+    for row in stream[:20]:
+        monitor.update(row)
+    monitor.save(tmp_path / "monitor.npz")
+    loaded = mh.DriftMonitor.load(tmp_path / "monitor.npz")
+    loaded.update(stream[20:])
+    for mine, theirs in zip(loaded.recent_scores(), whole, strict=True):
+        assert_array_equal(mine, theirs)
+    assert (loaded.backtest_, loaded.run_length_) == (monitor.backtest_, monitor.run_length_)
+
+
+# ----------------------------------------------------------------------------------------------------- kept promises
+
+
+def kept(draw, n, run_length, references, **options):
+    """Rows per alarm over streams of ten run lengths each, with resets."""
+    alarms = 0
+    for k in range(references):
+        rng = np.random.default_rng([3, k])
+        monitor = quiet_fit(draw(rng, n), run_length=run_length, **options)
+        alarms += len(monitor._model.alarms(draw(rng, 10 * run_length)))
+    return 10 * run_length * references / max(alarms, 1)
+
+
+FEW_VALUES = {
+    "three binaries": lambda rng, n: (rng.random((n, 3)) < 0.3).astype(float),
+    "Poisson": lambda rng, n: rng.poisson(0.3, (n, 3)).astype(float),
+    "Zipf": lambda rng, n: np.minimum(rng.zipf(2.0, (n, 2)), 30).astype(float),
+    "mixed and sparse": lambda rng, n: np.column_stack([rng.normal(size=n), rng.random((n, 2)) < 0.1]),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FEW_VALUES)
+def test_columns_of_few_values_keep_three_quarters_of_the_promise(name):
+    assert kept(FEW_VALUES[name], 200, 150, 5, block_length=1) > 0.75 * 150
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("memory", [0.0, 0.8])
+def test_autoregressive_streams_keep_three_quarters_of_the_promise(memory):
+    assert kept(lambda rng, n: autoregressive(n, memory, 2, rng.integers(10**9)), 500, 80, 4) > 0.75 * 80
