@@ -191,7 +191,9 @@ def of_monitors():
     }
     for name, chosen in settings.items():
         n = 2050 if "run_length" in chosen else 60
-        monitor = mh.DriftMonitor(**{"run_length": 36, "n_simulations": 100, "block_length": 1, "random_state": 0} | chosen)
+        monitor = mh.DriftMonitor(
+            **{"run_length": 36, "n_simulations": 100, "block_length": 1, "random_state": 0} | chosen
+        )
         monitor.fit(rows(n, seed=4)).update(rows(90, seed=5))
         yield f"scores and thresholds, {name}", [monitor.windows_, monitor.threshold_, *monitor.recent_scores()]
 

@@ -112,6 +112,7 @@ REFERENCES = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:neighbouring rows")  # as the hundred rows seem to do
 @pytest.mark.parametrize("name", REFERENCES)
 @pytest.mark.parametrize("shift", [0.0, 5.0])
 def test_a_saved_monitor_comes_back(name, shift, tmp_path):

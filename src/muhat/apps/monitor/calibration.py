@@ -39,6 +39,7 @@ _LOWEST = float(np.log(2.0))  # the score of a median; what is below counts as a
 _FARTHER = np.array([0.5, 1.0, 2.0, 3.0, 4.5, 6.0, 8.0, 10.0, 13.0, 16.0, 20.0])  # scores beyond the last known one
 _FEW = 16  # rows up to which all statistics are looked up together
 _TIE = 0.05  # standard deviations by which values that are ties may differ
+_MANY = 0.25  # what so many ties add to the logarithm of a tail; a normal one grows by 0.2 over 0.05, 4 deviations out
 _BEYOND = 30  # values that lie above the last quantile that counts as known
 
 _PILOT = 400  # rows of each stream, after the longest window is full, that make the scale
@@ -157,13 +158,15 @@ def _knots(values: Array, distinct: float) -> tuple[Array, Array, Array]:
     known = np.linspace(_LOWEST, top, _KNOTS)
     at = np.interp((len(values) - 1) * -np.expm1(-known), np.arange(len(values)), values)  # quantiles
     # Of columns with few values a statistic has ties, and a new row has nearly but not exactly the value of its like in
-    # a reference, whose metric it had no part in. So the score of a quantile is that of all values down to a little
-    # below it.
-    below = at - _TIE * values.std()
-    known = np.minimum(known, -np.log1p(-np.searchsorted(values, below) / len(values)))
-    # Continuous statistics exceed a quantile by more than a tenth of their standard deviation.
+    # a reference, whose metric it had no part in. So where many values lie just below a quantile, its score is that of
+    # all of them.
     deviation = float(values.std())
-    last, above = at[-1], values[values > at[-1] + _TIE * deviation]
+    tie = _TIE * deviation
+    together = -np.log1p(-np.searchsorted(values, at - tie) / len(values))
+    tied = together < known - _MANY
+    known = np.minimum.accumulate(np.where(tied, together, known)[::-1])[::-1]
+    # Continuous statistics exceed a quantile by more than a tenth of their standard deviation.
+    last, above = at[-1], values[values > at[-1] + (tie if tied[-1] else 0.0)]
     smallest = 0.1 * deviation + 1e-9 * (abs(last) + abs(at[0])) + 1e-300
     excess = max(float((above - last).mean()) if len(above) else deviation, smallest)
     scores = np.append(known, known[-1] + _FARTHER)
