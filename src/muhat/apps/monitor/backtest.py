@@ -76,18 +76,7 @@ class Backtest:
 
 
 def backtest(rows: Array, run_length: float, calibrated: Callable[[Array, float], MonitorModel]) -> Backtest:
-    """Run each sixth of the rows past a monitor of the others, and find thresholds under which the promise holds.
-
-    Parameters
-    ----------
-    rows : array of shape (n, d)
-        In the order of time.
-    run_length : float
-        The promise. Where the rows depend on each other more than the monitor knows, at most n/5 can be kept or
-        refuted; a ValueError names what can be promised.
-    calibrated : callable
-        Fits a monitor to rows and calibrates it for a run length, as for independent rows.
-    """
+    """Run each sixth of the rows past a monitor of the others, and find thresholds under which the promise holds."""
     n = len(rows)
     level, vouched = max(n / _EXPECTED, _SHORTEST), min(run_length, n / FEWEST_ALARMS)
     streams = []

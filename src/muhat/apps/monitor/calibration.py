@@ -103,18 +103,9 @@ class TailScale:
         return cls(quantiles, scores, slopes, np.zeros(len(slopes)))
 
     def __call__(self, statistics: Array, floor: float = -np.inf) -> tuple[Array, Any]:
-        """The largest score of each set of c statistics, and whose it is.
+        """The largest score of each set of c statistics, and whose it is, for statistics of shape (c, ...).
 
-        Parameters
-        ----------
-        statistics : array of shape (c, ...)
-        floor : float
-            Scores that cannot exceed this are not worth computing; they come out as −inf.
-
-        Returns
-        -------
-        scores : array of shape (...)
-        largest : array of int, of shape (...)
+        Scores that cannot exceed the floor are not worth computing; they come out as −inf.
         """
         shape, c = statistics.shape[1:], len(statistics)
         flat = statistics.reshape(c, -1)
@@ -210,17 +201,7 @@ class Calibration:
 
 
 def calibrate(streams: SimulatedStreams, run_length: float, say: Callable[[str], None]) -> Calibration:
-    """Find the scale and the thresholds with which simulated streams run for ``run_length`` rows on average.
-
-    Parameters
-    ----------
-    streams : SimulatedStreams
-        Streams without drift.
-    run_length : float
-        The promise.
-    say : callable
-        Is told how far the work has come.
-    """
+    """Find the scale and the thresholds with which simulated streams run for ``run_length`` rows on average."""
     say("calibrating: the scale of the scores")
     scale = _scale(streams)
     say("calibrating: the first rows")

@@ -174,21 +174,10 @@ class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
 
     @unchanged_on_error
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn the reference and calibrate the alarm.
+        """Learn the reference, rows without drift in the order of time, and calibrate the alarm.
 
-        Parameters
-        ----------
-        X : table of any library, array of shape (n, d), or MeanSketch
-            Rows without drift, in the order of time where it has a meaning. Columns may hold numbers, categories,
-            dates and missing values. ``fit`` refuses run lengths that the rows cannot promise. Of a sketch the rows of
-            its reservoir are the reference, in no order.
-        y : ignored
-            Not used; it is here for scikit-learn's pipelines.
-
-        Returns
-        -------
-        self
-            The fitted monitor.
+        A reference is a table of any library, an array, or a MeanSketch, of which the rows of its reservoir count, in
+        no order. Columns may hold numbers, categories, dates and missing values.
         """
         run_length, streams = self._checked_settings()
         rng = check_rng(self.random_state)
@@ -340,18 +329,9 @@ class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
         """Take in one row or more, in effect one after the other.
 
         Rows after an alarm are checked and ignored, until ``reset``. A row that is refused changes nothing. Threads can
-        share a monitor: each call takes in its rows without those of another in between.
-
-        Parameters
-        ----------
-        X : table with the columns of the reference, or a row of it
-            A data frame, an array of shape (T, d) or (d,), a series or a dictionary. Columns with names are put in the
-            order of the reference's. Missing values and new categories are taken as they come.
-
-        Returns
-        -------
-        bool
-            Whether there has been an alarm since ``fit`` or ``reset``; ``result_`` then says what changed.
+        share a monitor: each call takes in its rows without those of another in between. ``X`` is a table with the
+        columns of the reference, or a row of it: an array, a series or a dictionary. Missing values and new categories
+        are taken as they come. True from an alarm on, until ``reset``; ``result_`` then says what changed.
         """
         check_is_fitted(self, "threshold_")
         rows = stream_rows(X, self.encoder_, self.left_out_)
@@ -399,26 +379,14 @@ class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
         return self._stream.alarm is not None
 
     def reset(self) -> Self:
-        """Count from 1 again, with the same thresholds.
-
-        Returns
-        -------
-        self
-            The monitor.
-        """
+        """Count from 1 again, with the same thresholds."""
         check_is_fitted(self, "threshold_")
         with self._lock:
             self._stream, self._result = self._model.start(), None
         return self
 
     def recent_scores(self) -> tuple[Any, Array, Array]:
-        """Rows, scores and thresholds of the last 1,000 rows at most: what a picture of the monitor shows.
-
-        Returns
-        -------
-        rows, scores, thresholds : arrays of shape (m,)
-            Numbers of the rows, and score and threshold after each.
-        """
+        """Rows, scores and thresholds of the last 1,000 rows at most: what a picture of the monitor shows."""
         check_is_fitted(self, "threshold_")
         state, model = self._stream, self._model
         first = state.rows - len(state.scores)
@@ -429,24 +397,13 @@ class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
         """Return rows of the reference, and those of the window that raised the alarm; none before an alarm.
 
         Where the monitor runs on residuals of an autoregression, both are residuals.
-
-        Returns
-        -------
-        reference, window : arrays of shape (n, d) and (m, d)
-            The rows.
         """
         check_is_fitted(self, "threshold_")
         state, rows = self._stream, self._model.reference.rows
         return rows, rows[:0] if state.alarm is None else self._model.window(state, state.alarm.window)
 
     def save(self, path: str | Path) -> None:
-        """Write the monitor, with its thresholds and its place in the stream, to one file (``.npz``) without pickle.
-
-        Parameters
-        ----------
-        path : str or Path
-            The file, an ``.npz`` archive.
-        """
+        """Write the monitor, with its thresholds and its place in the stream, to one file (``.npz``) without pickle."""
         check_is_fitted(self, "threshold_")
         with self._lock:
             saved = self.get_params(deep=False), self._model, self.backtest_, self.left_out_, self._stream
@@ -454,14 +411,9 @@ class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
 
     @classmethod
     def load(cls, path: str | Path, kernels: Iterable[type[Kernel]] = ()) -> Self:
-        """Read what ``save`` wrote; the monitor goes on where it was. Nothing in the file is executed.
+        """Read what ``save`` wrote; the monitor goes on where it was.
 
-        Parameters
-        ----------
-        path : str or Path
-            The file, an ``.npz`` archive.
-        kernels : classes of kernels, optional
-            Kernels that you wrote yourself, if the file names one: ``kernels=[MyKernel]``.
+        Nothing in the file is executed. ``kernels`` are classes of kernels that you wrote yourself, if it names one.
         """
         return load_monitor(path, kernels, cls._of)
 

@@ -239,15 +239,7 @@ class Reference:
 
     @classmethod
     def of(cls, rows: Array, kernels: Sequence[Kernel] | None = None) -> Reference:
-        """Fit to rows.
-
-        Parameters
-        ----------
-        rows : array of shape (n, d)
-            In the order of time, where it has a meaning.
-        kernels : sequence of Kernel, optional
-            Kernels that are used in place of all components.
-        """
+        """Fit to rows."""
         scales = ColumnScales.of(rows)
         metric = Metric.of(_clipped(rows, scales))
         ranks, scores = Ranks.of(rows)

@@ -55,16 +55,7 @@ def save_monitor(
 
 
 def load_monitor(path: str | Path, kernels: Iterable[type[Kernel]], make: Callable[..., Restored]) -> Restored:
-    """Read what ``save_monitor`` wrote, after a check of every number that alarms rest on: a file may be forged.
-
-    Parameters
-    ----------
-    path : str or Path
-    kernels : classes of kernels
-        Kernels that are not muhat's.
-    make : callable
-        Makes the monitor of parameters, model and stream; where it raises, the file is refused.
-    """
+    """Read what ``save_monitor`` wrote, after a check of every number that alarms rest on: a file may be forged."""
     known, what = tuple(kernels), "a monitor that DriftMonitor.save of this version wrote"
     return read_archive(path, _FORMAT, what, lambda header, arrays: make(*_restored(header, arrays, known)))
 

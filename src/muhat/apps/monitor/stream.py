@@ -322,15 +322,6 @@ def changed_features(reference: Array, rows: Array, lengths: Sequence[int] | NDA
     The number of a feature is MMD² of the two samples, with a Gaussian kernel of the width of the feature's standard
     deviation, over its expectation without a change, (1/n + 1/L) (1 − mean k): about 1 by chance.
 
-    Parameters
-    ----------
-    reference : array of shape (n, d)
-        Of many rows some are taken.
-    rows : array of shape (T, d)
-        With T at least the largest length.
-    lengths : sequence of int
-        How many of the last rows are compared.
-
     Examples
     --------
     >>> import numpy as np
@@ -367,15 +358,6 @@ def changed_relations(reference: Reference, rows: Array, names: Sequence[str]) -
 
     For the metric P = (S + ρI)⁻¹ of standardised columns y, column j of Py is what the other columns leave of column j,
     up to a factor: y_j − Σ_k b_jk y_k with b_jk = −P_jk / P_jj. It is compared as a column by itself is.
-
-    Parameters
-    ----------
-    reference : Reference
-        Its metric is P.
-    rows : array of shape (L, d)
-        Rows of the stream.
-    names : sequence of str
-        The column of each feature.
     """
     if len(set(names)) < 2:
         return ()

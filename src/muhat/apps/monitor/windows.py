@@ -68,15 +68,9 @@ class WindowSums:
     def after(self, values: Array, singles: Array, draws: Any = None) -> tuple[WindowSums, Array]:
         """The sums after T more rows of every stream, and the statistics after each: shape (w · c, B, T).
 
-        Parameters
-        ----------
-        values : array of shape (T, longest − 1, m), or (N, N, m) with ``draws``
-            h of each row with those before it, the oldest first, with zeros behind where there are fewer; or h of all
-            pairs of N rows.
-        singles : array of shape (T, c), or (N, c) with ``draws``
-            s of the rows.
-        draws : array of int32, of shape (B, longest − 1 + T), optional
-            Streams that consist of the N rows: which of them, first those before. Without it there is one stream.
+        ``values`` of shape (T, longest − 1, m) is h of each row with those before it, the oldest first, with zeros
+        behind where there are fewer, and ``singles`` (T, c) is s. With ``draws`` (B, longest − 1 + T), first those
+        before, they are h and s of N rows of which the streams consist.
         """
         banded, before = draws is None, self.longest - 1
         if draws is None:
@@ -216,12 +210,7 @@ class SimulatedStreams:
     def statistics(self, rows: int, done: NDArray[np.bool_] | None = None) -> Iterator[Array]:
         """Statistics of the first rows, in pieces of shape (w · c, streams of interest, rows of a piece).
 
-        Parameters
-        ----------
-        rows : int
-            How many rows.
-        done : array of bool, of shape (streams,), optional
-            Which streams are of no interest any more; the caller sets them from piece to piece.
+        ``done`` says which streams are of no interest any more; the caller sets it from piece to piece.
         """
         sums = WindowSums.empty(self.lengths, self.constants, self.rows.values.shape[2], self.streams)
         before = np.zeros((self.streams, sums.longest - 1), np.int32)
