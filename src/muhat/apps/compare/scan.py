@@ -81,9 +81,9 @@ class Scan:
     def __post_init__(self) -> None:
         self.is_long = sum(self.design.sizes) > LONG
         self.n_strata = 1 if self.design.strata is None else 1 + int(self.design.strata.max())
-        self.probes = (
-            np.random.default_rng(0).choice(sum(self.design.sizes), PROBES, shuffle=False) if self.is_long else None
-        )
+        total = sum(self.design.sizes)
+        rng = np.random.default_rng(0)
+        self.probes = rng.choice(total, min(PROBES, total), replace=False, shuffle=False) if self.is_long else None
         self.cached: list[Column] = []
         self.is_single = False
         self.texts = 0

@@ -24,7 +24,7 @@ from muhat.apps.compare.features import (
     rank_correlations,
 )
 from muhat.apps.compare.result import ColumnResult, Columns, Comparison, MissingResult, PairResult, TableFacts
-from muhat.apps.compare.scan import NEIGHBOURS, Scan
+from muhat.apps.compare.scan import Scan
 from muhat.apps.compare.sources import chosen_names, open_sources, preparation, unmatched
 from muhat.apps.compare.text_report import listed, plural
 from muhat.apps.compare.unusual_rows import Sample
@@ -332,8 +332,10 @@ def _note_of_order(scan: Scan, rng: np.random.Generator) -> Iterator[str]:
     if scan.design.clusters is not None or not scan.beginnings:
         return
     for which, source in enumerate(scan.sources):
-        labels = None if scan.design.strata is None else scan.design.of_table(which, scan.design.strata)[:NEIGHBOURS]
-        rows = np.nan_to_num(paired_features([pair[which] for pair in scan.beginnings], labels).values)
+        labels = None if scan.design.strata is None else scan.design.of_table(which, scan.design.strata)
+        beginnings = [pair[which] for pair in scan.beginnings]
+        labels = None if labels is None else labels[: len(beginnings[0].values)]
+        rows = np.nan_to_num(paired_features(beginnings, labels).values)
         if rows.shape[1] and len(rows) > 2:
             pvalue = order_pvalue(rows, ORDER_RESAMPLES, rng)
             if pvalue <= ORDER_LEVEL:
