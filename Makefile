@@ -6,7 +6,7 @@ PIP := PIP_DISABLE_PIP_VERSION_CHECK=1 $(PYTHON) -m pip -qq --no-input --python
 RUN := env -u OPENBLAS_CORETYPE -u NPY_DISABLE_CPU_FEATURES -u NPY_ENABLE_CPU_FEATURES -u NUMBA_CPU_NAME OPENBLAS_NUM_THREADS=1
 PYTEST := -m pytest -n auto --dist worksteal
 
-.PHONY: oldest reproduce test quick portable readme coverage mutants lint docs clean
+.PHONY: oldest reproduce test quick portable readme wheel coverage mutants lint docs clean
 
 # The environment is made without ensurepip, which Debian's own Python may lack.
 $(BIN)/python:
@@ -55,6 +55,14 @@ oldest:
 		$(PIP) $(VENV)-oldest/bin/python install --progress-bar off pip -e '.[test]'
 	$(RUN) $(VENV)-oldest/bin/python $(PYTEST) -m "not slow" tests
 
+# The wheel alone, without extras, in an environment and a folder that know nothing of this one.
+wheel:
+	rm -rf dist $(VENV)-wheel
+	$(PYTHON) -m venv --without-pip $(VENV)-wheel
+	$(PYTHON) -m pip -qq wheel --no-deps -w dist .
+	$(PIP) $(VENV)-wheel/bin/python install --progress-bar off dist/*.whl
+	cd dist && ../$(VENV)-wheel/bin/python ../tools/smoke.py
+
 reproduce: $(VENV)/.reproduce
 	$(BIN)/python -m paper --quick --out report
 
@@ -64,4 +72,4 @@ docs: $(VENV)/.docs
 	$(BIN)/sphinx-build -W --keep-going -b html docs site
 
 clean:
-	rm -rf $(VENV) $(VENV)-oldest $(VENV)-readme site docs/gallery docs/generated report .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV)* dist site docs/gallery docs/generated report .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -127,7 +127,7 @@ ESTIMATORS = [thing for thing in map(vars(mh).get, mh.__all__) if inspect.isclas
 every_estimator = pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda estimator: estimator.__name__)
 OF_BAGS = {mh.BagScaler, *map(type, BAG_ESTIMATORS.values())}
 SMALL = {
-    mh.DriftMonitor: {"run_length": 2, "n_simulations": 100},
+    mh.DriftMonitor: {"run_length": 2, "n_simulations": 100, "block_length": 1},
     mh.MatchedGaussianMixture: {"n_components": 2, "n_init": 1},
     mh.Nystroem: {"n_components": 5},
 }
@@ -135,7 +135,7 @@ SMALL = {
 
 def fitted(estimator, **parameters):
     data = {mh.ShrunkKernelCenterer: (mh.Gaussian(1.0)(X),)}
-    data |= dict.fromkeys(OF_BAGS, (BAGS, np.arange(10) % 2))
+    data |= dict.fromkeys(OF_BAGS, (BAGS, np.arange(10) % 2)) | {mh.ConditionalKernelMean: (X, Y)}
     return estimator(**SMALL.get(estimator, {}), **parameters).fit(*data.get(estimator, (X,)))
 
 

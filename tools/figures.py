@@ -103,7 +103,7 @@ def printed_table(found: re.Match[str]) -> str:
 
 
 def complaints() -> list[str]:
-    """Pages whose numbers are not those printed, or that do not name the command; output of another version."""
+    """Pages whose numbers are not those printed, or that do not name the command."""
     found = []
     for path in PAGES:
         page = path.read_text(encoding="utf-8")
@@ -121,11 +121,12 @@ def complaints() -> list[str]:
             script = re.search(r"[\w/]+\.py|paper \w+", kept()[name][0])
             if script and script[0] not in " ".join(page.split()):
                 found.append(f"{path.name} does not name the command of {name}")
-    return found + [
-        f"{name} was printed by another version; run python tools/figures.py --run {name}"
-        for name, (_, head, _) in kept().items()
-        if not head.startswith(f"# muhat {VERSION},")
-    ]
+    return found
+
+
+def earlier() -> list[str]:
+    """Outputs that an earlier version printed: their heads say which."""
+    return [name for name, (_, head, _) in kept().items() if not head.startswith(f"# muhat {VERSION},")]
 
 
 def run(name: str, command: str, idle: bool) -> None:
@@ -157,6 +158,8 @@ def main() -> int:
         run(name, *known[name])
     found = complaints()
     print("\n".join(found) or "pages have the numbers that were printed")
+    if old := earlier():
+        print(f"printed by an earlier version, as their heads say: {', '.join(old)}")
     for path in PAGES:
         with suppress(LookupError):  # a complaint above
             path.write_text(renewed(path.read_text(encoding="utf-8")), encoding="utf-8")

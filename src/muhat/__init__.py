@@ -1,4 +1,4 @@
-"""Kernel means: shrinkage estimators, tests, models on groups of rows, drift monitoring and comparisons of tables."""
+"""Kernel means: shrinkage estimators, many and conditional means, tests, models on groups of rows, and comparisons of tables."""
 
 from importlib import import_module as _import_module
 from typing import TYPE_CHECKING as _TYPE_CHECKING
@@ -42,7 +42,7 @@ from muhat.rkhs.elements import Element, embed
 from muhat.rkhs.measures import Atoms, GaussianMixture
 from muhat.shrinkage.filters import IteratedTikhonov, Landweber, NuMethod, Tikhonov, TruncatedSVD
 
-__version__ = "0.3.0"
+__version__ = "0.4.0"
 
 __all__ = [
     "AdaptiveKernelMean",

@@ -277,11 +277,11 @@ def is_precomputed(kernel: Any) -> bool:
     return isinstance(kernel, str) and kernel == "precomputed"
 
 
-def check_precomputed(kernel: Any) -> None:
+def check_precomputed(kernel: Any, name: str = "kernel") -> None:
     """Raise a ValueError unless ``kernel`` is "precomputed", the one word that may stand for a kernel object."""
     if not is_precomputed(kernel):
         raise ValueError(
-            f"kernel={shorten(repr(kernel), 80)} must be a kernel object such as muhat.Gaussian(), or 'precomputed' "
+            f"{name}={shorten(repr(kernel), 80)} must be a kernel object such as muhat.Gaussian(), or 'precomputed' "
             f"with a Gram matrix in place of X; wrap other kernels by muhat.as_kernel"
         )
 

@@ -389,7 +389,7 @@ class ConditionalKernelMean(ValueParametersMixin, RegressorMixin, BaseEstimator)
         if isinstance(self.kernel_x, Kernel):
             check_kernel("kernel_x", self.kernel_x)
         else:
-            check_precomputed(self.kernel_x)
+            check_precomputed(self.kernel_x, "kernel_x")
         check_kernel("kernel_y", self.kernel_y)
         if not (isinstance(self.scale, str) and self.scale == "loo") and not isinstance(self.scale, bool | np.bool_):
             raise ValueError(f'scale={self.scale!r} must be True, False or "loo"')
