@@ -1,4 +1,4 @@
-"""Kernel means: shrinkage estimators, many and conditional means, tests, models on groups of rows, and comparisons of tables."""
+"""Kernel means: shrinkage estimators, many and conditional means, tests, models on groups, comparisons of tables."""
 
 from importlib import import_module as _import_module
 from typing import TYPE_CHECKING as _TYPE_CHECKING
