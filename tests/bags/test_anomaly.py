@@ -241,3 +241,25 @@ def test_relations_of_correlated_columns_are_seen():
 
     detector = mh.GroupAnomalyDetector(random_state=0).fit([drawn(30, False) for _ in range(80)])
     assert np.mean(detector.predict([drawn(30, True) for _ in range(20)]) == -1) > 0.9
+
+
+def test_no_decision_depends_on_the_order_of_bags_or_of_their_rows():
+    rng = np.random.default_rng(0)
+    bags, new, order = normal_bags(60, 0, high=60), normal_bags(60, 1, high=60), rng.permutation(60)
+    one = mh.GroupAnomalyDetector(random_state=0).fit(bags)
+    other = mh.GroupAnomalyDetector(random_state=0).fit([rng.permutation(bags[i]) for i in order])
+    assert_array_equal(other.p_values_, one.p_values_[order])
+    assert_allclose(other.p_values(new), one.p_values(new))
+
+
+def test_explanations_say_the_p_value_of_the_bags_of_fit(detector):
+    bags = normal_bags(150, 0)
+    assert_array_equal([each.p_value for each in detector.explain(bags)], detector.p_values_)
+    new = normal_bags(20, 1)
+    assert_array_equal([each.p_value for each in detector.explain(new)], detector.p_values(new))
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_overflow_is_not_taken_for_equal_rows():
+    with pytest.raises(ValueError, match="rescale rows where values are beyond 1e150"):
+        mh.GroupAnomalyDetector().fit([1e300 * bag for bag in normal_bags(30, 0, high=20)])

@@ -259,3 +259,16 @@ def test_a_median_of_positive_distances_by_hand():
 def test_a_mean_off_the_diagonal_by_hand():
     K = np.array([[9.0, 1.0, 2.0], [1.0, 9.0, 3.0], [2.0, 3.0, 9.0]])
     assert mean_off_diagonal(K) == 2.0
+
+
+def test_the_order_of_columns_does_not_change_the_bandwidth():
+    X = np.random.default_rng(0).normal(size=(4_000, 3)) * [1, 2, 5]
+    X[:, 0] = X[:, 0].round()
+    weights = np.random.default_rng(1).integers(0, 3, size=4_000).astype(float)
+    for w in (None, weights):
+        assert_allclose(
+            median_distance(X[:, [2, 0, 1]], "euclidean", w), median_distance(X, "euclidean", w), rtol=1e-12
+        )
+    means = [mh.ShrunkKernelMean().fit(X[:, order]) for order in ([0, 1, 2], [2, 0, 1])]
+    one, other = (mean.mean_.norm() for mean in means)
+    assert_allclose(one, other, rtol=1e-10)

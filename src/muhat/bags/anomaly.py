@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import reduce
+from hashlib import blake2b
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -378,8 +379,9 @@ class GroupAnomalyDetector(OutlierMixin, ValueParametersMixin, TakesBagsMixin, B
     def fit(self, bags: Any, y: Any = None) -> Self:
         """Learn from normal bags; a few anomalous ones among them make the test more timid, and do no other harm."""
         self._check_parameters()
-        data = check_bags(bags, self, reset=True)
-        fewest = check_enough(len(data), float(self.alpha))
+        given = check_bags(bags, self, reset=True)
+        fewest = check_enough(len(given), float(self.alpha))
+        data, order, keys = ordered_by_value(given)
         rng = check_rng(0 if self.random_state is None else self.random_state)
         landmarks, kept = landmark_rows(data, rng)
         if self.features is not None:
@@ -393,11 +395,14 @@ class GroupAnomalyDetector(OutlierMixin, ValueParametersMixin, TakesBagsMixin, B
             View("kernel", [kernel_features], (0.0, 0.5), float(self.ridge)),
             View("moments", [MomentFeatures(each) for each in whitenings], (1.0,), MOMENT_RIDGE),
         ]
-        self._calibration, self.p_values_ = calibrate(views, kept, folds, fewest, rng)
+        self._calibration, p = calibrate(views, kept, folds, fewest, rng)
+        self.p_values_ = np.empty(len(p))
+        self.p_values_[order] = p
+        self._p_of_fit = dict(zip(keys, p.tolist(), strict=True))
         self._column_prior = ColumnPrior.of(kept, Whitening.of(kept.rows))
         self.kernel_, self.sizes_ = kernel_features.kernel_, self._calibration.sizes
         self.views_ = [view.name for view in views]
-        self._check_sizes(size_dependence(light_means(kernel_features, kept), kept.sizes, rng), data.sizes)
+        self._check_sizes(size_dependence(light_means(kernel_features, kept), kept.sizes, rng), given.sizes)
         return self
 
     def _check_sizes(self, p: float, sizes: NDArray[np.intp]) -> None:
@@ -463,14 +468,18 @@ class GroupAnomalyDetector(OutlierMixin, ValueParametersMixin, TakesBagsMixin, B
 
         The mean and the dispersion of each column and the correlations of pairs of columns are compared with those of
         the training bags; columns also given the others, as residuals of a regression on them that was fitted to all
-        rows. The z-values describe; whether a bag is anomalous is for its p-value to say.
+        rows. The z-values describe; whether a bag is anomalous is for its p-value to say, which is that of
+        ``p_values_`` for a bag of ``fit``, and of ``p_values`` for a new one.
         """
         scores, places = self._scores(bags)
         data, names = check_bags(bags, self, reset=False), getattr(self, "feature_names_in_", None)
         deviations = self._column_prior.explain(data, names)
         p, by_view = self._calibration.p_values(scores, places), scores.mean(axis=0)
+        p = [
+            self._p_of_fit.get(bag_key(part), new) for part, new in zip(data.parts(data.rows), p.tolist(), strict=True)
+        ]
         return [
-            BagExplanation(float(p[i]), dict(zip(self.views_, by_view[i].tolist(), strict=True)), deviations[i])
+            BagExplanation(p[i], dict(zip(self.views_, by_view[i].tolist(), strict=True)), deviations[i])
             for i in range(len(data))
         ]
 
@@ -494,6 +503,23 @@ def check_enough(n: int, alpha: float) -> int:
             f"bags or more, or alpha={np.ceil(1e4 / n) / 1e4:g} or more"
         )
     return fewest
+
+
+def ordered_by_value(data: Bags) -> tuple[Bags, NDArray[np.intp], list[bytes]]:
+    """The bags in an order that their values fix, rows within them too; their numbers in ``data``, and their keys.
+
+    Landmarks, folds and cuts are drawn by number, so no decision depends on the order in which bags and rows came.
+    """
+    parts = [rows[np.lexsort(rows.T[::-1])] for rows in data.parts(data.rows)]
+    keys = [bag_key(part) for part in parts]
+    order = sorted(range(len(keys)), key=keys.__getitem__)
+    return Bags.of([parts[i] for i in order]), np.array(order), [keys[i] for i in order]
+
+
+def bag_key(rows: Array) -> bytes:
+    """A digest of the rows in whatever order they come."""
+    ordered = rows[np.lexsort(rows.T[::-1])] + 0.0  # -0.0 is 0.0
+    return blake2b(np.ascontiguousarray(ordered, dtype=float).tobytes(), digest_size=16).digest()
 
 
 def landmark_rows(data: Bags, rng: np.random.Generator) -> tuple[Array, Bags]:

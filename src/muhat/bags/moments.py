@@ -180,7 +180,8 @@ def check_noise(moments: BagMoments) -> BagMoments:
         raise ValueError("all bags have one row, which says nothing of the noise; pass a bag of two rows or more")
     if not np.trace(moments.within) > 0:
         raise ValueError(
-            "no bag has two rows that differ, so there is no noise within bags to compare with; pass bags of several "
-            "rows, or compare their rows directly"
+            "no bag has two rows that differ in their features, so there is no noise within bags to compare with; pass "
+            "bags of several rows, compare their rows directly, or rescale rows where values are beyond 1e150 or all "
+            "below 1e-150"
         )
     return moments

@@ -194,6 +194,7 @@ def mmd_test(
         n(n−1) and m(m−1). It is zero on average under the null hypothesis, and maybe negative.
     strata : array of n + m labels, optional
         Splits permute rows within strata only (X's rows first): centres, batches, years. None may be missing.
+        Opposite differences in two strata cancel; a test per stratum finds them.
     clusters : array of n + m labels, optional
         Rows with the same label change samples together (X's rows first): weeks, patients, batches. A label lies in one
         sample, and every cluster counts alike, whatever the number of its rows. None may be missing.

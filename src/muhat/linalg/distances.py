@@ -175,7 +175,8 @@ def median_distance(X: Array, metric: Metric, sample_weight: Array | None = None
     """Median over all pairs i < j of the distance (for "euclidean": root of the median squared distance).
 
     Exact up to 2,000 rows. Beyond, the rows are put in lexicographic order and cut into 2,000 steps, and from each
-    step one row is taken at a place that a fixed seed chose: the order of the rows does not matter.
+    step one row is taken at a place that a fixed seed chose: the order of the rows does not matter, nor that of the
+    columns, which are compared in an order that their least, largest and summed values fix.
     ``sample_weight`` counts repetitions of rows.
     """
     if np.abs(X).max() > _LARGEST:
@@ -217,7 +218,9 @@ def _thinned(X: Array, weights: Array | None) -> tuple[Array, Array | None]:
     total = len(X) if weights is None else float(weights.sum())
     if total <= MEDIAN_ROWS:
         return (X, None) if weights is None else (X[weights > 0], weights[weights > 0])
-    order = lexicographic_order(X)
+    counted = X if weights is None else X[weights > 0]
+    sums = X.sum(axis=0) if weights is None else weights @ X
+    order = lexicographic_order(X[:, np.lexsort((sums, counted.max(axis=0), counted.min(axis=0)))])
     places = (np.arange(MEDIAN_ROWS) + np.random.default_rng(0).random(MEDIAN_ROWS)) * (total / MEDIAN_ROWS)
     ends = np.arange(1.0, len(X) + 1) if weights is None else np.cumsum(weights[order])
     return X[order[np.searchsorted(ends, places, side="right").clip(max=len(X) - 1)]], None
