@@ -479,7 +479,7 @@ class GroupAnomalyDetector(OutlierMixin, ValueParametersMixin, TakesBagsMixin, B
             self._p_of_fit.get(bag_key(part), new) for part, new in zip(data.parts(data.rows), p.tolist(), strict=True)
         ]
         return [
-            BagExplanation(p[i], dict(zip(self.views_, by_view[i].tolist(), strict=True)), deviations[i])
+            BagExplanation(said[i], dict(zip(self.views_, by_view[i].tolist(), strict=True)), deviations[i])
             for i in range(len(data))
         ]
 
