@@ -475,9 +475,8 @@ class GroupAnomalyDetector(OutlierMixin, ValueParametersMixin, TakesBagsMixin, B
         data, names = check_bags(bags, self, reset=False), getattr(self, "feature_names_in_", None)
         deviations = self._column_prior.explain(data, names)
         p, by_view = self._calibration.p_values(scores, places), scores.mean(axis=0)
-        p = [
-            self._p_of_fit.get(bag_key(part), new) for part, new in zip(data.parts(data.rows), p.tolist(), strict=True)
-        ]
+        keys = map(bag_key, data.parts(data.rows))
+        said = [self._p_of_fit.get(key, new) for key, new in zip(keys, p.tolist(), strict=True)]
         return [
             BagExplanation(said[i], dict(zip(self.views_, by_view[i].tolist(), strict=True)), deviations[i])
             for i in range(len(data))

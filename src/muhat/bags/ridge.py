@@ -69,7 +69,7 @@ LEVEL2_WIDTHS = (1.0, 2.0)
 
 
 FEWEST_FOR_STD = 20
-"""With fewer bags, left-out errors do not tell how wide intervals must be: with 10, those of 95 % covered .45 to .77."""
+"""With fewer bags, left-out errors do not tell how wide intervals must be: with 10, those of 95 % cover .45 to .77."""
 
 
 _LEAST_VARIANCE = 1e-12  # of a target with the variance 1, where the bags of a fold have one and the same target
