@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import FrozenInstanceError, replace
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -153,3 +154,15 @@ def test_no_column_is_named_where_none_differs():
     assert sum("single column" in result.summary or result.summary.startswith("column") for result in found) <= 3
     named = [result.summary.startswith(("the correlations", "the relation of column")) for result in found]
     assert np.mean(named) > 0.8
+
+
+@pytest.mark.parametrize("shift", [0.0, 5.0])
+@pytest.mark.parametrize("kernel", [None, mh.Gaussian(1.0)], ids=["default", "one kernel"])
+def test_notebooks_show_a_sentence_a_table_and_a_picture(shift, kernel):
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    found = mh.mmd_test(X[:15], X[15:] + shift, kernel, n_resamples=99, random_state=0)
+    page = found._repr_html_()
+    assert f"p = {found.pvalue:.3g}" in page
+    assert page.count("<rect") > 1
+    assert ("<table>" in page) == (kernel is None and shift > 0)
+    ElementTree.fromstring(page)  # well formed

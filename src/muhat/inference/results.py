@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from html import escape
 from importlib import import_module
 from typing import Any, ClassVar, NamedTuple
 
@@ -169,6 +170,18 @@ class PermutationResult(ABC):
         counted = f" ({share:.0%} of the evidence)".replace("%", " %") if told.group == leading else ""
         return f"{told.explanation}{counted}{self._and_column(told, column)}"
 
+    def _repr_html_(self) -> str:
+        """For notebooks: the sentence, the kinds of difference by their evidence, and the null distribution."""
+        largest = sorted(self.components, key=lambda part: -part.share)[:5]  # as many as a glance takes in
+        cells = "".join(
+            f"<tr><td>{escape(part.explanation or part.name)}</td><td>{percent(part.share)}</td></tr>"
+            for part in largest
+        )
+        head = "<tr><th>most evidence</th><th>share</th></tr>"
+        table = f"<table>{head}{cells}</table>" if self.components and self.pvalue <= SIGNIFICANT else ""
+        picture = _histogram(self.null_distribution, self.statistic)
+        return f"<div><p>p = {self.pvalue:.3g}: {escape(self.summary)}</p>{table}{picture}</div>"
+
     def plot(self, ax: Any = None, **style: Any) -> Any:
         """Draw the evidence of each component; needs matplotlib, and loads :mod:`muhat.plotting` when it is called."""
         return import_module("muhat.plotting").ComponentsDisplay.from_result(self, ax=ax, **style)
@@ -207,6 +220,24 @@ class PermutationResult(ABC):
     @abstractmethod
     def _of_one_statistic(self) -> str:
         """What a single statistic saw."""
+
+
+def _histogram(null: Array, observed: float) -> str:
+    """The permutations' statistics as bars and the observed one as a line, in a box of 300 by 60."""
+    edges = np.linspace(min(null.min(), observed), max(null.max(), observed), 41)
+    if not np.isfinite(edges).all() or edges[0] == edges[-1]:
+        return ""
+    counts = np.histogram(null, edges)[0]
+    heights = 56 * counts / counts.max()
+    bars = "".join(
+        f'<rect x="{7.5 * i:.1f}" y="{60 - height:.1f}" width="7" height="{height:.1f}"/>'
+        for i, height in enumerate(heights)
+    )
+    place = 300 * (observed - edges[0]) / (edges[-1] - edges[0])
+    line = f'<line x1="{place:.1f}" x2="{place:.1f}" y1="0" y2="60" stroke="#d62728" stroke-width="2"/>'
+    label = "statistics of the permutations, and the observed one (red)"
+    svg = f'<svg viewBox="-2 0 304 60" width="304" role="img" aria-label="{label}">'
+    return f'{svg}<g fill="#999">{bars}</g>{line}</svg><p>{label}</p>'
 
 
 def combined_fields(
