@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import norm, rankdata
 
 import muhat as mh
@@ -105,3 +105,12 @@ def test_huge_rows_are_held_where_their_squares_are_finite():
     views = reference.view(np.array([[1e300, -1e300, 0.0]]))
     assert np.isfinite(reference.singles(views)).all()
     assert all(np.isfinite(view).all() for view in views)
+
+
+@pytest.mark.parametrize("store", [lambda x: x.astype(np.float32), lambda x: x * 3 / 3], ids=["single", "computed"])
+@pytest.mark.parametrize("one", [True, False], ids=["a row", "many rows"])
+def test_rounding_is_no_difference(store, one):
+    rng = np.random.default_rng(0)
+    reference, rows = (rng.integers(1, 10, size=(n, 2)) / 10 for n in (60, 1 if one else 50))
+    assert_array_equal(Ranks.of(reference)[0](store(rows).astype(float)), Ranks.of(reference)[0](rows))
+    assert_array_equal(Ranks.of(store(reference).astype(float))[0](rows), Ranks.of(reference)[0](rows))

@@ -22,10 +22,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import log, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from muhat._support.types import Array
@@ -38,6 +40,7 @@ from muhat.linalg.distances import positive_median_distance
 from muhat.linalg.resources import check_memory
 from muhat.linalg.whitening import Whitening, leave_one_out, leave_two_out
 from muhat.tables.scales import ColumnScales
+from muhat.tables.ties import EXACT
 
 RIDGE = 0.1
 """ρ n/d: the ridge of the metric, small beside what a direction with variance must have to be estimated at all."""
@@ -145,7 +148,7 @@ class Ranks:
         columns = np.ascontiguousarray(np.sort(rows, axis=0).T)
         # The share of N values that are less, ties counted half, held off 0 and 1: (c_< + c_=/2 + 1/2) / (N + 1). A row
         # of the reference is ranked among the N = n − 1 others, without itself among its ties; a new one among n.
-        own = ndtri(_position_counts(columns, rows) / (2.0 * n))
+        own = ndtri(_position_counts(columns, rows, _single(columns).all(axis=1)) / (2.0 * n))
         centre, scale = own.mean(axis=0), own.std(axis=0)
         scale = np.where(scale > 0.0, scale, 1.0)
         scores = ndtri((np.arange(2 * n + 1) + 1.0) / (2.0 * n + 2.0))
@@ -153,16 +156,35 @@ class Ranks:
 
     def __call__(self, rows: Array) -> Array:
         """Standardised scores of new rows."""
-        return np.asarray((self.scores[_position_counts(self.columns, rows)] - self.centre) / self.scale)
+        counts = _position_counts(self.columns, rows, self._coarse)
+        return np.asarray((self.scores[counts] - self.centre) / self.scale)
+
+    @cached_property
+    def _coarse(self) -> NDArray[np.bool_]:
+        """Columns of the reference that were stored in single precision."""
+        return _single(self.columns).all(axis=1)
 
 
-def _position_counts(columns: Array, rows: Array) -> Any:
-    """How many reference values are less, plus how many are not larger, for each value of the rows: shape (T, d)."""
+def _single(values: Array) -> NDArray[np.bool_]:
+    """Numbers that single precision holds."""
+    with np.errstate(over="ignore"):
+        return np.asarray(values.astype(np.float32) == values)
+
+
+def _position_counts(columns: Array, rows: Array, coarse: NDArray[np.bool_]) -> Any:
+    """How many reference values are less, plus how many are not larger, for each value of the rows: shape (T, d).
+
+    Values are equal where they agree to the precision of the coarser one, which is single precision where the column
+    of the reference or the new value is a number in it.
+    """
+    near = np.where(coarse | _single(rows), 2.0**-23, EXACT) * np.abs(rows)  # a unit in the last place
+    with np.errstate(over="ignore"):
+        low, high = rows - near, rows + near
     if len(rows) == 1:  # one comparison with all values takes less time than two searches in each column
-        return ((columns < rows.T).sum(axis=1) + (columns <= rows.T).sum(axis=1))[None]
+        return ((columns < low.T).sum(axis=1) + (columns <= high.T).sum(axis=1))[None]
     counts = [
-        np.searchsorted(column, x) + np.searchsorted(column, x, "right")
-        for column, x in zip(columns, rows.T, strict=True)
+        np.searchsorted(column, x) + np.searchsorted(column, y, "right")
+        for column, x, y in zip(columns, low.T, high.T, strict=True)
     ]
     return np.stack(counts, axis=1)
 
