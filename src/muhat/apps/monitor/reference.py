@@ -148,7 +148,7 @@ class Ranks:
         columns = np.ascontiguousarray(np.sort(rows, axis=0).T)
         # The share of N values that are less, ties counted half, held off 0 and 1: (c_< + c_=/2 + 1/2) / (N + 1). A row
         # of the reference is ranked among the N = n − 1 others, without itself among its ties; a new one among n.
-        own = ndtri(_position_counts(columns, rows, _single(columns).all(axis=1)) / (2.0 * n))
+        own = ndtri(_position_counts(columns, rows, _single(columns, axis=1)) / (2.0 * n))
         centre, scale = own.mean(axis=0), own.std(axis=0)
         scale = np.where(scale > 0.0, scale, 1.0)
         scores = ndtri((np.arange(2 * n + 1) + 1.0) / (2.0 * n + 2.0))
@@ -162,13 +162,13 @@ class Ranks:
     @cached_property
     def _coarse(self) -> NDArray[np.bool_]:
         """Columns of the reference that were stored in single precision."""
-        return _single(self.columns).all(axis=1)
+        return _single(self.columns, axis=1)
 
 
-def _single(values: Array) -> NDArray[np.bool_]:
-    """Numbers that single precision holds."""
+def _single(values: Array, axis: tuple[int, ...] | int = ()) -> NDArray[np.bool_]:
+    """Whether single precision holds the numbers, or all of them along an axis."""
     with np.errstate(over="ignore"):
-        return np.asarray(values.astype(np.float32) == values)
+        return np.asarray((values.astype(np.float32) == values).all(axis=axis))
 
 
 def _position_counts(columns: Array, rows: Array, coarse: NDArray[np.bool_]) -> Any:
