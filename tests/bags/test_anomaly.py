@@ -263,3 +263,11 @@ def test_explanations_say_the_p_value_of_the_bags_of_fit(detector):
 def test_overflow_is_not_taken_for_equal_rows():
     with pytest.raises(ValueError, match="rescale rows where values are beyond 1e150"):
         mh.GroupAnomalyDetector().fit([1e300 * bag for bag in normal_bags(30, 0, high=20)])
+
+
+def test_explanations_name_the_columns_of_an_encoded_table():
+    rng = np.random.default_rng(0)
+    table = {"height": rng.normal(size=600), "weight": rng.normal(size=600)}
+    bags, _ = mh.bags_from_groups(table, np.repeat(np.arange(30), 20))
+    said = mh.GroupAnomalyDetector().fit(bags).explain(bags)[0]
+    assert {name for each in said.deviations for name in each.columns} == {"height", "weight"}

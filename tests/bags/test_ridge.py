@@ -94,6 +94,7 @@ HARD = {
 
 
 @pytest.mark.parametrize("case", HARD)
+@pytest.mark.filterwarnings("ignore:nothing was learned")
 def test_hard_bags(case):
     bags = HARD[case]
     model = mh.DistributionRidge().fit(bags, np.arange(len(bags)))
@@ -244,3 +245,12 @@ def test_thirty_small_bags_are_not_interpolated(seed):
     predicted = mh.DistributionRidge().fit(bags, np.arange(30.0)).predict(bags)
     assert predicted.min() > -10
     assert predicted.max() < 39
+
+
+def test_a_model_that_learned_the_mean_alone_says_so():
+    rng = np.random.default_rng(1)
+    rows, y = rng.normal(size=(30, 3)), rng.normal(size=11)
+    bags = [rng.permutation(rows) for _ in range(11)]
+    with pytest.warns(UserWarning, match="nothing was learned beyond the mean of y.*11 bags"):
+        assert np.ptp(mh.DistributionRidge().fit(bags, y).predict(bags)) < 1e-2
+    mh.DistributionRidge().fit([bag + each for bag, each in zip(bags, y, strict=True)], y)  # a warning is an error here

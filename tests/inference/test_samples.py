@@ -22,6 +22,20 @@ def with_missing(frame, column="colour", every=3):
     return frame.assign(**{column: frame[column].where(np.arange(len(frame)) % every > 0, None)})
 
 
+@pytest.mark.parametrize("form", [np.asarray, pd.DataFrame], ids=["array", "frame"])
+def test_texts_that_are_numbers_are_told(form):
+    texts = np.random.default_rng(0).normal(size=(2, 20, 1)).astype(str)
+    with pytest.warns(UserWarning, match="is taken as categories, and its texts are numbers, such as '-0"):
+        mh.mmd_test(*map(form, texts), n_resamples=19)
+    codes = np.random.default_rng(0).integers(0, 3, size=(2, 20, 1)).astype(str)
+    mh.mmd_test(*map(form, codes), n_resamples=19)  # a warning is an error here
+
+
+def test_an_argument_in_the_place_of_the_kernel_is_not_printed():
+    with pytest.raises(ValueError, match=r"^kernel of type Series must be a kernel object"):
+        mh.mmd_test(np.ones((9, 1)), np.ones((9, 1)), pd.Series(np.arange(30)))
+
+
 def test_a_change_of_shares_is_found_and_named():
     result = mh.mmd_test(wines(0.25), wines(0.75, seed=1), random_state=0)
     assert result.pvalue == 0.001

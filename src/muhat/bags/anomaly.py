@@ -472,7 +472,7 @@ class GroupAnomalyDetector(OutlierMixin, ValueParametersMixin, TakesBagsMixin, B
         ``p_values_`` for a bag of ``fit``, and of ``p_values`` for a new one.
         """
         scores, places = self._scores(bags)
-        data, names = check_bags(bags, self, reset=False), getattr(self, "feature_names_in_", None)
+        data, names = check_bags(bags, self, reset=False), getattr(self, "feature_names_in_", self._bag_features)
         deviations = self._column_prior.explain(data, names)
         p, by_view = self._calibration.p_values(scores, places), scores.mean(axis=0)
         keys = map(bag_key, data.parts(data.rows))

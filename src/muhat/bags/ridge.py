@@ -22,6 +22,7 @@ from muhat._support.validation import (
     check_rng,
     first_missing,
     unchanged_on_error,
+    warn_caller,
 )
 from muhat.bags.data import Bags, TakesBagsMixin, asking_for_numbers, check_bag_weights, check_bags, check_labels
 from muhat.bags.distribution_kernel import Level2, check_level2
@@ -70,6 +71,11 @@ LEVEL2_WIDTHS = (1.0, 2.0)
 
 FEWEST_FOR_STD = 20
 """With fewer bags, left-out errors do not tell how wide intervals must be: with 10, those of 95 % cover .45 to .77."""
+
+
+FEWEST_TO_WARN, CONSTANT = 5, 1e-3
+"""Bags from which on predictions that do not vary are worth a warning, and the share of the spread of y that is none:
+a ridge that keeps nothing has 1e-4 of it, and one that learned a little a hundredth or more."""
 
 
 _LEAST_VARIANCE = 1e-12  # of a target with the variance 1, where the bags of a fold have one and the same target
@@ -163,6 +169,8 @@ class _RidgeOnBags(ValueParametersMixin, TakesBagsMixin, BaseEstimator, ABC):
             seed = int(rng.integers(2**31))
             stack = fit_stack(fitted, seen, targets, None if labels is None else labels[present], weights, folds, seed)
         self._vectors, self._ridge, self._stack = chosen, fitted, stack
+        if stack is None and labels is None and len(present) >= FEWEST_TO_WARN:
+            warn_of_constant(fitted.predict(seen.means), targets)
         self.loo_score_ = -fitted.score
         self.kernel_, self.level2_ = chosen.features.kernel_, chosen.level2
         self.lam_ = np.array([each.lam for each in fitted.ridges])
@@ -235,6 +243,15 @@ class _RidgeOnBags(ValueParametersMixin, TakesBagsMixin, BaseEstimator, ABC):
             return ["linear"]  # bags that do not differ have no median distance
         median = Gaussian().resolve(Z).bandwidth
         return ["linear", *(Gaussian(factor * float(median)) for factor in LEVEL2_WIDTHS)]
+
+
+def warn_of_constant(predicted: Array, targets: Array) -> None:
+    """Warn where predictions for the bags of ``fit`` do not vary beside their targets, in any output."""
+    if (predicted.std(axis=0) < CONSTANT * targets.std(axis=0)).all():
+        warn_caller(
+            f"nothing was learned beyond the mean of y, which is the prediction for every bag: {len(targets)} bags "
+            f"show no relation with y that noise would not; fit on more bags, or on columns that say more about y"
+        )
 
 
 def stacking_folds(keys: Array, groups: NDArray[Any] | None) -> NDArray[np.intp]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from muhat._support.types import Array
+from muhat._support.validation import warn_caller
 from muhat.tables.encoder import TableEncoder, fit_encoder
-from muhat.tables.frames import as_table
+from muhat.tables.frames import Table, as_table
 from muhat.tables.scales import given_scales, mean_absolute_deviations, warn_of_dominant_column
 from muhat.tables.ties import merge_ties
 
@@ -72,7 +74,7 @@ class Samples(NamedTuple):
 
 
 def encode_samples(
-    samples: Mapping[str, Any], scale: Any = None, *, default: bool = False, min_rows: int = 2
+    samples: Mapping[str, Any], scale: Any = None, *, default: bool = False, min_rows: int = 2, told: bool = False
 ) -> Samples:
     """The samples as rows of features, by an encoder of all of them.
 
@@ -88,6 +90,8 @@ def encode_samples(
         Whether this is the default test, which has no kernel of the user's.
     min_rows : int
         Fewer rows in a sample are an error.
+    told : bool
+        Whether the caller tells of texts that are numbers, so that no warning does.
 
     Returns
     -------
@@ -103,6 +107,8 @@ def encode_samples(
                 "pass all rows of a sample at once"
             )
     by_columns = isinstance(scale, str) and (default or scale == "columns")
+    if not told:
+        warn_of_numbers_as_text(tables[0])
     encoder = fit_encoder(tables, scaling=mean_absolute_deviations if by_columns else None)
     pooled = np.concatenate(merge_ties(*(encoder.transform(table) for table in tables)))
     scales = encoder.scales if by_columns else None
@@ -112,3 +118,16 @@ def encode_samples(
         remedy = 'pass scale="columns", or scale=None to keep the columns as they are'
         warn_of_dominant_column(pooled, [feature.in_words for feature in encoder.features], remedy)
     return Samples(pooled, tuple(table.n_rows for table in tables), encoder, scales)
+
+
+def warn_of_numbers_as_text(table: Table) -> None:
+    """Warn of a column of texts such as "1.5". Whole numbers may well be codes of categories."""
+    for column in table.columns:
+        if column.kind == "category" and all(map(_FRACTION.fullmatch, column.levels)):
+            warn_caller(
+                f"{table.column_in_words(column.name)} of {table.name} is taken as categories, and its texts are "
+                f"numbers, such as {column.levels[0]!r}; convert them, for example by astype(float)"
+            )
+
+
+_FRACTION = re.compile(r"\s*[-+]?\d*\.\d+([eE][-+]?\d+)?\s*")

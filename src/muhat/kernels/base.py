@@ -310,8 +310,10 @@ def linear_terms(kernel: Kernel) -> list[tuple[float, Kernel]]:
 def check_kernel(name: str, kernel: Any) -> None:
     """Raise a ValueError unless ``kernel`` is a kernel object."""
     if not isinstance(kernel, Kernel):
+        text = repr(kernel)
+        shown = f"={text}" if len(text) < 80 and "\n" not in text else f" of type {type(kernel).__name__}"
         raise ValueError(
-            f"{name}={kernel!r} must be a kernel object such as muhat.Gaussian(); wrap other kernels by muhat.as_kernel"
+            f"{name}{shown} must be a kernel object such as muhat.Gaussian(); wrap other kernels by muhat.as_kernel"
         )
 
 

@@ -171,7 +171,7 @@ def compare(
         first, second = samples = scan.samples()
         with _without_bandwidth_warnings():
             tables = {first.table.name: first.table, second.table.name: second.table}
-            joint_rows = encode_samples(tables, "auto", default=True)
+            joint_rows = encode_samples(tables, "auto", default=True, told=True)
             joint = default_test_of(joint_rows, design.bins, design.splits, n_resamples, rng)
         return _result(scan, samples, joint, at_least, level, rng)
 
