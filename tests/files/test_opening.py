@@ -44,7 +44,7 @@ def test_a_file_name_that_is_not_text(tmp_path, capsys):
             np.savetxt(file, rows, delimiter=",")
     paths = [os.fsdecode(os.path.join(folder, name)) for name in (b"\xff\x1b[31m.csv", b"b.csv")]
     page = tmp_path / "p.html"
-    code, out, _ = run(capsys, "compare", *paths, "--html", str(page), "--resamples", "19")
+    code, out, _ = run(capsys, "compare", *paths, "--html", str(page), "--resamples", "99")
     assert code == 1
     assert "��[31m.csv" in out
     assert "\x1b" not in out
@@ -59,7 +59,7 @@ BAD_FILES = {
     "blank": (b"\n \n\n", "is empty"),
     "header alone": (b"x,y\n", "has a header and no rows; .*--no-header"),
     "a word among numbers": (f"x,y\n{NUMBERS}0.3,twelve\n".encode(), "line 22, column 'y': 'twelve' is not a number"),
-    "a word far down": (f"x,y\n{NUMBERS * 9000}.3,twelve\n".encode(), "line 180,002, column 'y': 'twelve' is not a"),
+    "a word far down": (f"x,y\n{NUMBERS * 9000}.3,twelve\n".encode(), "line 180,002, column 'y': .*--missing"),
     "ragged": (b"x,y\n1,2\n3,4,5\n", "line 3: 3 cells, and 2 in the first row; give every row the same number"),
     "ragged at the end": (f"x,y\n{NUMBERS}1,2,3\n1\n".encode(), "line 22: 3 cells, and 2 in the first row"),
     "short": (f"x,y\n{NUMBERS}1\n".encode(), "line 22: 1 cells, and 2 in the first row"),
@@ -86,7 +86,7 @@ def test_bad_files_are_named_with_a_remedy(name, tmp_path, capsys):
     (tmp_path / "t.csv").write_bytes(content)
     code, out, err = run(capsys, "compare", *2 * [str(tmp_path / "t.csv")])
     assert (code, out) == (2, "")
-    assert err.startswith("muhat compare: ")
+    assert re.search("^muhat compare: ", err, re.MULTILINE)
     assert "t.csv" in err
     assert re.search(message, err), err
     assert [path.name for path in tmp_path.iterdir()] == ["t.csv"], "nothing is written unless asked"
@@ -110,7 +110,7 @@ def test_damaged_files_end_in_a_message(suffix, tmp_path, capsys):
         for place in rng.integers(len(altered), size=3):
             altered[place] = rng.integers(256)
         damaged.write_bytes(bytes(altered[: rng.integers(len(altered) // 2, len(altered))]))
-        code, out, err = run(capsys, "compare", *2 * [str(damaged)], "--rows", "5", "--json")
+        code, out, err = run(capsys, "compare", *2 * [str(damaged)], "--resamples", "9", "--json")
         assert code in (0, 2)
         assert (code == 0) == bool(out)
         assert code == 0 or str(damaged) in err or "--" in err

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from muhat._support.progress import printable
-from muhat.apps.cli.options import FAILED, as_options, parse
+from muhat.apps.cli.options import FAILED, parse
 from muhat.apps.files.told import in_shell
 
 LEAST_SPACE = 10**9  # bytes of address space that a command must have left when it begins
@@ -140,9 +140,9 @@ def _reason(name: str, error: Exception) -> str:
     if isinstance(error, ImportError):
         return f": {error}"
     if isinstance(error, ValueError | OSError):
-        return f": {as_options(in_shell(error.args[0] if len(error.args) == 1 else error))}"
+        return f": {in_shell(error.args[0] if len(error.args) == 1 else error)}"
     if isinstance(error, MemoryError):
-        return f": not enough memory {error}".rstrip() + "; --rows takes fewer rows"
+        return f": not enough memory {error}".rstrip()
     first = (str(error).splitlines() or [""])[0]  # others may quote what they were doing over many lines
     return f": unexpected {type(error).__name__}: {first}; set MUHAT_DEBUG=1 in the environment for the traceback"
 

@@ -1,13 +1,12 @@
-"""Options of the commands: parsers, values, files that a command writes, and parameters written as options."""
+"""Options of the command: parsers, values, and files that it writes."""
 
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import NoReturn
 
 from muhat._support.archives import whole_file
 
@@ -17,9 +16,12 @@ _HELP = """examples:
   muhat compare january.csv february.csv    do two tables differ, in which columns, and by how much?
   muhat COMMAND --help                      the options of a command"""
 
-_PARAMETERS = re.compile(
-    r"\b(?:n_)?(at_least|categorical|columns|delimiter|exclude|header|level|missing|resamples|rows"
-    r"|seconds|strata)=([\w'\"\[])?"
+_COMPARE = "do two tables come from one distribution, where do they differ, and by how much?"
+_COMPARE_MORE = (
+    "Compare the rows of two tables in files (CSV, Parquet, NPY, JSON lines, also compressed by gzip; patterns such as "
+    "'jan/*.csv'; - is the standard input): each column, pairs of columns, and all columns together. Exit code 0: no "
+    "difference found; 1: a difference; 2: a file or an option is wrong, or with --strict a column could not be "
+    "compared."
 )
 
 
@@ -34,7 +36,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
-    """The options of a command, which is None where none was asked for; only the parser that is needed gets options."""
+    """The options of a command, which is None where none was asked for."""
     parser = Parser(
         prog="muhat",
         description="Compare tables, with kernel means that improve on the empirical average.",
@@ -43,10 +45,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     )
     parser.add_argument("--version", action="version", version=f"muhat {version('muhat')}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    for name, command in COMMANDS.items():
-        own = commands.add_parser(name, help=command.help, description=command.description)
-        if name in arguments:
-            command.add_options(own)
+    _add_compare(commands.add_parser("compare", help=_COMPARE, description=_COMPARE_MORE).add_argument)
     options, unknown = parser.parse_known_args(arguments)
     if unknown:
         commands.choices.get(options.command, parser).error(f"unrecognized arguments: {' '.join(unknown)}")
@@ -55,11 +54,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     return options
 
 
-# ------------------------------------------------------------------------------------------------------------ commands
-
-
-def _compare(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
+def _add_compare(add: Callable[..., argparse.Action]) -> None:
     add("files", nargs=2, metavar="FILE")
     add("--at-least", type=_effect, default=0.0, metavar="D", help="differ only if an effect exceeds D, such as 5%%")
     add("--level", type=_share, default=0.05, metavar="P", help="p-value of a finding; default 0.05")
@@ -67,49 +62,16 @@ def _compare(parser: argparse.ArgumentParser) -> None:
     add("--clusters", metavar="NAME", help="rows with one value of this column, such as week, change sides together")
     add("--resamples", type=_whole(1), metavar="B", help="random splits of the rows; default 999, or 3 / level")
     add("--strict", action="store_true", help="exit code 2 where a column could not be compared, as in one file only")
-    _output_and_reading(parser)
-
-
-def _output_and_reading(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
     add("--json", action="store_true", help="print JSON in place of text")
     add("--html", metavar="FILE", help="also write a page with pictures")
-    _seed(parser)
+    add("--seed", type=_whole(0), default=0, metavar="S", help="seed of all random numbers; default 0")
     add("--columns", nargs="+", metavar="NAME", help="columns to use, by name or pattern (price_*)")
     add("--exclude", nargs="+", metavar="NAME", help="columns to leave out, by name or pattern")
     add("--categorical", nargs="+", metavar="NAME", help="columns of numbers that are categories")
     add("--missing", nargs="+", default=(), metavar="MARK", help="further marks of missing values, such as n.d.")
-    add("--rows", type=_whole(2), metavar="N", help="sample at most N rows for what looks at rows")
     what = "separates cells of CSV, such as '|', or tab; default: look at the first lines"
     add("--delimiter", type=_delimiter, metavar="D", help=what)
     add("--header", action=argparse.BooleanOptionalAction, help="the first row holds names; default: look at it")
-
-
-def _seed(parser: argparse.ArgumentParser, what: str = "seed of all random numbers; default 0") -> None:
-    parser.add_argument("--seed", type=_whole(0), default=0, metavar="S", help=what)
-
-
-class Command(NamedTuple):
-    """A command: the line that lists it, what its own help says, and the function that adds its options."""
-
-    help: str
-    description: str | None
-    add_options: Callable[[argparse.ArgumentParser], None]
-
-
-COMMANDS = {
-    "compare": Command(
-        "do two tables come from one distribution, where do they differ, and by how much?",
-        "Compare the rows of two tables in files (CSV, Parquet, NPY, JSON lines, also compressed by gzip; "
-        "patterns such as 'jan/*.csv'; - is the standard input): each column, pairs of columns, and all columns "
-        "together. Exit code 0: no difference found; 1: a difference; 2: a file or an option is wrong, or with "
-        "--strict a column could not be compared.",
-        _compare,
-    ),
-}
-
-
-# -------------------------------------------------------------------------------------------------------------- values
 
 
 def _whole(low: int) -> Callable[[str], int]:
@@ -127,12 +89,6 @@ def _number(text: str) -> float:
         return float(text)
     except ValueError:
         return float("nan")
-
-
-def _above_zero(text: str) -> float:
-    if not 0.0 < _number(text) < float("inf"):
-        raise argparse.ArgumentTypeError(f"{text!r} must be a number above 0")
-    return _number(text)
 
 
 def _share(text: str) -> float:
@@ -157,9 +113,6 @@ def _delimiter(text: str) -> str:
     return sign
 
 
-# --------------------------------------------------------------------------------------------------- files and messages
-
-
 def check_target(option: str, target: str | None, tables: Sequence[str]) -> None:
     """Say before the work what would fail after it, and let no table be written over."""
     if target is None:
@@ -181,17 +134,3 @@ def write_text(option: str, target: str | None, text: Callable[[], str]) -> None
             file.write(content)
     except OSError as error:
         raise ValueError(f"--{option} {target} cannot be written: {error.strerror or error}") from error
-
-
-def as_options(message: str) -> str:
-    """A message of a function, with its parameters written as the options of the command.
-
-    >>> as_options("at_least=9 must be a share (name them in columns= or say header=False)")
-    '--at-least 9 must be a share (name them in --columns or say --no-header)'
-    """
-
-    def option(found: re.Match[str]) -> str:
-        return f"--{found[1].replace('_', '-')}" + (f" {found[2]}" if found[2] else "")
-
-    flags = message.replace("header=False", "--no-header").replace("header=True", "--header")
-    return _PARAMETERS.sub(option, flags)

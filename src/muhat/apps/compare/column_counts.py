@@ -163,21 +163,6 @@ def text_grid(kind: Kind, levels: Sequence[str], columns: Sequence[Column]) -> G
     )
 
 
-def count_column(columns: Sequence[Column]) -> ColumnCounts:
-    """The counts of a column of some tables."""
-    kind: Kind = next((column.kind for column in columns if column.kind != "missing"), "missing")
-    if kind == "category":
-        grid = text_grid(kind, sorted({level for column in columns for level in column.levels}), columns)
-    else:
-        grid = number_grid(kind, np.concatenate([column.values for column in columns]), None)
-    places = [grid.places(column) for column in columns]
-    counts = np.array([np.bincount(place + 1, minlength=len(grid.values) + 1) for place in places])
-    moments = tuple(Moments.of(c.values[~np.isnan(c.values)]) for c in columns) if kind != "category" else ()
-    return ColumnCounts(
-        columns[0].name, kind, grid.values, counts[None, :, 1:], counts[None, :, 0], moments, len(grid.values)
-    )
-
-
 class Histogram(NamedTuple):
     """``heights[i, k]`` is the bar of table i in bin k, where the highest bar is 1; ``ends`` are both sides' values."""
 

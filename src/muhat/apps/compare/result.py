@@ -421,13 +421,7 @@ class Comparison:
         return fragment(self)
 
     def to_dict(self) -> dict[str, Any]:
-        """All numbers and texts, for JSON.
-
-        Returns
-        -------
-        dict
-            Numbers, texts, lists and dicts alone.
-        """
+        """Return all numbers and texts as lists and dicts, for JSON."""
         return {
             "differs": self.differs,
             "identical": self.identical,
@@ -454,19 +448,7 @@ class Comparison:
         }
 
     def to_frame(self, backend: Literal["pandas", "polars", "pyarrow"] | None = None) -> Any:
-        """The columns as a data frame.
-
-        Parameters
-        ----------
-        backend : "pandas", "polars" or "pyarrow", optional
-            The library of the frame; by default the first of these that is installed.
-
-        Returns
-        -------
-        data frame
-            One row per column of the tables. ``significant`` and ``differs`` are of its values, and
-            ``missing_significant`` and ``missing_differs`` of its shares of missing values.
-        """
+        """Return a data frame of pandas, polars or pyarrow (the first that is installed) with one row per column."""
         libraries: tuple[Literal["pandas", "polars", "pyarrow"], ...] = ("pandas", "polars", "pyarrow")
         backend = backend or next((name for name in libraries if find_spec(name)), None)
         if backend is None:
@@ -483,13 +465,7 @@ class Comparison:
         return nw.from_dict({key: [row[key] for row in rows] for key in order}, backend=backend).to_native()
 
     def save_html(self, path: str | Path) -> None:
-        """Write the report as one HTML page that loads nothing from elsewhere.
-
-        Parameters
-        ----------
-        path : str or Path
-            The file to write.
-        """
+        """Write the report as one HTML page that loads nothing from elsewhere."""
         from muhat._support.archives import whole_file
         from muhat.apps.compare.html_report import page
 
@@ -498,18 +474,7 @@ class Comparison:
             file.write(text.encode())
 
     def plot(self, columns: int = 6) -> Any:
-        """Draw histograms of the most different columns in both tables with matplotlib.
-
-        Parameters
-        ----------
-        columns : int, default 6
-            How many columns are drawn.
-
-        Returns
-        -------
-        matplotlib.figure.Figure
-            One panel per column.
-        """
+        """Draw histograms of the most different columns in both tables, and return the figure of matplotlib."""
         plt = load_extra("matplotlib.pyplot", "plot", "plot()")
 
         def plain(text: str) -> str:

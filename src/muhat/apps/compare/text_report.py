@@ -134,7 +134,8 @@ class Report(NamedTuple):
         for part in self.parts:
             marks = [f"{'* ' if mark else '  '}" for mark in part.marked] or [""] * len(part.cells)
             rows = [[f"{mark}{row[0]}", *row[1:]] for mark, row in zip(marks, part.cells, strict=True)]
-            title = f"{part.title}{f': {part.caption}' if part.caption else ''}"
+            star = " (* differs)" if any(part.marked) else ""
+            title = f"{part.title}{star}{f': {part.caption}' if part.caption else ''}"
             found.append(table(title, part.head, rows, left=(0,) if part.columns else (0, 1)))
         return "\n\n".join(part for part in [*found, notes_text(self.notes)] if part)
 
@@ -280,8 +281,8 @@ def _columns_part(result: Comparison) -> ReportPart:
         rows.append([column.name, *_effect_cells(column, result), what, *(shares if any_missing else []), *described])
     marked = [result.is_named(column) for column in result.columns]
     caption = "significant ones first, by their effect; adjusted p, simultaneous intervals"
-    star = " (* differs)" if any(marked) else ""
-    return ReportPart(f"Columns{star}", head, rows, caption, marked, columns=result.columns)
+    caption += ", mean ± standard deviation" if any(" ± " in row[-1] for row in rows) else ""
+    return ReportPart("Columns", head, rows, caption, marked, columns=result.columns)
 
 
 def _pairs_parts(result: Comparison) -> list[ReportPart]:

@@ -31,6 +31,7 @@ from muhat.apps.files.tables import (
     shortened,
     unique_names,
 )
+from muhat.apps.files.told import Told, told
 from muhat.tables.frames import KIND_IN_WORDS, Kind
 
 LONGEST_LINE = 2**24
@@ -60,9 +61,11 @@ def read_text(path: str, local: Path, database: Database, reading: Reading) -> S
     names = unique_names(cells[0] if has_names else [None] * form.width)
     rows = cells[has_names:]
     if form.width == 1 and all(_is_spaced(row[0]) for row in rows):
-        raise ValueError(f"{path} has one column; separate its columns by commas, or say delimiter=")
+        one = f"{path} has one column; separate its columns by commas, or say "
+        raise ValueError(told(lambda write: one + write("delimiter")))
     if not rows:
-        raise ValueError(f"{path} has a header and no rows; if the line holds numbers, say header=False")
+        none = f"{path} has a header and no rows; if the line holds numbers, say "
+        raise ValueError(told(lambda write: none + write("header", False)))
     form = replace(form, has_names=has_names, decimal_comma=_decimal_comma(form.delimiter, rows))
     guesses = [_guess([row[j] for row in rows], form.decimal_comma, reading.marks) for j in range(form.width)]
     return _Load(path, local, database, form, survey, names, guesses, reading.marks).table()
@@ -327,6 +330,12 @@ def undressed(cell: str) -> str:
 # -------------------------------------------------------------------------------------------------------------- loading
 
 
+def _no_number(where: str, cell: str) -> Told:
+    """What is wrong with a word among numbers."""
+    start = f"{where}: {shortened(cell)} is not a number; correct it, declare it as missing ("
+    return told(lambda write: f"{start}{write('missing')}), or leave the column out ({write('exclude')})")
+
+
 @dataclass(frozen=True)
 class _Load:
     """From a file in UTF-8 to a table with the kinds of its columns."""
@@ -411,10 +420,7 @@ class _Load:
             kinds.append(kind)
             if odd:
                 place, first = self._place(total)
-                flaws[name] = (
-                    f"{self.path}, {place} {first + odd[0]:,}, column {name!r}: {shortened(odd[1])} is not a number; "
-                    "correct it, declare it as missing (missing=), or leave the column out (exclude=)"
-                )
+                flaws[name] = _no_number(f"{self.path}, {place} {first + odd[0]:,}, column {name!r}", odd[1])
         converted = [
             {"number": number_of, "date": days(f"{key}::TIMESTAMPTZ"), "category": key}[kind]
             for key, number_of, kind in zip(keys, numbers, kinds, strict=True)
