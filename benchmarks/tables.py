@@ -1,12 +1,12 @@
 """``mh.compare`` on twenty awkward pairs of tables, beside the tests that people use.
 
     python benchmarks/tables.py            the twenty pairs: what each test says, through files and data frames
-    python benchmarks/tables.py nulls      the ten pairs that do not differ, drawn again and again: false alarms
-    python benchmarks/tables.py level      mixed tables with missing values that do not differ: false alarms
-    python benchmarks/tables.py edge       effects at and beyond the bound of at_least: error and power
     python benchmarks/tables.py timings    3,000 x 20, 200,000 x 12 and 300,000 x 12 rows, and a CSV file of 1 GB
-    python benchmarks/tables.py memory     peak memory on Parquet files with 4 and 16 million rows, and 20,000 columns
+    python benchmarks/tables.py memory     peak memory on Parquet files with 4 and 16 million rows
+    python benchmarks/tables.py wide       300 rows of 20,000 columns
     python benchmarks/tables.py rivals     evidently, deepchecks and pointblank on the same tables
+
+``benchmarks/tables_level.py`` measures false alarms, errors at the bound of at_least, and power.
 
 The rivals hardly go into one environment. ``--python PATH`` names a Python that has one or more of them, and may be
 given several times, as may paths in the variable MUHAT_RIVALS; without either they are looked for beside muhat.
@@ -249,18 +249,6 @@ def pairs():
         print(f"{test}: {hits} of 10 changes found, {alarms} of 10 false alarms")
 
 
-def nulls(repetitions):
-    """Print how often the pairs that do not differ are said to differ, over new draws; the longest pair is left out."""
-    total = 0
-    drawn = {name: make for name, (differs, make) in PAIRS.items() if not differs and "200,000" not in name}
-    for number, (name, make) in enumerate(drawn.items()):
-        pairs = (make(np.random.default_rng([13, number, seed])) for seed in range(repetitions))
-        alarms = sum(mh.compare(a, b, random_state=0).differs for a, b in pairs)
-        total += alarms
-        print(f"{name:32} {alarms} false alarms of {repetitions}", flush=True)
-    print(f"all: {total} false alarms of {repetitions * len(drawn)}")
-
-
 def mixed(rng, n):
     """Numbers, categories, dates and truth values, some missing."""
     x = rng.normal(size=n)
@@ -276,54 +264,6 @@ def mixed(rng, n):
     )
     for name in ("y", "kind", "day"):
         table[name] = table[name].mask(rng.random(n) < 0.1)
-    return table
-
-
-def level(repetitions):
-    """Print how often a difference is found where there is none."""
-    for sizes in ((60, 60), (400, 250), (2000, 2000)):
-        found = np.zeros(2)
-        for seed in range(repetitions):
-            rng = np.random.default_rng([8, seed, *sizes])
-            a, b = (mixed(rng, n) for n in sizes)
-            for k, at_least in enumerate((0.0, 0.02)):
-                found[k] += mh.compare(a, b, at_least, random_state=seed).differs
-        print(
-            f"{sizes}: at_least=0 {found[0]:g}, at_least=0.02 {found[1]:g} of {repetitions} at level {LEVEL:g}",
-            flush=True,
-        )
-
-
-def edge(repetitions, sizes):
-    """Print how often effects of .05, and of .10, are said to exceed .05: one column of each kind among twelve.
-
-    At .05 nothing exceeds the bound, so that "differs" is the type I error of the comparison as a whole.
-    """
-    for n in sizes:
-        for effect, count in ((0.05, repetitions), (0.10, max(repetitions // 5, 20))):
-            named = np.zeros(5)
-            for seed in range(count):
-                rng = np.random.default_rng([9, seed, n, round(100 * effect)])
-                a, b = (edge_table(rng, n, moved) for moved in (0.0, effect))
-                result = mh.compare(a, b, 0.05, random_state=seed)
-                found = {column.name for column in result.named(result.columns)}
-                lost = {name for name, part in result.missing.items() if part in result.named([part])}
-                named += ["number" in found, "few" in found, "kind" in found, "gappy" in lost, result.differs]
-            kinds = ("number", "few values", "category", "missing", "differs")
-            shares = ", ".join(f"{kind} {share:.3f}" for kind, share in zip(kinds, named / count, strict=True))
-            print(f"n = {n:,}, effect {effect:.2f}: {shares} (of {count})", flush=True)
-
-
-def edge_table(rng, n, effect):
-    """A table in which four columns differ by the effect from the table without one, and eight do not differ."""
-    few, kind = np.full(5, 0.2), np.array([0.4, 0.3, 0.2, 0.1])
-    few[[0, 4]] += [-effect, effect]
-    kind[[0, 3]] += [-effect, effect]
-    table = pd.DataFrame(rng.normal(size=(n, 8))).add_prefix("same ")
-    table["number"] = rng.normal(2 * stats.norm.ppf((1 + effect) / 2), 1, n)
-    table["few"] = rng.choice(5, n, p=few).astype(float)
-    table["kind"] = rng.choice(list("abcd"), n, p=kind)
-    table["gappy"] = np.where(rng.random(n) < 0.1 + effect, np.nan, rng.normal(size=n))
     return table
 
 
@@ -495,11 +435,9 @@ def large_file():
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "what", nargs="?", choices=("pairs", "nulls", "level", "edge", "timings", "memory", "rivals"), default="pairs"
-    )
-    parser.add_argument("--repetitions", type=int, default=40, help="draws of level, edge and rivals; default 40")
-    parser.add_argument("--rows", type=int, nargs="+", help="rows of the tables of edge and memory")
+    parser.add_argument("what", nargs="?", choices=("pairs", "timings", "memory", "wide", "rivals"), default="pairs")
+    parser.add_argument("--repetitions", type=int, default=40, help="draws of rivals; default 40")
+    parser.add_argument("--rows", type=int, nargs="+", help="rows of the tables of memory")
     parser.add_argument("--python", action="append", metavar="PATH", help="a Python with rivals; may be repeated")
     parser.add_argument("--no-large", action="store_true", help="leave out the file of 1 GB")
     options = parser.parse_args()
@@ -508,12 +446,9 @@ if __name__ == "__main__":
     elif options.what == "rivals":
         pythons = os.environ.get("MUHAT_RIVALS", sys.executable).split(os.pathsep)
         rivals(options.repetitions, options.python or pythons)
-    elif options.what == "edge":
-        edge(options.repetitions, options.rows or (200, 2000, 20_000, 200_000))
     elif options.what == "memory":
         memory(options.rows or (4_000_000, 16_000_000))
+    elif options.what == "wide":
         wide()
-    elif options.what in ("level", "nulls"):
-        {"level": level, "nulls": nulls}[options.what](options.repetitions)
     else:
         timings(not options.no_large)

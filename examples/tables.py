@@ -27,8 +27,8 @@ def orders(n, white, gaps, tied):
     return pd.DataFrame({**columns, "weight": (5 + weight).round(3), "price": (40 + 8 * price).round(2)})
 
 
-north = orders(400, white=0.3, gaps=0.03, tied=0.9)
-south = orders(400, white=0.5, gaps=0.2, tied=0.0)
+north = orders(1000, white=0.3, gaps=0.03, tied=0.9)
+south = orders(1000, white=0.5, gaps=0.2, tied=0.0)
 print(south.head(4).to_string())
 
 # %%
@@ -45,9 +45,9 @@ print(result)
 print(result.to_frame()[["column", "kind", "effect_name", "effect", "low", "high", "differs"]].to_string())
 
 # %%
-# Only effects that matter: which of them exceed 15 %?
+# Only effects that matter: which of them exceed 5 %?
 
-print("\n".join(str(mh.compare(north, south, at_least=0.15, random_state=0)).splitlines()[:5]))
+print("\n".join(str(mh.compare(north, south, at_least=0.05, random_state=0)).splitlines()[:6]))
 
 # %%
 # The three changes in one picture. The grey bars are columns whose values do not differ.
