@@ -1,4 +1,4 @@
-"""``muhat compare``: exit codes, text, JSON, pages and JUnit reports, and wrong calls."""
+"""``muhat compare``: exit codes, text, JSON, pages, and wrong calls."""
 
 import io
 import json

@@ -24,23 +24,19 @@ _SIDES = ("first", "second")
 _FOLDER = Path(__file__).parent
 
 
-def html_page(title: str, command: str, body: str, style: str = "") -> str:
-    """A whole page around a body that is HTML already; the title is text."""
+def page(result: Comparison) -> str:
+    """The report as a page, whose title is the answer without its p-value."""
+    same = f"{result.names[0]} and {result.names[1]} hold the same rows"
+    title = text(same if result.identical else summary(result)[0].rpartition(" (p ")[0])
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">\n'
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n"
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{text(title)}</title>\n<style>{_css('fragment')}{_css('page')}{style}</style></head>\n"
-        f'<body><p class="eyebrow">muhat {text(command)}</p>\n<h1>{text(title)}</h1>\n'
-        f'<main class="muhat">\n{body}\n</main>\n'
+        f"<title>{title}</title>\n<style>{_css('fragment')}{_css('page')}</style></head>\n"
+        f'<body><p class="eyebrow">muhat compare</p>\n<h1>{title}</h1>\n'
+        f'<main class="muhat">\n{_body(result)}\n</main>\n'
         f"<footer>muhat {version('muhat')}. This page loads nothing from elsewhere.</footer></body></html>\n"
     )
-
-
-def page(result: Comparison) -> str:
-    """The report as a page, whose title is the answer without its p-value."""
-    same = f"{result.names[0]} and {result.names[1]} hold the same rows"
-    return html_page(same if result.identical else summary(result)[0].rpartition(" (p ")[0], "compare", _body(result))
 
 
 def fragment(result: Comparison) -> str:

@@ -82,14 +82,11 @@ class UnusualRow(NamedTuple):
 
 
 def unusual_rows(samples: Sequence[Sample], counts: Sequence[ColumnCounts]) -> tuple[UnusualRow, ...]:
-    """The rows of each table that are farthest from the other table, and their values that are rare there.
-
-    With a single table these are the rows that are farthest from its other rows.
-    """
+    """The rows of each table that are farthest from the other table, and their values that are rare there."""
     points = scaled_points([sample.table for sample in samples])
     found = []
     for which, sample in enumerate(samples):
-        other = len(samples) - 1 - which
+        other = 1 - which
         scores = distances_to_nearest(points[which], points[other])
         for i in np.argsort(-scores, kind="stable")[:SHOWN_ROWS]:
             values = {column.name: as_written(column, int(i)) for column in sample.table.columns}
@@ -105,7 +102,7 @@ def scaled_points(tables: Sequence[Table]) -> list[Array]:
 
 
 def distances_to_nearest(points: Array, others: Array) -> Array:
-    """Mean distance of each point from the nearest few of the others; a point among the others is near itself.
+    """Mean distance of each point from the nearest few of the others.
 
     >>> distances_to_nearest(np.array([[0.0], [9.0]]), np.array([[0.0], [1.0], [2.0]]))
     array([1., 8.])
@@ -145,13 +142,8 @@ def _reasons(columns: Sequence[Column], i: int, other: int, counts: Sequence[Col
         value = plain_value(column, i)
         share, side = _share(value, summary, other)
         if share <= RARE:
-            found.append(
-                (
-                    share,
-                    -_distance(value, summary, other),
-                    Reason(summary.name, summary.kind, value, share, side, summary.are_years),
-                )
-            )
+            reason = Reason(summary.name, summary.kind, value, share, side, summary.are_years)
+            found.append((share, -_distance(value, summary, other), reason))
     found.sort(key=lambda each: each[:2])
     return tuple(reason for _, _, reason in found[:MOST_REASONS])
 
