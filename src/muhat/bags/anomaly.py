@@ -351,7 +351,7 @@ class GroupAnomalyDetector(OutlierMixin, ValueParametersMixin, TakesBagsMixin, B
     >>> detector.predict(odd).tolist()
     [-1, -1, -1]
     >>> print(detector.explain(odd)[1].deviations[0])
-    correlation of column 0 and column 1 higher (z = 21.0)
+    correlation of column 0 and column 1 higher (z = 20.6)
 
     The same among the bags at hand:
 
