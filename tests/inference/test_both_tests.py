@@ -312,6 +312,11 @@ def gaussian(rng, n):
     return rng.normal(size=(n, 2))
 
 
+def mostly_zero(rng, n):
+    """Counts with 80 % zeros."""
+    return np.where(rng.random((n, 2)) < 0.8, 0.0, rng.poisson(2.0, size=(n, 2)))
+
+
 def tied(rng, n):
     return rng.integers(0, 3, size=(n, 2))
 
@@ -353,6 +358,7 @@ LEVELS = {  # whether p-values are uniform, or above because of ties
     "default of pairs": (of_pairs(gaussian, 20, None), True),
     "default of pairs, few with ties": (of_pairs(tied, 4, None), False),
     "default of pairs, ties": (of_pairs(tied, 20, None), False),
+    "default of pairs, mostly zeros": (of_pairs(mostly_zero, 20, None), False),
     "default of pairs, heavy tails": (of_pairs(heavy, 20, None), False),
 }
 

@@ -174,6 +174,16 @@ def test_bands_cover(method, level):
     assert_allclose(np.mean(covered, axis=0), level, rtol=0, atol=0.02 + 3 * np.sqrt(level * (1 - level) / 300))
 
 
+@pytest.mark.slow
+def test_bands_cover_means_of_discrete_values():
+    values, shares = np.arange(3.0)[:, None], np.array([0.7, 0.2, 0.1])
+    truth, rng, covered = KERNEL(values, values) @ shares, np.random.default_rng(0), []
+    for seed in range(300):
+        bands = mean_bands(mh.embed(KERNEL, values[rng.choice(3, 60, p=shares)]), values, 0.95, random_state=seed)
+        covered.append((bands.low <= truth) & (truth <= bands.high))
+    assert np.mean(covered, axis=0).min() >= 0.95 - 0.02 - 3 * np.sqrt(0.95 * 0.05 / 300)
+
+
 def test_two_rows():
     f = mh.embed(KERNEL, X[:2])
     assert_allclose(mean_error(f) ** 2, (1 - KERNEL(X[:1], X[1:2])[0, 0]) / 2)

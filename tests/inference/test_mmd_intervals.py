@@ -76,6 +76,19 @@ def test_intervals_cover_the_mmd(method, level):
     assert_allclose(np.mean(covered), level, rtol=0, atol=0.03 + 3 * np.sqrt(level * (1 - level) / 300))
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("method", METHODS)
+def test_intervals_cover_the_mmd_of_discrete_values(method):
+    values, p, q = np.arange(3.0)[:, None], np.array([0.7, 0.2, 0.1]), np.array([0.4, 0.3, 0.3])
+    truth, rng, covered = (p - q) @ KERNEL(values, values) @ (p - q), np.random.default_rng(0), []
+    for seed in range(200):
+        found = mmd_interval(
+            values[rng.choice(3, 60, p=p)], values[rng.choice(3, 50, p=q)], KERNEL, 0.95, method, 99, seed
+        )
+        covered.append(found.low <= truth <= found.high)
+    assert np.mean(covered) >= 0.95 - 0.02 - 3 * np.sqrt(0.95 * 0.05 / 200)
+
+
 def test_the_relative_test_keeps_its_level():
     """Y and Z at the same distance from X, on two sides of it."""
     rejected = []
