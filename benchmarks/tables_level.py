@@ -140,7 +140,7 @@ FEWER = {"mixed, 100 v 5,000, in bins": 5, "80 % zeros, 15 columns, 100 v 1,000"
 
 def level(draws, names):
     """Print the share of draws in which anything is named, for every null."""
-    beyond = 0
+    shares, beyond = [], 0
     print(f"{'null':40} {'draws':>6} {'named anything':>15} {'limit':>7} {'CPU s':>7}")
     for number, (name, (make, options)) in enumerate(NULLS.items()):
         if names and not any(wanted in name for wanted in names):
@@ -152,9 +152,11 @@ def level(draws, names):
             parts = [*result.columns, *result.missing.values(), *result.pairs]
             found += result.differs or any(part.adjusted_pvalue <= LEVEL for part in parts)
         limit = LEVEL + 2 * np.sqrt(LEVEL * (1 - LEVEL) / count)
-        beyond += found / count > limit
+        shares.append(found / count)
+        beyond += shares[-1] > limit
         spent = time.process_time() - started
-        print(f"{name:40} {count:6} {found / count:15.3f} {limit:7.3f} {spent:7.0f}", flush=True)
+        print(f"{name:40} {count:6} {shares[-1]:15.3f} {limit:7.3f} {spent:7.0f}", flush=True)
+    print(f"{len(shares)} nulls: mean {np.mean(shares):.3f}, largest {max(shares):.3f}")
     print(f"beyond .05 + 2 standard errors: {beyond} nulls")
 
 
