@@ -336,8 +336,9 @@ def errors_of(
     for name, draw in screens.items():
         if not only or any(each in name for each in only):
             found.append(show_errors(name, [one_draw(draw, seed) for seed in range(draws)]))
-    mean = np.mean(found, axis=0)
-    print(f"| mean | {mean[0]:.2f} | {mean[1]:.2f} | | | | | |", flush=True)
+    if found:
+        mean = np.mean(found, axis=0)
+        print(f"| mean | {mean[0]:.2f} | {mean[1]:.2f} | | | | | |", flush=True)
 
 
 def show_simulated(args: argparse.Namespace) -> None:

@@ -236,7 +236,7 @@ def load_bags(name: str, *, data: str | os.PathLike[str] | None = None) -> Bunch
             f"folder that holds groups/{name}.npz; `python -m paper prepare --help` says how to make it"
         )
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
             arrays = dict(file)
     except Exception as error:  # a damaged file can fail in any way
         reason = str(error) or type(error).__name__

@@ -27,7 +27,10 @@ def test_every_public_estimator_is_attacked():
         name for name in mh.__all__ if hasattr(getattr(mh, name), "fit") and name not in ("Fourier", "BagScaler")
     ]
     missing = [name for name in [*classes, "mmd_test", "hsic_test", "mmd_interval"] if f"mh.{name}" not in text]
-    assert missing == ["ShrunkKernelCenterer"]  # it sees Gram matrices only
+    assert missing == [
+        "ConditionalKernelMean",
+        "ShrunkKernelCenterer",
+    ]  # pairs, in tests/conditional; Gram matrices only
 
 
 @pytest.mark.slow
@@ -92,5 +95,9 @@ def test_every_public_estimator_is_put_in_other_orders():
 
     text = (HERE / "orders.py").read_text(encoding="utf-8")
     classes = [name for name in mh.__all__ if hasattr(getattr(mh, name), "fit")]
-    left_out = ["DriftMonitor", "ShrunkKernelCenterer"]  # rows have an order in time; Gram matrices only
+    left_out = [
+        "ConditionalKernelMean",
+        "DriftMonitor",
+        "ShrunkKernelCenterer",
+    ]  # tests/conditional; time; Gram matrices
     assert [name for name in classes if f"mh.{name}" not in text] == left_out

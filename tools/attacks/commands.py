@@ -41,7 +41,7 @@ def tables(folder: Path) -> dict[str, list[str]]:
         np.savetxt(folder / f"{name}.csv", rows, fmt="%.4f", delimiter=",", header="x,y,z", comments="")
     a, b = str(folder / "a.csv"), str(folder / "b.csv")
     return {
-        "compare": ["compare", a, b, "--resamples", "19"],
+        "compare": ["compare", a, b, "--resamples", "99"],
     }
 
 

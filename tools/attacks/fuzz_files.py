@@ -72,8 +72,8 @@ def run(main: Callable[[list[str]], int], *command: str) -> None:
 
 
 def compared(path: Path) -> None:
-    whole = path.with_name("whole.csv")
-    table(whole)
+    whole = path.with_name(f"whole{path.suffix}")
+    KINDS[path.suffix[1:]].write(whole)
     run(muhat, "compare", str(whole), str(path), "--resamples", "19")
 
 

@@ -166,7 +166,7 @@ class ConditionalKernelMean(ValueParametersMixin, RegressorMixin, BaseEstimator)
     >>> low, high = model.interval(at, coverage=0.8).T
     >>> bool(high[0] - low[0] < high[1] - low[1])  # the noise grows with |x|
     True
-    >>> near, far = model.means(at)
+    >>> near, far = model.means([[0.0], [0.8]])
     >>> near.distance(far) > 0.3
     True
     """

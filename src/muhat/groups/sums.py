@@ -54,10 +54,10 @@ class GroupSums:
     >>> import numpy as np, muhat as mh
     >>> rng = np.random.default_rng(0)
     >>> X, groups = rng.normal(size=(600, 2)), rng.permutation(np.repeat(["a", "b", "c"], 200))
-    >>> features = mh.Nystroem(n_components=50, random_state=0).fit(X[:200])
+    >>> features = mh.Nystroem(n_components=20, random_state=0).fit(X[:200])
     >>> parts = [mh.groups.GroupSums.of(X[i::3], groups[i::3], features) for i in range(3)]
     >>> sum(parts)
-    GroupSums(3 groups, 600 rows, 50 features)
+    GroupSums(3 groups, 600 rows, 20 features)
     """
 
     features: Any
