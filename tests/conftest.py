@@ -19,7 +19,7 @@ SLOW = {
     "test_examples.py": "each example of the gallery runs",
 }
 """Subpackages and files that `make quick` leaves out, and why; the marker ``slow`` does it for single tests."""
-CASES = 12
+CASES = int(os.environ.get("MUHAT_CASES", "12"))
 """Cases of a property that `make quick` runs, drawn by its name: other properties meet other kernels and data sets."""
 WHOLE = ("test_docs.py", "test_reference_cases", "test_newcomer")
 """How files of error messages, reference cases and pages begin: `make quick` runs every case of them."""

@@ -40,6 +40,10 @@ TEXT_ONLY = (
 """Tests of texts, files, imports and pictures, which read no last digit: ``make test`` runs them once."""
 
 
+CASES = "3"
+"""Cases of a property in each setting: with four settings they are the dozen of the quick suite, in the time of one."""
+
+
 def settings() -> dict[str, dict[str, str]]:
     """Name of each setting that this machine can run, and the variables that make it."""
     from numpy._core._multiarray_umath import __cpu_dispatch__, __cpu_features__  # type: ignore[attr-defined]
@@ -63,7 +67,7 @@ def settings() -> dict[str, dict[str, str]]:
 def run(variables: dict[str, str], outputs: Path) -> tuple[bool, str]:
     """Whether the tests pass under one setting, and what pytest printed; outputs of doctests go to a folder."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(PINNED)}
-    environment |= {"OPENBLAS_NUM_THREADS": "1", **variables, RECORD: str(outputs)}
+    environment |= {"OPENBLAS_NUM_THREADS": "1", **variables, RECORD: str(outputs), "MUHAT_CASES": CASES}
     environment["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT / "tools"), os.environ.get("PYTHONPATH")]))
     left_out = [f"--ignore=tests/{name}" for name in TEXT_ONLY]
     command = [sys.executable, "-m", "pytest", "-p", "portable", "-n", "auto", "--dist", "worksteal", "-m", "not slow"]
