@@ -333,7 +333,7 @@ def test_ten_thousand_columns_come_to_an_end():
     rng = np.random.default_rng(0)
     a, b = rng.normal(size=(2, 30, 10_000))
     b[:, 7] += 9
-    result = mh.compare(a, b, random_state=0, n_resamples=19)
+    result = mh.compare(a, b, random_state=0, n_resamples=99)
     assert result.columns[0].name == "column 7"
     assert result.differs
 
