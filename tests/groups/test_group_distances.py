@@ -64,7 +64,7 @@ def test_frame_matrix_and_displays():
     assert "<svg" in pairs._repr_html_()
     assert pairs.global_pvalue == 0.01
     with pytest.raises(AttributeError, match="needs a control"):
-        pairs.distance  # noqa: B018
+        pairs.distance  # noqa: B018 - it raises
     assert_allclose(pickle.loads(pickle.dumps(result)).distance, result.distance)
 
 

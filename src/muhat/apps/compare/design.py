@@ -104,7 +104,7 @@ def _labels(sources: list[Source], parameter: str, name: str, missing: Sequence[
     for source in sources:
         if name not in source.names:
             lost = f"{source.name} has no such column; it has {list(source.names)[:8]}"
-            raise ValueError(told(lambda write: f"{write(parameter, name)}: {lost}"))  # noqa: B023
+            raise ValueError(told(lambda write: f"{write(parameter, name)}: {lost}"))  # noqa: B023 - called now
     return column_of_all(sources, name, missing)
 
 

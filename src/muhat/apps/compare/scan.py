@@ -292,7 +292,7 @@ class Scan:
             self.separating = []
         for reason, names in self.left_out.items():
             text = f"left out, because {reason}: {listed(names)}".split("{columns}")
-            self.notes.append(told(lambda write: write("columns").join(text)))  # noqa: B023
+            self.notes.append(told(lambda write: write("columns").join(text)))  # noqa: B023 - called now
         if not self.counts:
             tables = " and ".join(source.name for source in self.sources)
             apart = [f"{column.name!r}: {column.reason}" for column in self.not_compared]

@@ -124,7 +124,7 @@ def matching_names(sources: Sequence[Source], patterns: Sequence[Any] | None, op
         enough = any(fitting) if option == "exclude" else all(fitting)
         if not enough:
             lost = _no_such_column(sources[fitting.index([])], wanted)
-            raise ValueError(told(lambda write: f"{write(option, pattern)}: {lost}"))  # noqa: B023
+            raise ValueError(told(lambda write: f"{write(option, pattern)}: {lost}"))  # noqa: B023 - called now
         chosen |= dict.fromkeys(name for names in fitting for name in names)
     return list(chosen)
 
@@ -156,7 +156,7 @@ def chosen_names(sources: Sequence[Source], columns: Sequence[Any] | None, exclu
                 if name not in source.names:
                     reason = next((c.reason for c in source.left_out if c.name == name), "it has no such column")
                     lost = f"cannot be used in {source.name}: {reason}; name other columns"
-                    raise ValueError(told(lambda write: f"{write('columns', name)} {lost}"))  # noqa: B023
+                    raise ValueError(told(lambda write: f"{write('columns', name)} {lost}"))  # noqa: B023 - called now
     else:
         wanted = [name for name in sources[0].names if all(name in source.names for source in sources)]
         if not wanted and len(sources) == 1:
