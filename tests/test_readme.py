@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import readme
+from index_readme import for_package_index
 
 ROOT = Path(__file__).parents[1]
 
@@ -53,6 +54,16 @@ def test_the_makefile_has_the_commands():
     targets = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
     named = [line.removeprefix("make ") for line in readme.commands() if line.startswith("make ")]
     assert {"reproduce", "test"} <= set(named) <= set(targets)
+
+
+@pytest.mark.parametrize("source", [None, "https://example.org/muhat"])
+def test_a_package_index_has_no_links_into_a_clone(source):
+    text = for_package_index(readme.README.read_text(encoding="utf-8"), source)
+    targets = re.findall(r"\]\((.+?)\)|src=\"(.+?)\"", text)
+    assert all("".join(target).startswith("https://") for target in targets)
+    assert (len(targets) > 10) == (source is not None)
+    assert "<!--" not in text
+    assert "docs/paper.md" in text
 
 
 @pytest.mark.slow
