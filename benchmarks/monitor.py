@@ -21,6 +21,7 @@ from scipy.stats import kstest
 from timing import best_times
 
 import muhat as mh
+from paper.data import load_uci
 
 Draw = Callable[[int], NDArray]
 
@@ -331,7 +332,7 @@ def flights(carrier: str = "UA") -> NDArray:
 
 
 def uci(name: str) -> NDArray:
-    return np.asarray(mh.load_uci(name).data, dtype=float)
+    return np.asarray(load_uci(name).data, dtype=float)
 
 
 DESIGN_TABLES = {"weather LGA": weather, "flights UA": flights, "satimage": lambda: uci("satimage")}

@@ -20,7 +20,7 @@ from muhat.apps.cli import command_line
 ROOT = Path(mh.__file__).parent
 PROJECT = Path(__file__).parents[1] / "pyproject.toml"
 
-HEAVY = ["matplotlib", "dask", "jinja2", "rich", "numba", "polars"]
+HEAVY = ["matplotlib", "dask", "jinja2", "rich", "numba", "polars", "duckdb"]
 
 
 def modules():
@@ -84,6 +84,7 @@ def loaded():
 @pytest.mark.slow
 def test_import_is_light(loaded):
     assert not set(HEAVY) & loaded["muhat"]
+    assert not [module for module in loaded["muhat"] if module.startswith(("muhat.apps", "muhat.plotting", "paper"))]
 
 
 @pytest.mark.slow

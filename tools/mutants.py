@@ -146,10 +146,15 @@ def mutants(path: Path) -> list[Mutant]:
     return found
 
 
+def subpackage_of(module: str) -> str:
+    """The folder of a module; that of an application is below ``apps``."""
+    return module.removeprefix("apps/").partition("/")[0].removesuffix(".py")
+
+
 def own_tests(module: str) -> list[str]:
     """The folder of the module's subpackage, or the file's own tests."""
-    subpackage = module.partition("/")[0].removesuffix(".py")
-    own = [ROOT / "tests" / subpackage, ROOT / "tests" / f"test_{subpackage}.py"]
+    own = [ROOT / "tests" / subpackage_of(module)]
+    own += [ROOT / "tests" / f"test_{name}.py" for name in (subpackage_of(module), Path(module).stem)]
     return [str(path.relative_to(ROOT)) for path in own if path.exists()]
 
 
@@ -279,7 +284,7 @@ def main() -> int:
         copy = Path(folder) / "copy"
         shutil.copytree(PACKAGE, copy / "muhat", ignore=shutil.ignore_patterns("__pycache__"))
         for mutant in chosen(options.subpackage, options.count, options.seed):
-            subpackage = mutant.module.partition("/")[0]
+            subpackage = subpackage_of(mutant.module)
             reason = known.get(str(mutant))
             found = outcome(mutant, copy, reach, options.limit)
             found = "accepted" if found == "survive" and reason else found

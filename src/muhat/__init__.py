@@ -3,8 +3,6 @@
 from importlib import import_module as _import_module
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
-from muhat.apps.compare.two_tables import compare
-from muhat.apps.monitor.drift_monitor import DriftMonitor
 from muhat.bags.anomaly import GroupAnomalyDetector
 from muhat.bags.data import BagScaler, bags_from_groups
 from muhat.bags.distribution_kernel import DistributionKernel
@@ -106,9 +104,13 @@ __all__ = [
     "pooled_means",
 ]
 
+_APPLICATIONS = {"DriftMonitor": "muhat.apps.monitor.drift_monitor", "compare": "muhat.apps.compare.two_tables"}
+"""Names of applications, which are imported when they are asked for."""
+
 _SUBPACKAGES = (
     "apps",
     "bags",
+    "conditional",
     "density",
     "features",
     "grams",
@@ -126,8 +128,11 @@ _SUBPACKAGES = (
 if _TYPE_CHECKING:
     from muhat import apps as apps
     from muhat import bags as bags
+    from muhat import conditional as conditional
     from muhat import density as density
     from muhat import features as features
+    from muhat import grams as grams
+    from muhat import groups as groups
     from muhat import inference as inference
     from muhat import kernels as kernels
     from muhat import linalg as linalg
@@ -136,12 +141,17 @@ if _TYPE_CHECKING:
     from muhat import plotting as plotting
     from muhat import shrinkage as shrinkage
     from muhat import testing as testing
+    from muhat.apps.compare.two_tables import compare
+    from muhat.apps.monitor.drift_monitor import DriftMonitor
 else:
 
     def __getattr__(name: str) -> object:
-        """Subpackages with public names of their own, imported when they are asked for."""
+        """Import an application, or a subpackage with public names of its own, when it is asked for."""
         if name in _SUBPACKAGES:
             return _import_module(f"muhat.{name}")
+        if name in _APPLICATIONS:
+            globals()[name] = getattr(_import_module(_APPLICATIONS[name]), name)
+            return globals()[name]
         raise AttributeError(f"module 'muhat' has no attribute {name!r}")
 
 
