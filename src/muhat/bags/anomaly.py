@@ -234,16 +234,7 @@ def calibrate(
 ) -> tuple[ScoreCalibration, Array]:
     """Calibrate all views on the same folds and cuts of the training bags; and the p-value of each bag by the others.
 
-    Parameters
-    ----------
-    views : list of View
-    data : Bags
-    folds : array of shape (n,)
-        The fold of each bag.
-    fewest : int
-        The number of bags that a p-value needs at least.
-    rng : Generator
-        For cuts.
+    ``folds`` has the fold of each bag; a p-value needs ``fewest`` bags, and ``rng`` draws the cuts.
     """
     sizes = size_grid(int(data.sizes.max()))
     shuffled = shuffled_rows(data, rng)
@@ -418,22 +409,7 @@ class GroupAnomalyDetector(OutlierMixin, ValueParametersMixin, TakesBagsMixin, B
         )
 
     def fit_predict(self, bags: Any, y: Any = None, **options: Any) -> NDArray[np.intp]:
-        """Which of the bags at hand are anomalous: -1 where ``p_values_`` is at most ``alpha``, and 1 elsewhere.
-
-        Parameters
-        ----------
-        bags : sequence of arrays of shape (n_i, d)
-            One array of rows per bag, all with d columns.
-        y : ignored
-            Not used; it is here for scikit-learn's pipelines.
-        **options : ignored
-            Not used; it is here for scikit-learn's pipelines.
-
-        Returns
-        -------
-        array of shape (n,)
-            1 or -1 per bag.
-        """
+        """Which of the bags at hand are anomalous: -1 where ``p_values_`` is at most ``alpha``, and 1 elsewhere."""
         return np.where(self.fit(bags).p_values_ <= self.alpha, -1, 1)
 
     def _check_parameters(self) -> None:

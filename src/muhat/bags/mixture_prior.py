@@ -65,16 +65,7 @@ def directions(count: int) -> int:
 def fit_kinds(u: Array, sizes: NDArray[np.number], count: int, rng: np.random.Generator) -> Kinds:
     """EM for the given number of kinds, the likeliest of several starts.
 
-    Parameters
-    ----------
-    u : array of shape (n, m)
-        Whitened means of bags, directions in which they differ most first.
-    sizes : array of shape (n,)
-        Rows of the bags.
-    count : int
-        K.
-    rng : Generator
-        For the starts.
+    ``u`` holds whitened means of bags, directions in which they differ most first.
     """
     u = u[:, : directions(count)]
     n = len(u)
@@ -229,14 +220,7 @@ def fit_mixture(
 ) -> MixturePrior:
     """Choose numbers of kinds, blends and weights by the estimated risk on bags left out.
 
-    Parameters
-    ----------
-    pool : Pool
-        The prior of one kind.
-    means, sizes
-        The bags that it was fitted to.
-    blend : float in [0, 1] or "cv"
-    kinds : int or "cv"
+    ``pool`` is the prior of one kind, fitted to bags of these means and sizes.
     """
     # The order of bags must not matter, so that EM starts from bags in the order of their keys.
     order = lexicographic_order(mean_keys(means))

@@ -172,22 +172,9 @@ def fit_stack(
 ) -> Stack:
     """Fit the learners, and find their weights from predictions for bags that they have not seen.
 
-    Parameters
-    ----------
-    ridge : RidgeLearner
-        The ridge on kernel means, fitted to all bags.
-    vectors : BagVectors
-        Of the training bags.
-    targets : array of shape (n, outputs)
-        Standardised.
-    labels : array of shape (n,), optional
-        Numbers of classes; without them targets are numbers.
-    weights : array of shape (n,)
-        Of the bags.
-    folds : array of shape (n,)
-        The fold in which each bag is left out.
-    seed : int
-        Of the trees.
+    ``ridge`` was fitted to the vectors of all bags. Targets are standardised; ``labels`` numbers the classes, and is
+    None where targets are numbers. ``folds`` says with which others a bag is left out, and ``seed`` is that of the
+    trees.
     """
     n_classes = None if labels is None else int(labels.max()) + 1
     scales = ColumnScales.of(vectors.summaries)

@@ -44,11 +44,6 @@ class CentredRidge:
     With C = I − 11ᵀ/n and :math:`K^c = CKC`, the fit at the rows is Hz, where
     :math:`H = 11^\top/n + K^c (K^c + \lambda I)^{-1}` has rows that sum to one. The fit without row i misses it by
     exactly :math:`(z_i - (Hz)_i) / (1 - H_{ii})`.
-
-    Parameters
-    ----------
-    K : array of shape (n, n)
-        Gram matrix of the rows.
     """
 
     def __init__(self, K: Array) -> None:
@@ -169,17 +164,7 @@ def fit_embedding(ridges: Sequence[CentredRidge], L: Array) -> FittedEmbedding:
     are noisier. λ and γ are common to all: a λ chosen for each direction alone fits noise, and on mixtures of Gaussians
     had a larger loss than one λ for all.
 
-    Parameters
-    ----------
-    ridges : sequence of CentredRidge
-        Candidates, of different bandwidths.
-    L : array of shape (n, n)
-        Gram matrix of the rows of y.
-
-    Returns
-    -------
-    FittedEmbedding
-        The embedding; its ``score`` is the mean leave-one-out loss.
+    The candidates ``ridges`` have different bandwidths; L is the Gram matrix of the rows of y.
     """
     directions = output_directions(L)
     Z, n = directions.coordinates, len(L)

@@ -70,22 +70,7 @@ class GroupSums:
     @classmethod
     @one_blas_thread()
     def of(cls, X: Any, groups: Any, features: BaseFeatures) -> GroupSums:
-        """Sum up the rows of a matrix by their labels.
-
-        Parameters
-        ----------
-        X : array of shape (n, d)
-            The rows of a part of the table.
-        groups : array of shape (n,)
-            The label of each row.
-        features : Nystroem or Fourier
-            Fitted features.
-
-        Returns
-        -------
-        GroupSums
-            Of this part.
-        """
+        """Sum up the rows of a part of a table by their labels, in fitted features."""
         if not isinstance(features, BaseFeatures):
             raise ValueError(f"features={features!r} must be fitted features, such as Nystroem().fit(rows)")
         check_is_fitted(features, "fingerprint_")

@@ -13,21 +13,7 @@ def bernstein_radius(n: float, variance: float, squared_diameter: float, delta: 
     .. math:: t = \frac{DL}{3n} + \sqrt{\frac{D^2L^2}{9n^2} + \frac{2\sigma_+^2L}{n}}, \qquad
               \sigma_+ = \sqrt{V + \frac{D^2 \log(2/\delta)}n} + D\sqrt{\frac{\log(2/\delta)}n}.
 
-    Parameters
-    ----------
-    n : float
-        Number of rows.
-    variance : float
-        The mean of half the squared distance of two different rows.
-    squared_diameter : float
-        A bound of the squared distance of any two terms.
-    delta : float in (0, 1)
-        The probability with which the bound may fail.
-
-    Returns
-    -------
-    float
-        At most the diameter: both means lie in the convex hull of the terms.
+    It is at most D: both means lie in the convex hull of the terms.
 
     References
     ----------

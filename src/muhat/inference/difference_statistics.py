@@ -136,18 +136,9 @@ def default_components(
 ) -> list[Component]:
     """All components of the default test.
 
-    Parameters
-    ----------
-    rows : array of shape (size * bins, d)
-        The pooled rows, in scales in which columns can be compared: row i·bins + b is member i of bin b.
-    size : int
-        Rows of a bin; 1 for a test that permutes rows.
-    splits : Splits
-        Splits of the bins.
-    rng : numpy Generator
-        Draws the rows that scales and landmarks are taken from.
-    tick : callable
-        Is told the share of the work that is done.
+    Row i·bins + b of the pooled ``rows``, in scales in which columns can be compared, is member i of bin b; ``size`` is
+    1 where rows are permuted. ``rng`` draws the rows that scales and landmarks are taken from, and ``tick`` is told the
+    share of the work that is done.
     """
     pooled = Pooled.of(rows, size)
     whitening = pooled.whitening

@@ -72,18 +72,7 @@ class ConfidenceBall:
     method: str
 
     def contains(self, f: Element) -> bool:
-        """Whether an element lies in the ball.
-
-        Parameters
-        ----------
-        f : Element
-            An element of the space of the centre.
-
-        Returns
-        -------
-        bool
-            True inside and on the boundary.
-        """
+        """Whether an element of the space of the centre lies inside the ball or on its boundary."""
         return self.center.distance(f) <= self.radius
 
     def __repr__(self) -> str:

@@ -38,15 +38,6 @@ def unbiased_squared_mmd(squared: Any, n: int, dispersion_x: Any, m: int, disper
 
     with the dispersion :math:`v_X = \frac1n\sum_i k(x_i, x_i) - \frac1{n^2}\sum_{ij} k(x_i, x_j)` of each sample.
 
-    Parameters
-    ----------
-    squared : float or array
-        The biased estimate.
-    n, m : int
-        Numbers of rows.
-    dispersion_x, dispersion_y : float or array
-        The dispersions of the two samples.
-
     References
     ----------
     A. Gretton, K. Borgwardt, M. Rasch, B. Schölkopf, A. Smola. A kernel two-sample test. JMLR 2012, Lemma 6.

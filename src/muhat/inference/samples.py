@@ -24,23 +24,12 @@ FARTHEST = 1e100
 
 
 class Samples(NamedTuple):
-    """Samples as rows of features, one below the other.
+    """Samples as rows of features, one below the other."""
 
-    Parameters
-    ----------
-    pooled : array of shape (n, n_features)
-        The rows of all samples.
-    sizes : tuple of int
-        How many rows each sample has.
-    encoder : TableEncoder
-        With ``features`` that know their column.
-    scales : array of shape (n_features,), or None
-        What a test divides the features by; None where they stay as they are.
-    """
-
-    pooled: Array
-    sizes: tuple[int, ...]
-    encoder: TableEncoder
+    pooled: Array  # (n, n_features): the rows of all samples
+    sizes: tuple[int, ...]  # how many rows each sample has
+    encoder: TableEncoder  # with ``features`` that know their column
+    # (n_features,), or None: what a test divides the features by; None where they stay as they are
     scales: Array | None
 
     @property
@@ -78,24 +67,10 @@ def encode_samples(
 ) -> Samples:
     """The samples as rows of features, by an encoder of all of them.
 
-    Parameters
-    ----------
-    samples : mapping of str to anything that :func:`~muhat.tables.frames.as_table` takes
-        By the names that messages have for them.
-    scale : "auto", "columns", None or array of positive numbers
-        What columns are divided by. "columns" is the mean absolute deviation of a column of numbers from its median,
-        and what :class:`~muhat.tables.encoder.TableEncoder` says for other features. "auto" is "columns" in the
-        ``default`` test, and no scale elsewhere, with a warning where one column dominates.
-    default : bool
-        Whether this is the default test, which has no kernel of the user's.
-    min_rows : int
-        Fewer rows in a sample are an error.
-    told : bool
-        Whether the caller tells of texts that are numbers, so that no warning does.
-
-    Returns
-    -------
-    Samples
+    ``samples`` has tables by the names that messages have for them. Columns are divided by ``scale``: "columns" is the
+    mean absolute deviation of a column of numbers from its median, and what :class:`~muhat.tables.encoder.TableEncoder`
+    says for other features; "auto" is "columns" in the ``default`` test, which has no kernel of the user's, and no
+    scale elsewhere, with a warning where one column dominates. The caller may have ``told`` of texts that are numbers.
     """
     if isinstance(scale, str) and scale not in ("auto", "columns"):
         raise ValueError(f'scale={scale!r} must be "auto", "columns", None, or one positive number per column')

@@ -66,14 +66,7 @@ def _of_parts(kernel: Composed, inner: Array, left: Array, right: Array) -> Arra
 
 
 def resolve_between_elements(kernel: Kernel, inner: Array) -> Kernel:
-    """The kernel with every "median" replaced by the median distance between elements.
-
-    Parameters
-    ----------
-    kernel : Kernel
-    inner : array of shape (n, n)
-        Inner products of the elements.
-    """
+    """The kernel with every "median" replaced by the median distance between elements with these inner products."""
     if isinstance(kernel, Composed):
         return kernel.with_parts(resolve_between_elements(part, inner) for part in kernel.parts)
     if isinstance(kernel, Radial) and kernel.bandwidth == "median":

@@ -26,16 +26,6 @@ RIDGE = 1e-3
 class Whitening:
     r"""The metric :math:`P = (S + \lambda I)^{-1}` of standardised columns, and the maps that belong to it.
 
-    Parameters
-    ----------
-    centre, deviations : arrays of shape (d,)
-        Means and standard deviations of the columns; the deviation of a constant column is infinite, so that it is 0
-        in every map.
-    axes, variances : arrays of shape (d, r) and (r,)
-        The eigenvectors V of S that rows span, and the eigenvalues γ + λ of S + λI that belong to them.
-    floor : float
-        The eigenvalue of S + λI in all other directions.
-
     Examples
     --------
     >>> import numpy as np
@@ -48,27 +38,23 @@ class Whitening:
     array([308.,   1.])
     """
 
+    # centre, deviations: (d,): means and standard deviations of the columns; the deviation of a constant column is
+    # infinite, so that it is 0 in every map
     centre: Array
     deviations: Array
+    # axes, variances: (d, r) and (r,): the eigenvectors V of S that rows span, and the eigenvalues γ + λ of S + λI that
+    # belong to them
     axes: Array
     variances: Array
-    floor: float
+    floor: float  # the eigenvalue of S + λI in all other directions
 
     @classmethod
     def of(cls, rows: Array, ridge: float = RIDGE, *, absolute: bool = False, shrinkage: float = 0.0) -> Self:
-        r"""Fit to rows.
+        r"""Fit to rows of which neither squares nor sums overflow.
 
-        Parameters
-        ----------
-        rows : array of shape (n, d)
-            Rows of which neither squares nor sums overflow.
-        ridge : float
-            λ, relative to the largest eigenvalue, or with ``absolute`` as it is.
-        absolute : bool
-            Whether λ is given in units of the variance of a standardised column.
-        shrinkage : float in [0, 1]
-            The amount a by which S is first shrunk toward the identity, :math:`(1 - a) S + a I`, for example
-            :func:`muhat.rkhs.oas_gaussian.oas_amount`.
+        The ridge λ is relative to the largest eigenvalue, or with ``absolute`` in units of the variance of a
+        standardised column. S is first shrunk to :math:`(1 - a) S + a I`, a the ``shrinkage``, for example
+        :func:`muhat.rkhs.oas_gaussian.oas_amount`.
         """
         centre, deviations = rows.mean(axis=0), column_deviations(rows)
         variances, axes = _eigenpairs((rows - centre) / deviations)
@@ -172,17 +158,7 @@ def leave_two_out(Y: Array, ridge: float) -> PairProducts:
     A stream that is simulated from the rows to which a metric was fitted looks too ordinary under it: its rows had a
     part in the fit. Here no pair has one, and no refits are needed.
 
-    Parameters
-    ----------
-    Y : array of shape (n, d), n >= 4
-        Rows with columns of mean 0.
-    ridge : float, > 0
-        λ of the metric :math:`(S_{-ij} + \lambda I)^{-1}`.
-
-    Returns
-    -------
-    PairProducts
-        Their diagonals have no meaning.
+    Columns of Y have the mean 0, and the metric is :math:`(S_{-ij} + \lambda I)^{-1}`. Diagonals have no meaning.
     """
     # Without rows i and j the mean is −(y_i + y_j)/q, q = n − 2, and with U = [y_i, y_j] the covariance is
     #     S_{-ij} = C/q − U (I/q + 11ᵀ/q²) Uᵀ,   C = YᵀY.

@@ -59,25 +59,16 @@ class FittedGaussian:
 
     :math:`\Sigma = u^2 (V^\top \mathrm{diag}(s) V + f I)`: the sample covariance S, shrunk toward a multiple of the
     identity. Masked columns have no part in the identity, so that a constant one stays constant.
-
-    Parameters
-    ----------
-    centre : array of shape (d,)
-        x̄.
-    axes, along : arrays of shape (r, d) and (r,)
-        V, the eigenvectors of S, and s, the share of their variances that is kept.
-    floor, unit : float
-        f and u, a power of two in whose units no square overflows.
-    flat : bool array of shape (d,)
-        Columns that the identity spans.
     """
 
-    centre: Array
+    centre: Array  # (d,): x̄
+    # axes, along: (r, d) and (r,): V, the eigenvectors of S, and s, the share of their variances that is kept
     axes: Array
     along: Array
+    # floor, unit: f and u, a power of two in whose units no square overflows
     floor: float
     unit: float
-    flat: NDArray[np.bool_]
+    flat: NDArray[np.bool_]  # (d,): columns that the identity spans
 
     @classmethod
     def of(cls, rows: Array, d: int | None = None, flat: NDArray[np.bool_] | None = None) -> Self:

@@ -155,16 +155,9 @@ class FilteredLoo:
     :math:`K_{-i}`. Its value at row i is :math:`\sum_k h(g_k)\,a_k\,(k_i^\top U)_k` and its squared norm
     :math:`\sum_k h(g_k)^2 g_k a_k^2`, so that three numbers per eigenpair serve every λ.
 
-    Parameters
-    ----------
-    filter : callable
-        ``filter(eigenvalues, lam)``, the share h(g) that is kept of each eigen-direction.
-    spectrum : Spectrum
-        Of the whole matrix, whose largest eigenvalue gives an iterative filter its step length without a row too.
-    steps : array, optional
-        The λ that differ for an iterative filter, relative to the largest eigenvalue.
-    stepped : bool, default False
-        Whether h jumps at the eigenvalues and is constant between them, so that these are the λ that differ.
+    The ``spectrum`` is that of the whole matrix: its largest eigenvalue gives an iterative filter its step length
+    without a row too, and ``steps`` are the λ that differ for it, relative to that eigenvalue. A filter that jumps at
+    the eigenvalues and is constant between them is ``stepped``.
     """
 
     analytic = False

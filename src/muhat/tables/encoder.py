@@ -36,25 +36,14 @@ Scaling = Callable[[Array], Array]
 
 
 class Feature(NamedTuple):
-    """A column of the encoded rows, and where it comes from.
+    """A column of the encoded rows, and where it comes from."""
 
-    Parameters
-    ----------
-    column : str
-        The column of the table.
-    kind : str
-        The kind of that column.
-    level : str, optional
-        None for the values of a column; "(missing)" for the indicator of its missing values; "(others)" for its rare
-        categories; else the category that the feature is 1 for.
-    named : bool
-        Whether the column has a name of its own, and not a number only.
-    """
-
-    column: str
-    kind: Kind
+    column: str  # the column of the table
+    kind: Kind  # the kind of that column
+    # None for the values of a column; "(missing)" for the indicator of its missing values; "(others)" for its rare
+    # categories; else the category that the feature is 1 for
     level: str | None = None
-    named: bool = True
+    named: bool = True  # whether the column has a name of its own, and not a number only
 
     @property
     def label(self) -> str:
@@ -69,29 +58,17 @@ class Feature(NamedTuple):
 
 
 class EncodedColumn(NamedTuple):
-    """What the encoder knows of a column.
-
-    Parameters
-    ----------
-    name : str
-    kind : Kind
-    levels : tuple of str
-        Of a category: the levels with a feature, the most frequent first, "(missing)" and "(others)" among them.
-    rare : tuple of str
-        Of a category: what was pooled as "(others)", up to 1,000 categories.
-    fill : float
-        Of numbers and dates: what stands for a missing value. That is the median of the known ones, or, where the
-        tables of the fit had none missing, a place √2 scales, or standard deviations without them, beyond the largest.
-    indicator : bool
-        Of numbers and dates: whether a feature says which values are missing.
-    """
+    """What the encoder knows of a column."""
 
     name: str
     kind: Kind
+    # of a category: the levels with a feature, the most frequent first, "(missing)" and "(others)" among them
     levels: tuple[str, ...] = ()
-    rare: tuple[str, ...] = ()
+    rare: tuple[str, ...] = ()  # of a category: what was pooled as "(others)", up to 1,000 categories
+    # of numbers and dates: what stands for a missing value. That is the median of the known ones, or, where the tables
+    # of the fit had none missing, a place √2 scales, or standard deviations without them, beyond the largest
     fill: float = 0.0
-    indicator: bool = False
+    indicator: bool = False  # of numbers and dates: whether a feature says which values are missing
 
     def features(self, named: bool) -> list[Feature]:
         """The features of the column: its values, then the indicator of missing ones; or its levels."""
@@ -112,16 +89,6 @@ class TableEncoder:
     from every level as two levels are from each other, and a missing number in a column that had none lies beyond the
     largest number.
 
-    Parameters
-    ----------
-    columns : tuple of EncodedColumn
-    named : bool
-        Whether columns are found by name; else by position.
-    scales : array of shape (n_features,)
-        What to divide the features by so that all columns count alike.
-    categorical : tuple of str
-        Columns of numbers or dates that are taken as categories.
-
     Attributes
     ----------
     features : tuple of Feature
@@ -129,9 +96,9 @@ class TableEncoder:
     """
 
     columns: tuple[EncodedColumn, ...]
-    named: bool
-    scales: Array
-    categorical: tuple[str, ...] = ()
+    named: bool  # whether columns are found by name; else by position
+    scales: Array  # (n_features,): what to divide the features by so that all columns count alike
+    categorical: tuple[str, ...] = ()  # columns of numbers or dates that are taken as categories
 
     @property
     def names(self) -> list[str]:
@@ -151,16 +118,7 @@ class TableEncoder:
     def transform(self, X: Any, name: str = "X") -> Array:
         """The rows of a table as rows of features.
 
-        Parameters
-        ----------
-        X : Table, or anything that :func:`~muhat.tables.frames.as_table` takes
-            With the columns of the fit, in any order where they have names.
-        name : str
-            What messages call it.
-
-        Returns
-        -------
-        array of shape (n, n_features)
+        Columns may come in any order where they have names; ``name`` is what messages call the table.
         """
         table = self.match(as_table(X, name))
         numbers = _numbers(table, [column.kind for column in self.columns])
@@ -214,25 +172,10 @@ def fit_encoder(
 ) -> TableEncoder:
     """Learn the encoder of tables with the same columns, from all their rows.
 
-    Parameters
-    ----------
-    tables : iterable of Table
-        One or more. Columns are matched by name, in the order of the first table; an array has no names, and its
-        columns are matched by position.
-    categorical : sequence of str
-        Columns of numbers or dates that are categories.
-    scaling : callable, optional
-        Maps rows of numbers to a positive scale per column. None leaves all features as they are, with scales of 1.
-        Where values are missing, the known ones have the scale.
-
-    Returns
-    -------
-    TableEncoder
-
-    Raises
-    ------
-    ValueError
-        Where a table has other columns than the first, a column is of different kinds, or holds lists and the like.
+    Columns are matched by name, in the order of the first table, or by position where they have none; ``categorical``
+    names columns of numbers or dates that are categories. ``scaling`` maps rows of numbers to a positive scale per
+    column, found on the known values; None leaves features as they are. A ValueError says where a table has other
+    columns than the first, or a column is of different kinds or of lists.
 
     Examples
     --------
@@ -439,16 +382,9 @@ def _encode_category(encoded: EncodedColumn, column: Column) -> Array:
 
 @dataclass(frozen=True)
 class TableFunction:
-    """A function of the rows of tables: one of rows of features, after an encoder.
+    """A function of the rows of tables: one of rows of features, after an encoder."""
 
-    Parameters
-    ----------
-    function : callable
-        Maps rows of features to values, such as an Element.
-    encoder : TableEncoder
-    """
-
-    function: Callable[[Array], Array]
+    function: Callable[[Array], Array]  # maps rows of features to values, such as an Element
     encoder: TableEncoder
 
     def __call__(self, X: Any) -> Array:

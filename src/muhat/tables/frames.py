@@ -33,25 +33,15 @@ _MICROSECONDS_PER_DAY = 86_400e6
 
 
 class Column(NamedTuple):
-    """A column as a plain array.
-
-    Parameters
-    ----------
-    name : str
-    kind : "number", "boolean", "date", "duration", "category" or "missing"
-        Text is a category. A column without any value is "missing", whatever its type.
-    values : array of shape (n,)
-        Of a category, the place of each value in ``levels``, −1 where it is missing. Otherwise float64 with NaN where
-        a value is missing: truth values are 0 and 1, dates are days since 1970 (times with a zone in UTC), and
-        durations and times of day are days.
-    levels : tuple of str
-        The categories that occur, sorted.
-    """
+    """A column as a plain array."""
 
     name: str
-    kind: Kind
+    kind: Kind  # text is a category. A column without any value is "missing", whatever its type
+    # (n,): of a category, the place of each value in ``levels``, −1 where it is missing. Otherwise float64 with NaN
+    # where a value is missing: truth values are 0 and 1, dates are days since 1970 (times with a zone in UTC), and
+    # durations and times of day are days
     values: NDArray[Any]
-    levels: tuple[str, ...] = ()
+    levels: tuple[str, ...] = ()  # the categories that occur, sorted
 
     @property
     def missing(self) -> NDArray[np.bool_]:
@@ -68,27 +58,15 @@ class LeftOut(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Columns of equal length.
+    """Columns of equal length."""
 
-    Parameters
-    ----------
-    name : str
-        What the user calls the table, for messages.
-    n_rows : int
-    columns : tuple of Column
-    named : bool
-        Whether the columns have names of their own; those of an array are called by their number, from "0".
-    left_out : tuple of LeftOut
-        Columns whose values are no numbers, dates or text, such as lists.
-    matrix : array of shape (n, d), or None
-        All columns side by side where none of them is a category; NaN where a value is missing.
-    """
-
-    name: str
+    name: str  # what the user calls the table, for messages
     n_rows: int
     columns: tuple[Column, ...]
+    # whether the columns have names of their own; those of an array are called by their number, from "0"
     named: bool = True
-    left_out: tuple[LeftOut, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()  # columns whose values are no numbers, dates or text, such as lists
+    # (n, d), or None: all columns side by side where none of them is a category; NaN where a value is missing
     matrix: Array | None = None
 
     @property
@@ -135,25 +113,10 @@ def as_table(X: Any, name: str = "X", *, infinite: Literal["refuse", "missing"] 
 
     The same data give the same table whichever library holds them.
 
-    Parameters
-    ----------
-    X : data frame, series, array, list of rows, list of dictionaries or dictionary of columns
-        Data frames of pandas, polars, pyarrow and all other libraries that narwhals knows; lazy ones, such as a
-        LazyFrame of polars or a relation of DuckDB, are collected. A vector is one column. A dictionary of single
-        values is one row.
-    name : str
-        What messages call it.
-    infinite : "refuse" or "missing"
-        Whether infinite numbers are an error, or missing values.
-
-    Returns
-    -------
-    Table
-
-    Raises
-    ------
-    ValueError
-        Where there are no rows or no columns, two columns of one name, or infinite numbers.
+    Data frames are those of pandas, polars, pyarrow and all other libraries that narwhals knows; lazy ones, such as a
+    LazyFrame of polars or a relation of DuckDB, are collected. A vector is one column. A dictionary of single values is
+    one row. ``name`` is what messages call it, and ``infinite`` says whether infinite numbers are an error. So are two
+    columns of one name, and a table without rows or columns.
 
     Examples
     --------
@@ -474,19 +437,7 @@ def _microseconds_of_duration(value: Any) -> int:
 def without_column(X: Any, column: str, name: str = "X", parameter: str = "groups") -> tuple[NDArray[Any], Any]:
     """The values of a column as an array of their own type, and the table without it.
 
-    Parameters
-    ----------
-    X : data frame of any library, or dictionary of columns
-    column : str
-    name : str
-        What messages call X.
-    parameter : str
-        What messages call the parameter that names the column.
-
-    Returns
-    -------
-    values : array of shape (n,)
-    rest : data frame or dictionary
+    Messages call the table ``name``, and the parameter that names the column ``parameter``.
     """
     frame = X if isinstance(X, Mapping) else nw.from_native(X, pass_through=True)
     if isinstance(frame, nw.LazyFrame):
@@ -516,18 +467,10 @@ def row_labels(X: Any) -> Any:
 
 @dataclass(frozen=True)
 class FrameType:
-    """What rows came as, a data frame of some library or an array, so that functions of rows get the same.
+    """What rows came as, a data frame of some library or an array, so that functions of rows get the same."""
 
-    Parameters
-    ----------
-    library : narwhals.Implementation, optional
-        None for an array.
-    columns : tuple
-        The names of the columns of a data frame.
-    """
-
-    library: Any = None
-    columns: tuple[Any, ...] = ()
+    library: Any = None  # None for an array
+    columns: tuple[Any, ...] = ()  # the names of the columns of a data frame
 
     @classmethod
     def of(cls, X: Any) -> FrameType:

@@ -17,14 +17,9 @@ DOMINANT = 0.98
 
 @dataclass(frozen=True, eq=False)
 class ColumnScales:
-    """A centre and a scale for each column.
+    """A centre and a scale for each column."""
 
-    Parameters
-    ----------
-    centre, scale : arrays of shape (d,)
-        The scale is positive.
-    """
-
+    # both (d,); the scale is positive
     centre: Array
     scale: Array
 

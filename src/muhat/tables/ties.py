@@ -34,15 +34,8 @@ def merge_ties(*samples: Array) -> list[Array]:
     usual: after it, ties are equal. All numbers of a column are rounded as the coarsest sample is, and what then
     differs by a few units in the last place is one value. Values of that sample stay distinct.
 
-    Parameters
-    ----------
-    *samples : arrays of shape (n_i,) or (n_i, d)
-        Numbers of the same columns, NaN where a value is missing.
-
-    Returns
-    -------
-    list of arrays
-        The samples, themselves where no numbers are merged.
+    Samples have the same columns, with NaN where a value is missing; where no numbers are merged they are returned
+    themselves.
 
     Examples
     --------

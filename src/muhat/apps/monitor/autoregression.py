@@ -20,21 +20,11 @@ _RIDGE = 1e-3  # in variances of a column, so that collinear columns have finite
 
 @dataclass(frozen=True, eq=False)
 class Autoregression:
-    """One-step predictions of rows from the p rows before.
+    """One-step predictions of rows from the p rows before."""
 
-    Parameters
-    ----------
-    scales : ColumnScales
-        Centre and scale of the columns.
-    coefficients : array of shape (p · d, d)
-        Of the row before, then of the one before that, and so on.
-    spread : array of shape (d,)
-        Standard deviation of a residual over that of its column.
-    """
-
-    scales: ColumnScales
-    coefficients: Array
-    spread: Array
+    scales: ColumnScales  # centre and scale of the columns
+    coefficients: Array  # (p · d, d): of the row before, then of the one before that, and so on
+    spread: Array  # (d,): standard deviation of a residual over that of its column
 
     @property
     def order(self) -> int:

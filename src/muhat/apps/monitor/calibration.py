@@ -74,23 +74,12 @@ def check_promise(run_length: float, rows: int) -> None:
 
 @dataclass(frozen=True, eq=False)
 class TailScale:
-    r"""The score of a statistic s: :math:`-\log P(S \ge s)` under simulation, extrapolated beyond what is known.
+    r"""The score of a statistic s: :math:`-\log P(S \ge s)` under simulation, extrapolated beyond what is known."""
 
-    Parameters
-    ----------
-    quantiles : array of shape (c, knots)
-        Of each of c statistics, at the scores in ``scores``.
-    scores : array of shape (c, knots)
-    slopes : array of shape (c, knots)
-        Growth of the score from each knot to the next, and beyond the last one.
-    handicaps : array of shape (c,)
-        Subtracted from the scores.
-    """
-
-    quantiles: Array
-    scores: Array
-    slopes: Array
-    handicaps: Array
+    quantiles: Array  # (c, knots): of each of c statistics, at the scores in ``scores``
+    scores: Array  # (c, knots)
+    slopes: Array  # (c, knots): growth of the score from each knot to the next, and beyond the last one
+    handicaps: Array  # (c,): subtracted from the scores
 
     @classmethod
     def of(cls, statistics: Array, distinct: Array) -> TailScale:
@@ -172,21 +161,11 @@ def _knots(values: Array, distinct: float) -> tuple[Array, Array, Array]:
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """What a monitor needs to raise alarms.
+    """What a monitor needs to raise alarms."""
 
-    Parameters
-    ----------
-    scale : TailScale
-        Puts the statistics of all windows and kernels on one scale.
-    start : array of shape (longest window − 1,)
-        Threshold of the score at each of the first rows.
-    threshold : float
-        From then on.
-    """
-
-    scale: TailScale
-    start: Array
-    threshold: float
+    scale: TailScale  # puts the statistics of all windows and kernels on one scale
+    start: Array  # (longest window − 1,): threshold of the score at each of the first rows
+    threshold: float  # from then on
 
     def raised(self, allowance: float) -> Calibration:
         """The same with higher thresholds."""

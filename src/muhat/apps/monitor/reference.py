@@ -79,24 +79,12 @@ class Views(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Metric:
-    """The whitening of standardised columns.
+    """The whitening of standardised columns."""
 
-    Parameters
-    ----------
-    rows : array of shape (n, d)
-        The standardised rows that it was fitted to.
-    ridge : float
-        ρ.
-    factor : array of shape (d, d)
-        W, the symmetric square root of the inverse of S + ρI.
-    farthest : float
-        The largest norm of a whitened row under a metric that was fitted without it.
-    """
-
-    rows: Array
-    ridge: float
-    factor: Array
-    farthest: float
+    rows: Array  # (n, d): the standardised rows that it was fitted to
+    ridge: float  # ρ
+    factor: Array  # (d, d): W, the symmetric square root of the inverse of S + ρI
+    farthest: float  # the largest norm of a whitened row under a metric that was fitted without it
 
     @classmethod
     def of(cls, rows: Array) -> Metric:
@@ -124,20 +112,12 @@ class Metric:
 
 @dataclass(frozen=True, eq=False)
 class Ranks:
-    """Normal scores of ranks among the rows of a reference, standardised.
+    """Normal scores of ranks among the rows of a reference, standardised."""
 
-    Parameters
-    ----------
-    columns : array of shape (d, n)
-        The sorted columns of the reference.
-    scores : array of shape (2n + 1,)
-        Score of a new value by the number of reference values that are less, plus those that are not larger.
-    centre, scale : arrays of shape (d,)
-        Of the scores of the reference.
-    """
-
-    columns: Array
+    columns: Array  # (d, n): the sorted columns of the reference
+    # (2n + 1,): score of a new value by the number of reference values that are less, plus those that are not larger
     scores: Array
+    # centre, scale: (d,): of the scores of the reference
     centre: Array
     scale: Array
 
@@ -190,13 +170,7 @@ def _position_counts(columns: Array, rows: Array, coarse: NDArray[np.bool_]) -> 
 
 
 class KernelValues:
-    """Values of some kernels between points and rows, Gaussian ones by compiled loops where numba is installed.
-
-    Parameters
-    ----------
-    kernels : sequence of Kernel
-        Without "median".
-    """
+    """Values of kernels between points and rows, Gaussian ones by compiled loops where numba is installed."""
 
     def __init__(self, kernels: Sequence[Kernel]) -> None:
         self.kernels = tuple(kernels)
@@ -229,35 +203,20 @@ class KernelValues:
 
 @dataclass(frozen=True, eq=False)
 class Reference:
-    """Rows that a stream is compared with, and what the components know of them.
+    """Rows that a stream is compared with, and what the components know of them."""
 
-    Parameters
-    ----------
-    rows : array of shape (n, d)
-        In the order of time, where it has a meaning.
-    scales : ColumnScales
-        Centre and scale of the columns.
-    whitens : bool
-        Whether there are the whitened, ranked and dispersion components; without them there are only the kernels.
-    plain, whitened : KernelValues
-        Kernels of scaled and of whitened rows.
-    metric, rank_metric : Metric
-        The whitening of scaled and of ranked rows.
-    ranks : Ranks
-        Normal scores of ranks.
-    views : Views
-        The reference itself, under the metrics that it was fitted to.
-    """
-
-    rows: Array
-    scales: ColumnScales
+    rows: Array  # (n, d): in the order of time, where it has a meaning
+    scales: ColumnScales  # centre and scale of the columns
+    # whether there are the whitened, ranked and dispersion components; without them there are only the kernels
     whitens: bool
+    # plain, whitened: kernels of scaled and of whitened rows
     plain: KernelValues
     whitened: KernelValues
+    # metric, rank_metric: the whitening of scaled and of ranked rows
     metric: Metric
     rank_metric: Metric
-    ranks: Ranks
-    views: Views
+    ranks: Ranks  # normal scores of ranks
+    views: Views  # the reference itself, under the metrics that it was fitted to
 
     @classmethod
     def of(cls, rows: Array, kernels: Sequence[Kernel] | None = None) -> Reference:
@@ -349,18 +308,10 @@ class Reference:
 
 
 class Population(NamedTuple):
-    """What simulated streams of reference rows are looked up in.
+    """What simulated streams of reference rows are looked up in."""
 
-    Parameters
-    ----------
-    values : array of float32, of shape (n, n, m)
-        h of all pairs of rows, under metrics that were fitted without the two.
-    singles : array of shape (n, c)
-        s of all rows, under metrics that were fitted without the row.
-    """
-
-    values: Any
-    singles: Array
+    values: Any  # (n, n, m): h of all pairs of rows, under metrics that were fitted without the two
+    singles: Array  # (n, c): s of all rows, under metrics that were fitted without the row
 
 
 def population(reference: Reference) -> Population:

@@ -143,27 +143,14 @@ class Alarm(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class StreamState:
-    """What a monitor knows of a stream.
+    """What a monitor knows of a stream."""
 
-    Parameters
-    ----------
-    sums : WindowSums
-        Sums over the last rows.
-    recent : array of shape (p + longest, d)
-        The last rows, the newest last, zeros where there are none; p is the order of the autoregression.
-    views : Views
-        The last longest − 1 of them as the components see them.
-    scores : array
-        The last scores, at most 1,000.
-    alarm : Alarm or None
-        The first alarm, at the newest row.
-    """
-
-    sums: WindowSums
+    sums: WindowSums  # sums over the last rows
+    # (p + longest, d): the last rows, the newest last, zeros where there are none; p is the order of the autoregression
     recent: Array
-    views: Views
-    scores: Array
-    alarm: Alarm | None = None
+    views: Views  # the last longest − 1 of them as the components see them
+    scores: Array  # the last scores, at most 1,000
+    alarm: Alarm | None = None  # the first alarm, at the newest row
 
     @property
     def rows(self) -> int:
@@ -173,30 +160,14 @@ class StreamState:
 
 @dataclass(frozen=True, eq=False)
 class MonitorModel:
-    """Everything that a monitor knows before the first row of a stream.
+    """Everything that a monitor knows before the first row of a stream."""
 
-    Parameters
-    ----------
-    encoder : TableEncoder
-        How tables become rows of numbers.
-    reference : Reference
-        Rows of the reference, or the residuals of their autoregression.
-    autoregression : Autoregression or None
-        Where rows can be predicted from those before.
-    windows : array of int
-        Lengths of the windows.
-    constants : array of shape (w, c)
-        Constants of the statistics.
-    calibration : Calibration
-        Scale of the scores and thresholds.
-    """
-
-    encoder: TableEncoder
-    reference: Reference
-    autoregression: Autoregression | None
-    windows: NDArray[np.int64]
-    constants: Array
-    calibration: Calibration
+    encoder: TableEncoder  # how tables become rows of numbers
+    reference: Reference  # rows of the reference, or the residuals of their autoregression
+    autoregression: Autoregression | None  # where rows can be predicted from those before
+    windows: NDArray[np.int64]  # lengths of the windows
+    constants: Array  # (w, c): constants of the statistics
+    calibration: Calibration  # scale of the scores and thresholds
 
     def raised(self, by: float) -> MonitorModel:
         """The same with higher thresholds."""

@@ -33,26 +33,13 @@ class WindowSums:
     """Sums since each of the last rows, for B streams.
 
     A row that came as number t, counted from 0, has its sums in place t modulo ``longest``.
-
-    Parameters
-    ----------
-    lengths : array of shape (w,)
-        Lengths of the windows, in growing order.
-    constants : array of shape (w, c)
-        Constants of the components, −inf where a component has no statistic of this window.
-    pairs : array of shape (B, longest, m)
-        Sums over pairs, of the first m components.
-    singles : array of shape (B, longest, c)
-        Sums over single rows.
-    seen : int
-        Rows so far.
     """
 
-    lengths: NDArray[np.int64]
-    constants: Array
-    pairs: Array
-    singles: Array
-    seen: int = 0
+    lengths: NDArray[np.int64]  # (w,): lengths of the windows, in growing order
+    constants: Array  # (w, c): constants of the components, −inf where a component has no statistic of this window
+    pairs: Array  # (B, longest, m): sums over pairs, of the first m components
+    singles: Array  # (B, longest, c): sums over single rows
+    seen: int = 0  # rows so far
 
     @classmethod
     def empty(cls, lengths: NDArray[np.int64], constants: Array, m: int, streams: int = 1) -> WindowSums:
@@ -174,27 +161,13 @@ def compiled_loop() -> Callable[..., None] | None:
 
 @dataclass(frozen=True, eq=False)
 class SimulatedStreams:
-    """Streams of rows that are drawn from those of a reference.
+    """Streams of rows that are drawn from those of a reference."""
 
-    Parameters
-    ----------
-    rows : Population
-        The values of all pairs of rows and of all rows.
-    lengths : array of shape (w,)
-        Lengths of the windows.
-    constants : array of shape (w, c)
-        Constants of the statistics.
-    streams : int
-        How many.
-    rng : Generator
-        Draws them.
-    """
-
-    rows: Population
-    lengths: NDArray[np.int64]
-    constants: Array
-    streams: int
-    rng: np.random.Generator
+    rows: Population  # the values of all pairs of rows and of all rows
+    lengths: NDArray[np.int64]  # (w,): lengths of the windows
+    constants: Array  # (w, c): constants of the statistics
+    streams: int  # how many
+    rng: np.random.Generator  # draws them
 
     @cached_property
     def distributions(self) -> Any:
