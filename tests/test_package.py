@@ -132,7 +132,7 @@ def test_every_public_name_has_one_home():
 
 def test_version():
     """The build takes it from ``muhat/__init__.py``; programs that cite read another file."""
-    assert tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]["dynamic"] == ["version"]
+    assert tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]["dynamic"] == ["version", "readme"]
     assert f"\nversion: {mh.__version__}\n" in (PROJECT.parent / "CITATION.cff").read_text(encoding="utf-8")
 
 
