@@ -259,10 +259,19 @@ def test_explanations_say_the_p_value_of_the_bags_of_fit(detector):
     assert_array_equal([each.p_value for each in detector.explain(new)], detector.p_values(new))
 
 
-@pytest.mark.filterwarnings("ignore::RuntimeWarning")
-def test_overflow_is_not_taken_for_equal_rows():
-    with pytest.raises(ValueError, match="rescale rows where values are beyond 1e150"):
-        mh.GroupAnomalyDetector().fit([1e300 * bag for bag in normal_bags(30, 0, high=20)])
+@pytest.mark.parametrize("scale", [1e-300, 1e300, 1e307])
+def test_bags_of_any_scale_are_judged_alike(scale):
+    bags, new = normal_bags(40, 0, high=20), normal_bags(5, 1, high=20)
+    shifted = [bag + 4.0 for bag in new]
+    p = mh.GroupAnomalyDetector(random_state=0).fit([scale * bag for bag in bags]).p_values
+    assert p([scale * bag for bag in shifted]).max() < 0.1 < p([scale * bag for bag in new]).max()
+
+
+def test_one_entry_out_of_all_bounds_does_no_harm():
+    bags, new = normal_bags(40, 0, high=20), normal_bags(5, 1, high=20)
+    bags[0][0, 0] = 1e200
+    p = mh.GroupAnomalyDetector(random_state=0).fit(bags).p_values
+    assert p([bag + 4.0 for bag in new]).max() < 0.1 < p(new).max()
 
 
 def test_explanations_name_the_columns_of_an_encoded_table():

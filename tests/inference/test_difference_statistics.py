@@ -8,10 +8,10 @@ from tables import sample
 
 import muhat as mh
 from muhat.inference import difference_statistics, kernel_sums
-from muhat.inference.difference_statistics import default_components, normal_scores, standardised
+from muhat.inference.difference_statistics import default_components, normal_scores
 from muhat.inference.mmd import mean_similarities, sums_from_features
 from muhat.inference.permutations import Splits
-from muhat.linalg.whitening import Whitening
+from muhat.linalg.whitening import Whitening, standardised
 
 RNG = np.random.default_rng(0)
 

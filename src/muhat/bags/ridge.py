@@ -54,6 +54,7 @@ from muhat.features.nystroem import Nystroem
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.radial import Gaussian
 from muhat.linalg.blocks import random_folds
+from muhat.linalg.distances import power_of_two_near
 from muhat.linalg.resources import one_blas_thread
 from muhat.linalg.spectrum import thin_svd
 from muhat.tables.scales import ColumnScales
@@ -380,7 +381,9 @@ class DistributionRidge(RegressorMixin, _RidgeOnBags):
         if not FEWEST_FOR_STD <= n < FEWEST_TO_STACK:
             return 1.0
         numbers, parts = np.arange(n), data.parts(data.rows)
-        folds = random_folds(np.array([[part.mean(), part.std(), len(part)] for part in parts])[present], FOLDS)
+        unit = power_of_two_near(float(np.abs(data.rows).max()))  # numbers whose squares do not overflow
+        summaries = [[(part / unit).mean(), (part / unit).std(), len(part)] for part in parts]
+        folds = random_folds(np.array(summaries)[present], FOLDS)
         squares = np.full(targets.shape, np.nan)
         for fold in range(FOLDS):
             kept, out = np.flatnonzero(folds != fold), np.flatnonzero(folds == fold)

@@ -19,13 +19,13 @@ from scipy.stats import rankdata
 from muhat._support.types import Array
 from muhat.features.nystroem import Nystroem
 from muhat.inference.combine import Component
-from muhat.inference.difference_statistics import PAIR_ROWS, normal_scores, standardised
+from muhat.inference.difference_statistics import PAIR_ROWS, normal_scores
 from muhat.inference.permutations import EPS, Pairings
 from muhat.kernels.radial import Gaussian
 from muhat.linalg.blocks import blocks
 from muhat.linalg.centered_gram import center_gram
 from muhat.linalg.distances import positive_median_distance
-from muhat.linalg.whitening import Whitening
+from muhat.linalg.whitening import Whitening, standardised
 
 MULTIPLES = (0.125, 0.5, 2.0)
 """Bandwidths of each side, in units of its median distance."""

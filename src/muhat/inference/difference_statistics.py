@@ -36,7 +36,7 @@ from muhat.kernels.mixed import rescaled
 from muhat.kernels.radial import Gaussian
 from muhat.linalg.blocks import blocks, lexicographic_order, random_rows
 from muhat.linalg.distances import power_of_two_near
-from muhat.linalg.whitening import Whitening, column_deviations
+from muhat.linalg.whitening import Whitening, standardised
 
 MAX_EXACT_ROWS = 12_000
 """Beyond this many rows Gaussian kernels are replaced by features."""
@@ -74,11 +74,6 @@ MEANS_WEIGHT, HOTELLING_WEIGHT, SHAPES_WEIGHT = 8.0, 4.0, 2.0
 def normal_scores(rows: Array) -> Array:
     """Each column as quantiles of the normal distribution by its ranks, with mean 0 and variance 1; constants 0."""
     return standardised(np.asarray(ndtri(rankdata(rows, axis=0) / (len(rows) + 1))))
-
-
-def standardised(rows: Array) -> Array:
-    """Columns with mean 0 and variance 1; constant ones are 0."""
-    return np.asarray((rows - rows.mean(axis=0)) / column_deviations(rows))
 
 
 def pooled_bandwidths(rows: Array) -> Array:

@@ -66,6 +66,11 @@ def power_of_two_near(scale: float) -> float:
     return ldexp(1.0, min(max(frexp(scale)[1], -1000), 1000))
 
 
+def powers_of_two(tops: Array) -> Array:
+    """The same for each of many."""
+    return np.ldexp(1.0, np.frexp(tops)[1].clip(-1000, 1000))
+
+
 def squared_distances(X: Array, Y: Array, scale: float = 1.0) -> Array:
     r"""Squared distances :math:`\|x - y\|^2 / scale^2`: exactly 0 for equal rows, symmetric, inf where too large.
 

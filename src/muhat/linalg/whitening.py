@@ -15,11 +15,14 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve, eigh
 
 from muhat._support.types import Array
-from muhat.linalg.distances import power_of_two_near
+from muhat.linalg.distances import power_of_two_near, powers_of_two
 from muhat.linalg.spectrum import signs
 
 RIDGE = 1e-3
 """The ridge λ of a metric, relative to the largest eigenvalue of the correlation matrix."""
+
+FARTHEST = 1e70
+"""Where standardised values are held: sums of their fourth powers are finite."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,14 +53,14 @@ class Whitening:
 
     @classmethod
     def of(cls, rows: Array, ridge: float = RIDGE, *, absolute: bool = False, shrinkage: float = 0.0) -> Self:
-        r"""Fit to rows of which neither squares nor sums overflow.
+        r"""Fit to rows of any scale.
 
         The ridge λ is relative to the largest eigenvalue, or with ``absolute`` in units of the variance of a
         standardised column. S is first shrunk to :math:`(1 - a) S + a I`, a the ``shrinkage``, for example
         :func:`muhat.rkhs.oas_gaussian.oas_amount`.
         """
-        centre, deviations = rows.mean(axis=0), column_deviations(rows)
-        variances, axes = _eigenpairs((rows - centre) / deviations)
+        centre, deviations = column_moments(rows)
+        variances, axes = _eigenpairs(_in_deviations(rows, centre, deviations))
         variances = (1.0 - shrinkage) * variances + shrinkage
         lam = ridge if absolute else ridge * (float(variances.max(initial=0.0)) or 1.0)
         return cls(centre, deviations, axes, variances + lam, shrinkage + lam)
@@ -75,7 +78,7 @@ class Whitening:
 
     def standardise(self, rows: Array) -> Array:
         """Columns in standard deviations, constant ones 0."""
-        return np.asarray((rows - self.centre) / self.deviations)
+        return _in_deviations(rows, self.centre, self.deviations)
 
     def principal_scores(self, rows: Array) -> Array:
         """Principal components of rows in their standard deviations, diag(γ + λ)^(−1/2) Vᵀz: one column for each."""
@@ -127,10 +130,24 @@ def inverse_root(C: Array, ridge: float, power: float = 1.0) -> Array:
     return np.asarray(vectors * signs(vectors) * g ** (-power / 2))
 
 
-def column_deviations(rows: Array) -> Array:
-    """Standard deviations of columns; infinite for constant ones, which then have no part in anything."""
-    deviations = rows.std(axis=0)
-    return np.where(deviations > 1e-10 * np.abs(rows).max(axis=0, initial=0.0), deviations, np.inf)
+def column_moments(rows: Array) -> tuple[Array, Array]:
+    """Means and standard deviations of columns; infinite for constant ones, which then have no part in anything."""
+    powers = powers_of_two(np.abs(rows).max(axis=0, initial=0.0))
+    small = rows / powers  # sums and squares of these do not overflow
+    deviations = small.std(axis=0)
+    varies = deviations > 1e-10 * np.abs(small).max(axis=0, initial=0.0)
+    return small.mean(axis=0) * powers, np.where(varies, deviations * powers, np.inf)
+
+
+def standardised(rows: Array) -> Array:
+    """Columns with mean 0 and variance 1; constant ones are 0."""
+    return _in_deviations(rows, *column_moments(rows))
+
+
+def _in_deviations(rows: Array, centre: Array, deviations: Array) -> Array:
+    """Columns from their centres in their deviations, held where sums of their fourth powers are finite."""
+    with np.errstate(over="ignore"):  # halves, because differences of the largest numbers overflow
+        return np.clip(2.0 * ((rows / 2.0 - centre / 2.0) / deviations), -FARTHEST, FARTHEST)
 
 
 def _eigenpairs(Z: Array) -> tuple[Array, Array]:
@@ -183,7 +200,7 @@ def leave_two_out(Y: Array, ridge: float) -> PairProducts:
         squared_distances = H11 + H22 - 2.0 * H12
     np.fill_diagonal(products, 0.0)
     np.fill_diagonal(squared_distances, 0.0)
-    return PairProducts(products, squared_distances)
+    return PairProducts(products, squared_distances.clip(0.0))  # of a far row rounding is all that is left
 
 
 class RowProducts(NamedTuple):
@@ -205,7 +222,7 @@ def leave_one_out(Y: Array, ridge: float) -> RowProducts:
     own, b = np.diag(G), 1.0 / q + 1.0 / q**2
     left = 1.0 - b * own
     distances = own[:, None] + own[None, :] - 2.0 * G + b * (G - own) ** 2 / left
-    return RowProducts((1.0 + 1.0 / q) ** 2 * own / left, distances)
+    return RowProducts((1.0 + 1.0 / q) ** 2 * own / left, distances.clip(0.0))
 
 
 def _products(Y: Array, q: int, ridge: float) -> Array:

@@ -10,6 +10,7 @@ import numpy as np
 
 from muhat._support.types import Array
 from muhat._support.validation import check_weights, warn_caller
+from muhat.linalg.distances import powers_of_two
 
 DOMINANT = 0.98
 """A column that makes up more of the squared distances than this is worth a warning."""
@@ -26,7 +27,7 @@ class ColumnScales:
     @classmethod
     def of(cls, rows: Array) -> Self:
         """Means and standard deviations of the columns; a constant column keeps the scale 1."""
-        powers = _powers_of_two(np.abs(rows).max(axis=0))
+        powers = powers_of_two(np.abs(rows).max(axis=0))
         small = rows / powers  # squares and sums of these do not overflow
         centre = small.mean(axis=0)
         deviations = (small - centre).std(axis=0)
@@ -39,18 +40,13 @@ class ColumnScales:
         return cls(np.zeros(width), np.ones(width))
 
     def divide(self, rows: Array) -> Array:
-        """Rows in these scales, from the centre."""
-        powers = _powers_of_two(self.scale)  # differences of the largest numbers overflow
+        """Rows in these scales, from the centre; infinite where they are too far."""
+        powers = powers_of_two(self.scale)  # differences of the largest numbers overflow
         return (rows / powers - self.centre / powers) / (self.scale / powers)
 
     def restore(self, scaled: Array) -> Array:
         """Rows in the scales that they had."""
         return self.centre + self.scale * scaled
-
-
-def _powers_of_two(tops: Array) -> Array:
-    """Powers of two next to the numbers; dividing by them rounds nothing."""
-    return np.ldexp(1.0, np.frexp(tops)[1].clip(-1000, 1000))
 
 
 def standard_deviations(rows: Array) -> Array:
@@ -61,7 +57,7 @@ def standard_deviations(rows: Array) -> Array:
 def mean_absolute_deviations(rows: Array) -> Array:
     """The mean absolute deviation of each column from its median; 1 for a constant column."""
     halves = np.abs(rows / 2 - np.median(rows / 2, axis=0))
-    powers = _powers_of_two(halves.max(axis=0))
+    powers = powers_of_two(halves.max(axis=0))
     deviations = (halves / powers).mean(axis=0) * powers  # of numbers whose sum may overflow
     return np.where(deviations > 0, np.minimum(deviations, np.finfo(np.float64).max / 2) * 2, 1.0)
 

@@ -77,7 +77,7 @@ def stretches(n: int, count: int) -> list[slice]:
 def _scaled(rows: Array, scales: ColumnScales) -> Any:
     """Columns in standard deviations, clipped where their squares would overflow."""
     with np.errstate(over="ignore"):
-        return np.clip((rows - scales.centre) / scales.scale, -1e60, 1e60)
+        return np.clip(scales.divide(rows), -1e60, 1e60)
 
 
 def _lagged(rows: Array, p: int) -> Array:

@@ -38,7 +38,7 @@ from muhat.linalg.centered_gram import mean_off_diagonal
 from muhat.linalg.compiled import row_values
 from muhat.linalg.distances import positive_median_distance
 from muhat.linalg.resources import check_memory
-from muhat.linalg.whitening import Whitening, leave_one_out, leave_two_out
+from muhat.linalg.whitening import FARTHEST, Whitening, leave_one_out, leave_two_out
 from muhat.tables.scales import ColumnScales
 from muhat.tables.ties import EXACT
 
@@ -65,7 +65,6 @@ COMPONENTS = (
 )
 """Names of the components; the first five compare pairs of rows, and the last judges single rows."""
 
-_FARTHEST = 1e70  # of a scaled value: sums of its fourth powers are finite
 _MEDIAN_ROWS = 1000
 
 
@@ -222,7 +221,7 @@ class Reference:
     def of(cls, rows: Array, kernels: Sequence[Kernel] | None = None) -> Reference:
         """Fit to rows."""
         scales = ColumnScales.of(rows)
-        metric = Metric.of(_clipped(rows, scales))
+        metric = Metric.of(held(rows, scales))
         ranks, scores = Ranks.of(rows)
         rank_metric = Metric.of(scores)
         views = Views(metric.rows, metric.rows @ metric.factor, scores @ rank_metric.factor)
@@ -241,7 +240,7 @@ class Reference:
 
     def view(self, rows: Array) -> Views:
         """Rows as the components see them, each by itself."""
-        scaled = _clipped(rows, self.scales)
+        scaled = held(rows, self.scales)
         if not self.whitens:
             return Views(scaled, scaled[:, :0], scaled[:, :0])
         return Views(scaled, self.metric.whiten(scaled), self.rank_metric.whiten(self.ranks(rows)))
@@ -357,7 +356,7 @@ def _cross_fitted_parts(reference: Reference, values: list[Array], means: list[A
     return reference.means_and_dispersions(norms)
 
 
-def _clipped(rows: Array, scales: ColumnScales) -> Array:
+def held(rows: Array, scales: ColumnScales) -> Array:
     """Columns from their centres in their scales; values are held where their squares are finite."""
     with np.errstate(over="ignore"):
-        return np.clip((rows - scales.centre) / scales.scale, -_FARTHEST, _FARTHEST)
+        return np.clip(scales.divide(rows), -FARTHEST, FARTHEST)

@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 from muhat._support.types import Array
 from muhat.apps.monitor.autoregression import Autoregression
 from muhat.apps.monitor.calibration import Calibration
-from muhat.apps.monitor.reference import COMPONENTS, Reference, Views
+from muhat.apps.monitor.reference import COMPONENTS, Reference, Views, held
 from muhat.apps.monitor.windows import WindowSums
 from muhat.linalg.blocks import blocks
 from muhat.tables.encoder import MISSING, TableEncoder
+from muhat.tables.scales import ColumnScales
 
 HISTORY = 1000
 """How many of the last scores are kept for pictures."""
@@ -308,12 +309,10 @@ def changed_features(reference: Array, rows: Array, lengths: Sequence[int] | NDA
 
 def _changes(x: Array, y: Array, lengths: Sequence[int] | NDArray[np.int64]) -> list[float]:
     """The numbers of one feature."""
-    with np.errstate(over="ignore"):
-        centre = x.mean()
-        width = float(np.sqrt(((x - centre) ** 2).mean()))
-    if not (np.isfinite(width) and width > 0):
+    if (x == x[0]).all():
         return [0.0 if (y[-length:] == x[0]).all() else float(len(x)) for length in lengths]
-    x, y = (np.clip((values - centre) / width, -1e9, 1e9) for values in (x, y))
+    scales = ColumnScales.of(x[:, None])
+    x, y = (held(values[:, None], scales)[:, 0] for values in (x, y))
     within, across, inside = (np.exp(-0.5 * (a[:, None] - b) ** 2) for a, b in ((x, x), (x, y), (y, y)))
     level, towards = float(within.mean()), across.mean(axis=0)
     by_chance = max(1.0 - level, np.finfo(np.float64).tiny)
