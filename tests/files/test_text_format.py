@@ -71,10 +71,10 @@ def test_names_of_columns(text, names, tmp_path):
     assert list(contents(tmp_path / "t.csv")) == names
 
 
-def test_a_header_of_years_is_one_if_asked(tmp_path):
-    path = write(tmp_path / "t.csv", [[2019, 2020], [1, 2], [3, 4]])
+def test_a_header_of_numbers_is_one_if_asked(tmp_path):
+    path = write(tmp_path / "t.csv", [[20, 25], [1, 2], [3, 4]])
     assert len(contents(path)["column 1"]) == 3
-    assert contents(path, header=True)["2019"].tolist() == [1, 3]
+    assert contents(path, header=True)["20"].tolist() == [1, 3]
 
 
 def test_kinds_of_columns(tmp_path):
@@ -225,9 +225,15 @@ def test_many_columns(tmp_path):
         ([["1", "2", "3", "4"], ["3", "4", "5", "6"]], True),
         ([["2", "3", "4", "5"], ["3", "4", "5", "6"]], False),
         ([["1", "2", "3", "5"], ["3", "4", "5", "6"]], False),
+        ([["2019", "2020"], ["35", "2.5"]], True),
+        ([["2019", "2020"], ["2020", "2021"]], False),
+        ([["2019", "2021"], ["35", "2.5"]], False),
+        ([["19", "20"], ["35", "2.5"]], False),
+        ([["2019"], ["35"]], False),
+        ([["2019", "2020"]], False),
         ([["a", "b"]], True),
         ([["a", "1"]], False),
     ],
 )
-def test_a_header_is_all_text_or_text_above_a_number_or_counts_the_columns(rows, expected):
+def test_a_header_is_all_text_or_text_above_a_number_or_counts_columns_or_years(rows, expected):
     assert is_header(rows) is expected

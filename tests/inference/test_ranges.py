@@ -62,13 +62,74 @@ def test_hsic_pvalues_are_shares(name):
         assert 1 / 20 <= each.pvalue <= 1
 
 
+def sketch_pvalues(name, n, seed):
+    X, Y = pair(name, (n, n), seed)
+    features = mh.Nystroem(mh.Gaussian(), 10, random_state=0).fit(X)
+    sketches = [mh.MeanSketch(features, bins=20).update(rows) for rows in (X, Y)]
+    return [mh.mmd_test(*sketches, n_resamples=19, random_state=seed).pvalue]
+
+
+def group_pvalues(name, n, seed):
+    (rows, _), groups = pair(name, (3 * n, 1), seed), np.repeat(["a", "b", "c"], n)
+    found = mh.group_distances(rows, groups, control="a", n_resamples=19, random_state=seed)
+    assert np.isfinite([found.distance, found.low, found.high]).all()
+    return [found.global_pvalue, *found.pvalue, *found.adjusted]
+
+
+def table_pvalues(name, n, seed):
+    found = mh.compare(*pair(name, (n, 2 * n), seed), categorical=["0"], n_resamples=19, random_state=seed)
+    parts = [*found.columns, *found.pairs, *found.missing.values()]
+    return [found.pvalue, found.joint_pvalue, *(p for part in parts for p in (part.pvalue, part.adjusted_pvalue))]
+
+
+def bag_pvalues(name, n, seed):
+    (rows, new), rng = pair(name, (20 * n, 4 * n), seed), np.random.default_rng(seed)
+    found = mh.GroupAnomalyDetector(random_state=0).fit(np.split(rng.permutation(rows), 20))
+    return [*found.p_values_, *found.p_values(np.split(new, 4))]
+
+
+OTHERS = {
+    "sketches": (sketch_pvalues, 40),
+    "group_distances": (group_pvalues, 12),
+    "compare": (table_pvalues, 30),
+    "GroupAnomalyDetector": (bag_pvalues, 6),
+}
+"""P-values that others print, and rows of a part."""
+
+REFUSED = {(other, name) for other in OTHERS for name in ("largest", "constant", "almost equal")}
+REFUSED -= {("compare", "largest"), ("compare", "almost equal"), ("sketches", "almost equal")}
+"""Their distances are beyond all numbers, or none."""
+
+
+@every_range
+@pytest.mark.filterwarnings("ignore::UserWarning")  # words about such columns
+@pytest.mark.parametrize("other", OTHERS)
+def test_other_pvalues_are_shares(other, name):
+    pvalues, n = OTHERS[other]
+    if (other, name) in REFUSED:
+        with pytest.raises(
+            ValueError, match=r"Rescale|and all rows of X are equal|hold a single value|no bag has two rows"
+        ):
+            pvalues(name, n, 0)
+        return
+    found = np.array(pvalues(name, n, 0))
+    assert (found >= (1 / 20 if other != "GroupAnomalyDetector" else 1 / 21)).all()
+    assert (found <= 1).all()
+
+
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("name", ["six hundred orders", "both ends", "heavy tails", "mixed"])
-def test_level(name):
-    pvalues = [
-        mh.mmd_test(*pair(name, (150, 130), seed), n_resamples=9, random_state=seed).pvalue for seed in range(40)
-    ]
-    assert np.count_nonzero(np.array(pvalues) <= 0.1) <= stats.binom.ppf(1 - 1e-4, 40, 0.1)
+@pytest.mark.parametrize("other", ["mmd_test", "hsic_test", "group_distances", "compare", "sketches"])
+def test_level(other, name):
+    """Of 40 true hypotheses at level 0.1, more than 13 or so rejections have a chance of 1e-4."""
+    tests = {
+        "mmd_test": lambda seed: mh.mmd_test(*pair(name, (150, 130), seed), n_resamples=9, random_state=seed).pvalue,
+        "hsic_test": lambda seed: mh.hsic_test(*pair(name, (40, 40), seed), n_resamples=9, random_state=seed).pvalue,
+        **{key: lambda seed, f=f, n=n: f(name, n, seed)[0] for key, (f, n) in OTHERS.items()},
+    }
+    pvalues = np.array([tests[other](seed) for seed in range(40)])
+    assert np.count_nonzero(pvalues <= 0.1) <= stats.binom.ppf(1 - 1e-4, 40, 0.1)
 
 
 @pytest.mark.parametrize("sizes", SIZES.values(), ids=SIZES)

@@ -213,9 +213,10 @@ def positive_median_distance(rows: Array, most: int, rng: np.random.Generator | 
 
 
 def _ordinary_unit(X: Array, unit: float) -> float:
-    """A unit of ordinary rows, where a few are so far away that the distances of the others vanish in theirs."""
-    ordinary = np.median(np.abs(X - np.median(X, axis=0)).max(axis=1))
-    return power_of_two_near(float(ordinary)) if ordinary > 0 else unit
+    """A unit of ordinary distances, where some are so large that the squares of others vanish in theirs."""
+    largest = pdist(X, "chebyshev")  # differences of columns, of which no squares are taken
+    median = float(np.median(largest)) or float(np.median(largest[largest > 0])) if largest.any() else 0.0
+    return power_of_two_near(median) if median > 0 else unit
 
 
 def _thinned(X: Array, weights: Array | None) -> tuple[Array, Array | None]:

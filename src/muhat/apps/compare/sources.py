@@ -164,7 +164,9 @@ def chosen_names(sources: Sequence[Source], columns: Sequence[Any] | None, exclu
             raise ValueError(f"{sources[0].name} has no columns that can be used: {apart or 'none at all'}")
         if not wanted:
             held = " and ".join(f"{source.name} has {listed(source.names) or 'none'}" for source in sources)
-            raise ValueError(f"no column in common: {held}; give columns of one meaning one name")
+            unused = {column.name: column.reason for source in sources for column in source.left_out}
+            apart = "".join(f"; {name!r} cannot be used: {reason}" for name, reason in [*unused.items()][:3])
+            raise ValueError(f"no column in common: {held}; give columns of one meaning one name{apart}")
         wanted = [name for name in wanted if name not in excluded]
     if not wanted:
         raise ValueError(f"{' and '.join(source.name for source in sources)}: no columns are left to use")

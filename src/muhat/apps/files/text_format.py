@@ -244,18 +244,30 @@ def _complaint(path: str, said: str) -> str:
 
 
 def is_header(rows: Sequence[Sequence[str | None]]) -> bool:
-    """Whether the first row holds names: it is all text, counts the columns, or has text above a number.
+    """Whether the first row holds names: it is all text, counts columns or years, or has text above a number.
 
     >>> is_header([["age", "city"], ["31", "Rome"]]), is_header([["31", "Rome"], ["27", "Oslo"]])
     (True, False)
-    >>> is_header([["0", "1", "2", "3"], ["3.5", "2.5", "1", "7"]])
-    True
+    >>> is_header([["0", "1", "2", "3"], ["3.5", "2.5", "1", "7"]]), is_header([["2019", "2020"], ["35", "2.5"]])
+    (True, True)
     """
-    if len(rows[0]) > 3 and list(rows[0]) in [[str(j + start) for j in range(len(rows[0]))] for start in (0, 1)]:
+    years = [_are_years(row) for row in rows]
+    if _counts(rows[0]) and ((len(rows[0]) > 3 and rows[0][0] in ("0", "1")) or years == [True, False]):
         return True
     texts = [_is_text(cell) for cell in rows[0]]
     below = [_is_text(cell) for cell in rows[1]] if len(rows) > 1 else texts
     return all(texts) or any(text and not other for text, other in zip(texts, below, strict=True))
+
+
+def _counts(row: Sequence[str | None]) -> bool:
+    """Whether the cells are two whole numbers or more, each one more than that before."""
+    numbers = [int(cell) for cell in row if cell and cell.isdecimal()]
+    return 1 < len(numbers) == len(row) and numbers == list(range(numbers[0], numbers[0] + len(numbers)))
+
+
+def _are_years(row: Sequence[str | None]) -> bool:
+    """Whether some of the cells are years."""
+    return any(cell is not None and re.fullmatch("(1[89]|20)[0-9][0-9]", cell) for cell in row)
 
 
 def _is_text(cell: str | None) -> bool:
