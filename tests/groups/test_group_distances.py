@@ -197,6 +197,14 @@ def test_degenerate_tables_give_no_nonsense():
     assert_array_equal(alike.distance, 0.0)
 
 
+def test_groups_of_two_values_in_turn_are_shrunk_onto_one_another():
+    """All pooled distances are 0, and there is no factor by which they would be those of the sample."""
+    X, labels = np.arange(10.0)[:, None] % 2, np.arange(10) % 3
+    result = mh.group_distances(X, labels, control=0, n_resamples=99, random_state=0)
+    assert np.isfinite([result.distance, result.low, result.high, result.pvalue]).all()
+    assert result.pvalue.min() > 0.1
+
+
 def test_equal_constant_groups_do_not_differ_though_others_vary():
     """Sums of equal rows differ by rounding alone, which no p-value may see."""
     rng = np.random.default_rng(0)

@@ -54,6 +54,13 @@ KINDS: dict[str, Callable[[Rows], Rows]] = {
     "columns of different scales": lambda X: X * np.logspace(-100, 100, X.shape[1]),
     "two values": lambda X: (X > 0).astype(float),
     "heavy tails": lambda X: np.sign(X) * np.exp(20 * np.abs(X)),
+    "six hundred orders": lambda X: np.sign(X) * 10.0 ** (600 * np.modf(7 * np.abs(X))[0] - 300),
+    "subnormal": lambda X: 5e-324 * np.rint(20 * np.tanh(X)),
+    "mixed ranges": lambda X: X * np.resize([1e-320, 1e-200, 1.0, 1e200, 1e307], X.shape[1]) / 4,
+    "mostly zeros": lambda X: np.where(X > 0.7, X, 0.0),
+    "counts": lambda X: np.floor(np.abs(X)),
+    "decimals by thirds": lambda X: np.rint(5 * X.clip(-1e9, 1e9)) / 10 * 3 / 3,
+    "six digits": lambda X: np.vectorize(lambda x: float(f"{x:.6g}"))(X),
     "Fortran order": np.asfortranarray,
     "not writable": lambda X: _frozen(X),
     **{f"scale {scale:g}": lambda X, s=scale: X * s for scale in (1e-308, 1e-300, 1e-163, 1e-150, 1e150, 1e300, 1e307)},
@@ -103,7 +110,7 @@ def of_test(
     def call(X: Rows) -> list[Any]:
         first, second = (X, X[::-1]) if pairs else (X, halves(X)[1][:, ::-1])
         result = function(first, second, *args, n_resamples=19, random_state=0, **params)
-        numbers = [result.statistic, result.pvalue, result.null_distribution]
+        numbers = [result.statistic, share(result.pvalue), result.null_distribution]
         str(result.summary if hasattr(result, "summary") else result)
         witness = getattr(result, "witness", None)
         return numbers if witness is None else [*numbers, witness(X)]
@@ -127,9 +134,36 @@ def on_frames(function: Callable[..., Any], pairs: bool = False) -> Callable[[Ro
         first, second = (X, X[::-1]) if pairs else (X, halves(X)[1])
         result = function(as_frame(first), as_frame(second), n_resamples=19, random_state=0)
         str(result.summary)
-        return [result.statistic, result.pvalue, result.null_distribution]
+        return [result.statistic, share(result.pvalue), result.null_distribution]
 
     return call
+
+
+def tables(X: Rows) -> list[Any]:
+    found = mh.compare(*map(as_frame, halves(X)), n_resamples=19, random_state=0)
+    str(found), found._repr_html_(), found.to_frame()
+    columns = [number for each in found.columns for number in (each.effect, *each.interval, share(each.pvalue))]
+    return [*map(share, (found.pvalue, found.joint_pvalue)), *columns]
+
+
+def group_distances(X: Rows) -> list[Any]:
+    rows = np.concatenate([X] * -(-9 // len(X)))
+    groups = np.arange(len(rows)) % 3
+    found = mh.group_distances(rows, groups, control=0, n_resamples=19, random_state=0)
+    shares = [share(p, 20_000) for p in (found.global_pvalue, *found.pvalue, *found.adjusted)]  # a second stage
+    return [found.distance, found.low, found.high, found.unbiased, found.matrix, *shares]
+
+
+def conditional(X: Rows) -> list[Any]:
+    rows = np.concatenate([X] * -(-20 // len(X)))
+    fitted = mh.ConditionalKernelMean().fit(rows, rows[:, :1])
+    return [fitted.weights(X), fitted.predict(X), *np.transpose(fitted.interval(X))]
+
+
+def share(pvalue: float, n_resamples: int = 19) -> float:
+    """The p-value, which must be a share of the permutations."""
+    assert 1 / (n_resamples + 1) <= pvalue <= 1, f"p = {pvalue}"
+    return pvalue
 
 
 def as_bags(X: Rows) -> list[Rows]:
@@ -279,6 +313,9 @@ def subjects() -> dict[str, Subject]:
         "mmd_test(list)": Subject(of_test(mh.mmd_test, [mh.Gaussian(), mh.Linear()])),
         "hsic_test": Subject(of_test(mh.hsic_test, pairs=True), wide=False),
         "hsic_test(Gaussian)": Subject(of_test(mh.hsic_test, mh.Gaussian(), pairs=True)),
+        "compare": Subject(tables, wide=False),
+        "group_distances": Subject(group_distances, wide=False),
+        "ConditionalKernelMean": Subject(conditional, wide=False),
         "mmd_interval": Subject(interval),
         "error bars": Subject(error_bars),
         "BlendedSample": Subject(blended),

@@ -65,7 +65,7 @@ class _Distributions(NamedTuple):
 
     def means(self, Y: Array) -> Array:
         found = (1.0 - self.share) * (self.probabilities @ Y)
-        return found + self.share * self.atoms.mean(axis=1) if self.share > 0 else found
+        return found + (self.share / self.atoms.shape[1] * self.atoms).sum(axis=1) if self.share > 0 else found
 
     def quantiles(self, y: Array, levels: Array) -> Array:
         """Quantiles (m, levels) of one column, the smallest values at which the distribution functions reach them."""

@@ -208,7 +208,7 @@ class GroupEstimates:
         P = np.square(means[i] - means[j]).sum(axis=1)
         gap, own = float(weights @ (U - P)), float(weights @ P)
         if gap < 0:
-            return PooledDistances(means, variances, max(1.0 + gap / own, 0.0), 0.0)
+            return PooledDistances(means, variances, max(1.0 + gap / own, 0.0) if own > 0 else 1.0, 0.0)
         more = float(weights @ (variances[i] + variances[j]))
         return PooledDistances(means, variances, 1.0, min(gap / more, 1.0) if more > 0 else 0.0)
 
