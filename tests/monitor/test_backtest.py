@@ -79,12 +79,19 @@ def test_it_is_the_plain_loop(n, run_length, scale):
     rows = scale * (np.random.default_rng(0).exponential(size=(n, 1)) - 1.0)
     expected = slow_backtest(rows, run_length)
 
-    def calibrated(part, length):
+    def calibrated(part, length, promised):
         return PlainModel(part.mean() + np.log(length))
 
-    if expected is None:
-        with pytest.raises(ValueError, match=f"run_length={run_length:,} cannot be promised"):
+    if expected is None or run_length > n**2 / 100:
+        with pytest.raises(ValueError, match=f"run_length={run_length:,} cannot be promised") as refused:
             backtest(rows, run_length, calibrated)
+        offer = re.search(r"pass run_length=([\d,]+) at most", str(refused.value))
+        if offer is None:
+            assert "No run length holds" in str(refused.value)
+        else:
+            offered = int(offer[1].replace(",", ""))
+            assert offered < run_length
+            assert backtest(rows, offered, calibrated).run_length == offered
     else:
         found = backtest(rows, run_length, calibrated)
         assert (found.factor, found.alarms) == expected

@@ -11,12 +11,14 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import log
+from typing import NamedTuple
 
 import numpy as np
 from scipy.stats import chi2, poisson
 
 from muhat._support.types import Array
 from muhat.apps.monitor.autoregression import stretches
+from muhat.apps.monitor.calibration import longest_promise
 from muhat.apps.monitor.stream import MonitorModel
 
 SEGMENTS = 6
@@ -75,53 +77,72 @@ class Backtest:
         return low, high
 
 
-def backtest(rows: Array, run_length: float, calibrated: Callable[[Array, float], MonitorModel]) -> Backtest:
-    """Run each sixth of the rows past a monitor of the others, and find thresholds under which the promise holds."""
+def backtest(rows: Array, run_length: float, calibrated: Callable[[Array, float, float], MonitorModel]) -> Backtest:
+    """Run each sixth of the rows past a monitor of the others, and find thresholds under which the promise holds.
+
+    ``calibrated(part, level, promised)`` is a monitor of some rows with the windows of a promise, and thresholds for
+    the run length ``level``. Where the promise does not hold, the error names the longest one that was found to hold.
+    """
+    n, most = len(rows), len(rows) / FEWEST_ALARMS
+    if run_length > longest_promise(n):
+        why, offer = f" from {n:,} reference rows", most
+    else:
+        found, trial = _tried(rows, run_length, calibrated)
+        if found is not None:
+            return found
+        why, offer = trial.complaint(), min(0.7 * run_length, most)
+    while offer >= 2 and _tried(rows, int(offer), calibrated)[0] is None:
+        offer *= 0.7
+    shuffle = "block_length=1 if the order of the rows means nothing"
+    if offer < 2:
+        remedy = f"No run length holds: take trends and seasons out, leave that column out, or pass {shuffle}"
+        raise ValueError(f"run_length={run_length:,.0f} cannot be promised{why}. {remedy}")
+    more = f", {FEWEST_ALARMS * run_length:,.0f} rows or more" if run_length > most else ""
+    raise ValueError(
+        f"run_length={run_length:,.0f} cannot be promised{why}; pass run_length={int(offer):,} at most{more}, or "
+        f"{shuffle}"
+    )
+
+
+class _Trial(NamedTuple):
+    """Monitors of five sixths, each with its stream, and the run length that was kept least."""
+
+    level: float
+    streams: list[tuple[MonitorModel, Array]]
+    alarms: int = 0
+    checked: float = 1.0
+
+    def count(self, length: float, factor: float = 1.0) -> int:
+        """Alarms with thresholds of independent rows for a multiple of a run length; scores are their logarithms."""
+        raised = log(factor * length / self.level)
+        return sum(len(model.raised(raised).alarms(stream)) for model, stream in self.streams)
+
+    def complaint(self) -> str:
+        """What is wrong, and the column that changed most at the first alarm of most segments."""
+        drifts = (model.first_drift(stream) for model, stream in self.streams)
+        names = Counter(drift.columns[0][0] for drift in drifts if drift is not None)
+        n = sum(len(stream) for _, stream in self.streams)
+        return (
+            f": each sixth of the {n:,} reference rows was a stream of the others, with {self.alarms} false alarms "
+            f"where {n / self.checked:.1f} are promised at {self.checked:,.0f} rows, so rows depend on each other in "
+            "time" + (f", most of all in column {names.most_common(1)[0][0]}" if names else "")
+        )
+
+
+def _tried(rows: Array, run_length: float, calibrated: Callable[..., MonitorModel]) -> tuple[Backtest | None, _Trial]:
+    """A backtest that holds, if any, and its monitors."""
     n = len(rows)
     level, vouched = max(n / _EXPECTED, _SHORTEST), min(run_length, n / FEWEST_ALARMS)
-    streams = []
-    for segment in stretches(n, SEGMENTS):
-        streams.append((calibrated(np.delete(rows, segment, axis=0), level), rows[segment]))
-
-    def alarms(length: float, factor: float = 1.0) -> int:
-        raised = log(factor * length / level)  # scores are logarithms of run lengths
-        return sum(len(model.raised(raised).alarms(stream)) for model, stream in streams)
-
+    parts = [(np.delete(rows, segment, axis=0), rows[segment]) for segment in stretches(n, SEGMENTS)]
+    trial = _Trial(level, [(calibrated(others, level, run_length), stream) for others, stream in parts])
     # Short promises are looked at with ten alarms, so that dependence shows; long ones also as they are.
-    checked = {length: alarms(length) for length in {min(run_length, level), vouched, run_length}}
+    checked = {length: trial.count(length) for length in {min(run_length, level), vouched, run_length}}
     chance = _CHANCE if run_length == vouched else _CHANCE_OF_REFUSAL
     if all(found <= poisson.ppf(chance, n / length) for length, found in checked.items()):
-        return Backtest(n, vouched, checked[vouched], FACTORS[0])
+        return Backtest(n, vouched, checked[vouched], FACTORS[0]), trial
     if run_length == vouched:
         for factor in FACTORS[1:]:
-            if (found := alarms(run_length, factor)) <= n / run_length:
-                return Backtest(n, vouched, found, factor)
+            if (found := trial.count(run_length, factor)) <= n / run_length:
+                return Backtest(n, vouched, found, factor), trial
     worst = max(checked, key=lambda length: checked[length] * length)
-    raise ValueError(_refusal(n, run_length, (checked[worst], worst), alarms, _at_fault(streams)))
-
-
-def _at_fault(streams: list[tuple[MonitorModel, Array]]) -> str:
-    """The column that changed most at the first alarm of most segments."""
-    names = [drift.columns[0][0] for model, stream in streams if (drift := model.first_drift(stream)) is not None]
-    return Counter(names).most_common(1)[0][0] if names else ""
-
-
-def _refusal(
-    n: int, run_length: float, worst: tuple[int, float], alarms: Callable[[float, float], int], column: str
-) -> str:
-    """What cannot be promised and why, and what can."""
-    found, checked = worst
-    length = min(run_length, n / FEWEST_ALARMS)
-    while length >= 2 and alarms(length, FACTORS[-1]) > n / length:
-        length *= 0.7
-    where = f", most of all in column {column}" if column else ""
-    why = (
-        f"run_length={run_length:,.0f} cannot be promised: each sixth of the {n:,} reference rows was a stream of the "
-        f"others, with {found} false alarms where {n / checked:.1f} are promised at {checked:,.0f} rows, so rows "
-        f"depend on each other in time{where}"
-    )
-    shuffle = "block_length=1 if the order of the rows means nothing"
-    if length < 2:
-        return f"{why}. No run length holds: take trends and seasons out, leave that column out, or pass {shuffle}"
-    more = f", {FEWEST_ALARMS * run_length:,.0f} rows or more" if run_length > n / FEWEST_ALARMS else ""
-    return f"{why}; pass run_length={int(length):,} at most{more}, or {shuffle}"
+    return None, trial._replace(alarms=checked[worst], checked=worst)

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from math import ceil, log, sqrt
+from math import log
 from typing import Any
 
 import numpy as np
@@ -59,14 +59,9 @@ def allowance(run_length: float, predicted: bool) -> float:
     return max(0.05 * log(run_length / 20.0), 0.0) + (0.15 if predicted else 0.0)
 
 
-def check_promise(run_length: float, rows: int) -> None:
-    """Refuse what so few rows cannot promise, even if they are independent: n rows promise n²/100."""
-    most = max(int((rows / ROWS_OF_ONE) ** 2), 2)
-    if run_length > most:
-        raise ValueError(
-            f"run_length={run_length:,.0f} cannot be promised from {rows:,} reference rows; pass "
-            f"{ceil(ROWS_OF_ONE * sqrt(run_length)):,} rows or more, or run_length={most:,} at most"
-        )
+def longest_promise(rows: int) -> int:
+    """What so many rows can promise if they are independent: n rows promise n²/100."""
+    return max(int((rows / ROWS_OF_ONE) ** 2), 2)
 
 
 # ---------------------------------------------------------------- scores

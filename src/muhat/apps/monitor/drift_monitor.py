@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from math import log
+from math import ceil, log, sqrt
 from pathlib import Path
 from typing import Any, Self
 
@@ -25,7 +25,7 @@ from muhat._support.validation import (
 )
 from muhat.apps.monitor.autoregression import autoregression
 from muhat.apps.monitor.backtest import Backtest, backtest
-from muhat.apps.monitor.calibration import allowance, calibrate, check_promise
+from muhat.apps.monitor.calibration import ROWS_OF_ONE, allowance, calibrate, longest_promise
 from muhat.apps.monitor.reference import Reference, population
 from muhat.apps.monitor.saved import load_monitor, save_monitor
 from muhat.apps.monitor.stream import Drift, MonitorModel, StreamState
@@ -182,27 +182,37 @@ class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
         run_length, streams = self._checked_settings()
         rng = check_rng(self.random_state)
         encoder, rows, left_out = self._encoded(X)
-        check_promise(run_length, len(rows))
-        windows, tested = self._window_lengths(len(rows), run_length), None
+        n, tested = len(rows), None
         in_time = self.block_length != 1 and not isinstance(X, MeanSketch)
-        (apart,) = rng.spawn(1)
+        if run_length > longest_promise(n) and not in_time:
+            raise ValueError(
+                f"run_length={run_length:,.0f} cannot be promised from {n:,} reference rows; pass "
+                f"{ceil(ROWS_OF_ONE * sqrt(run_length)):,} rows or more, or run_length={longest_promise(n):,} at most"
+            )
         with progress() as say, one_blas_thread():
 
-            def calibrated(rows: Array, run_length: float, streams: int, rng: np.random.Generator) -> MonitorModel:
-                modelled = autoregression(rows) if in_time else None
+            def calibrated(
+                rows: Array, level: float, promised: float, streams: int, rng: np.random.Generator
+            ) -> MonitorModel:
+                windows, modelled = self._window_lengths(n, promised), autoregression(rows) if in_time else None
                 model, rows = (None, rows) if modelled is None else modelled
                 if len(rows) > MOST_ROWS:
                     rows = rows[np.sort(rng.choice(len(rows), MOST_ROWS, replace=False))]
                 reference = Reference.of(rows, self._kernels())
                 constants = reference.window_constants(windows)
                 simulated = SimulatedStreams(population(reference), windows, constants, streams, rng)
-                found = calibrate(simulated, run_length, say).raised(allowance(run_length, model is not None))
+                found = calibrate(simulated, level, say).raised(allowance(level, model is not None))
                 return MonitorModel(encoder, reference, model, windows, constants, found)
 
-            fitted = calibrated(rows, run_length, streams, rng)
-            if in_time:
+            if in_time:  # with the same simulations for every seed, so that a run length that is offered is kept
                 fewer = max(streams // 3, 100)  # errors of six thresholds nearly cancel
-                tested = backtest(rows, run_length, lambda part, length: calibrated(part, length, fewer, apart))
+                tested = backtest(
+                    rows,
+                    run_length,
+                    lambda part, level, promised: calibrated(part, level, promised, fewer, check_rng(0)),
+                )
+            fitted = calibrated(rows, run_length, run_length, streams, rng)
+            if tested is not None:
                 fitted = fitted.raised(log(tested.factor))
         self._set(fitted, tested, left_out)
         if tested is not None:

@@ -96,11 +96,7 @@ class Metric:
         return cls(rows, ridge, factor, sqrt(own / max(1.0 - own / n, 1.0 / n)))
 
     def held(self, whitened: Array) -> Array:
-        """Whitened rows; one that is farther out than all of the reference is drawn in to the distance of its farthest.
-
-        How far out rows may be is not known from a reference. So that simulated streams know what a mean of some rows
-        may be, its extremes must come from many rows, not from one.
-        """
+        """Whitened rows, drawn in to the distance of the farthest one of the reference."""
         norms = np.sqrt((whitened**2).sum(axis=1, keepdims=True))
         return whitened * (self.farthest / np.maximum(norms, self.farthest))
 
