@@ -7,7 +7,7 @@ from scipy.optimize import brentq
 
 import muhat as mh
 from muhat.groups import GroupSums, estimates
-from muhat.groups.estimates import GroupEstimates, Noise, ScalarShrinkage
+from muhat.groups.estimates import GroupEstimates, Noise, ScalarShrinkage, score_interval
 
 
 def sums(seed=0, G=12, spread=0.5, sizes=(2, 40)):
@@ -56,11 +56,11 @@ def test_the_variance_is_that_of_unbiased_distances():
 
 @pytest.mark.parametrize("U", [-0.2, 0.0, 0.05, 1.0])
 def test_intervals_solve_the_equation_of_scores(U):
-    noise, h, z = Noise(0.3, 0.2), np.array([0.1]), 1.6448536269514722
-    low, high = noise.interval(np.array([U]), h, 0.9)
+    slope, noise, z = 0.12, 0.004, 1.6448536269514722
+    low, high = score_interval(np.array([U]), np.array([slope]), np.array([noise]), 0.9)
 
     def outside(theta):
-        return (U - theta) ** 2 - z**2 * noise.variance(theta, h)[0]
+        return (U - theta) ** 2 - z**2 * (slope * theta + noise)
 
     if outside(0.0) > 0 and U > 0:
         assert_allclose(low, brentq(outside, 0.0, U), rtol=1e-9)
@@ -68,6 +68,22 @@ def test_intervals_solve_the_equation_of_scores(U):
         assert low == 0.0
     if U > 0 or outside(0.0) < 0:
         assert_allclose(high, brentq(outside, max(U, 0.0), 10.0), rtol=1e-9)
+
+
+def test_intervals_hold_where_groups_differ_in_their_noise():
+    """Distances are those of centres; rows of half of the groups have a fifth of the spread of the others."""
+    inside, quiet = [], np.arange(11) % 2 == 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        centres, labels = 2 * rng.normal(size=(12, 2)), np.repeat(np.arange(12), [200, *[20] * 11])
+        spreads = np.r_[1.0, np.where(quiet, 0.3, 1.5)]
+        X = centres[labels] + spreads[labels, None] * rng.normal(size=(len(labels), 2))
+        result = mh.group_distances(X, labels, control=0, kernel=mh.Linear(), scale=None, n_resamples=0)
+        truth = np.square(centres[1:] - centres[0]).sum(axis=1)
+        inside.append((result.low <= truth) & (truth <= result.high))
+    covered = np.mean(inside, axis=0)
+    for part in (quiet, ~quiet):
+        assert 0.83 < covered[part].mean() < 0.97
 
 
 def test_shrinkage_at_its_limits():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -27,7 +28,7 @@ from muhat.groups.sums import Averages, GroupSums, sums_of_sorted, unit_means
 from muhat.inference.samples import encode_samples
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.radial import Gaussian
-from muhat.linalg.blocks import lexicographic_order
+from muhat.linalg.blocks import blocks, lexicographic_order
 from muhat.linalg.resources import check_memory, one_blas_thread
 from muhat.tables.frames import without_column
 
@@ -36,6 +37,8 @@ LANDMARKS = 300
 
 LANDMARK_ROWS = 20_000
 """Rows, drawn by value, from which landmarks and a bandwidth "median" come."""
+
+_GROUPS = 256
 
 
 class _Units(NamedTuple):
@@ -46,6 +49,12 @@ class _Units(NamedTuple):
     offsets: NDArray[np.intp]  # where each group begins, in units
     labels: NDArray[Any]
     strata: NDArray[np.intp] | None  # of the units
+
+    def means(self, function: Callable[[Array], Array], group: int) -> Array:
+        """Averages of a function of rows over each unit of a group."""
+        firsts = self.firsts[slice(*self.offsets[group : group + 2])]
+        end = self.firsts[self.offsets[group + 1]] if group + 1 < len(self.labels) else len(self.rows)
+        return unit_means(function, self.rows[firsts[0] : end], firsts - firsts[0])
 
 
 @one_blas_thread()
@@ -146,13 +155,16 @@ def group_distances(
                 raise ValueError(f"{name} is part of sums of groups already; leave it out")
         if kernel not in (Gaussian(), X.kernel):
             raise ValueError(f"kernel={kernel!r}, and the sums have {X.kernel!r}; leave kernel out")
-        return _result(X, _check_groups(X, control), _Tests(), level, correction)
+        c = _check_groups(X, control)
+        return _result(X, GroupEstimates.of(X), c, _Tests(), None, level, correction)
     check_kernel("kernel", kernel)
     units = _units(X, groups, strata, clusters, scale)
     sums = _sums(units, kernel)
     c = _check_groups(sums, control)
     tests = _tests(units, sums, c, n_resamples, rng) if n_resamples else _Tests()
-    return _result(sums, c, tests, level, correction)
+    estimates = GroupEstimates.of(sums)
+    own = None if c is None else _witness_squares(units, sums.features, estimates, c)
+    return _result(sums, estimates, c, tests, own, level, correction)
 
 
 def _units(X: Any, groups: Any, strata: Any, clusters: Any, scale: Any) -> _Units:
@@ -210,6 +222,19 @@ def _sums(units: _Units, kernel: Kernel) -> GroupSums:
     return GroupSums(features, found.labels, found.sizes, found.means, found.spreads, found.scatter)
 
 
+def _witness_squares(units: _Units, features: Any, estimates: GroupEstimates, c: int) -> tuple[Array, Array]:
+    """Sums of squares of (z − x_i)ᵀδ, the witness of each group and the control, over both; δ = x_i − x_c."""
+    others = np.delete(np.arange(len(units.labels)), c)
+    apart = (estimates.x[others] - estimates.x[c]) / np.sqrt(estimates.unit)
+
+    def squares(group: int, some: Array) -> Array:
+        values = units.means(lambda part: features.evaluate(part) @ some.T, group)
+        return np.asarray(np.square(values - values.mean(axis=0)).sum(axis=0))
+
+    theirs = [squares(int(g), apart[[k]]) for k, g in enumerate(others)]
+    return np.concatenate(theirs), np.concatenate([squares(c, apart[part]) for part in blocks(len(apart), _GROUPS)])
+
+
 def _check_groups(sums: GroupSums, control: Any) -> int | None:
     """The number of the control, if there is one; or a ValueError where groups have no distances."""
     labels, sizes = sums.labels, sums.sizes
@@ -260,13 +285,21 @@ def _tests(units: _Units, sums: GroupSums, c: int | None, n_resamples: int, rng:
     return _Tests(together, screen.two_stages(n_resamples, rng))
 
 
-def _result(sums: GroupSums, c: int | None, tests: _Tests, level: float, correction: str) -> GroupDistances:
-    labels, estimates = sums.labels, GroupEstimates.of(sums)
+def _result(
+    sums: GroupSums,
+    estimates: GroupEstimates,
+    c: int | None,
+    tests: _Tests,
+    own: tuple[Array, Array] | None,
+    level: float,
+    correction: str,
+) -> GroupDistances:
+    labels = sums.labels
     if c is None:
         return GroupDistances(labels, sums.sizes, None, None, tests.together, sums.kernel, labels, estimates)
     others = np.delete(np.arange(len(labels)), c)
     distance = estimates.to_one(c, others)
-    low, high = estimates.interval(c, others, level)
+    low, high = estimates.interval(c, others, level, own)
     against = AgainstControl(
         distance,
         np.minimum(low, distance),  # rarely, an estimate is shrunk beyond its interval, which then reaches to it
