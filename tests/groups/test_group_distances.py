@@ -231,6 +231,12 @@ test_faults_are_named = refused(
         ("strata", _of(_X, _LABELS, strata=[1, 2, 3]), "strata has 3 labels"),
         ("clusters", _of(_X, _LABELS, clusters=np.arange(len(_X)) % 30), "has rows in several groups; use strata="),
         ("no groups", _of(_X), "groups=None"),
+        (
+            "mixed labels",
+            _of(_X, np.where(_LABELS == "g0", 1, _LABELS.astype(object))),
+            "groups mixes labels of the types int, str",
+        ),
+        ("pairs as labels", _of(_X, [(label, 1) for label in _LABELS]), "pass one label per row"),
         ("one group", _of(_X, np.zeros(len(_X))), "groups holds one label"),
         ("one row", _of(_X[:-29], _LABELS[:-29]), "1 of 7 groups have a single row"),
     ]

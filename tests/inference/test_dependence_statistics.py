@@ -107,3 +107,15 @@ def test_blocks_of_pairings_change_nothing(monkeypatch):
     parts = dependence_statistics._largest_products("n", "g", A, C, pairs)
     np.testing.assert_array_equal(parts.statistics, whole.statistics)
     assert parts.value == whole.value
+
+
+def test_landmarks_do_not_know_the_order_of_rows():
+    """With landmarks at fixed places of both samples, a seed would say how many pairs are landmarks in both."""
+    rng = np.random.default_rng(0)
+    X, Y, order = rng.normal(size=(300, 2)), rng.normal(size=(300, 2)), rng.permutation(300)
+    one, other = (
+        dependence_statistics._feature_components(x, y, [np.arange(300)], np.random.default_rng(0))
+        for x, y in ((X, Y), (X[order], Y[order]))
+    )
+    for one_part, other_part in zip(one, other, strict=True):
+        assert_allclose(other_part.statistics, one_part.statistics, rtol=1e-3)

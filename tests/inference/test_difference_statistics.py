@@ -191,3 +191,13 @@ def test_landmarks_are_drawn_by_value():
         for X, each in ((rows, splits), (rows[order], moved))
     )
     assert_allclose(other.statistics, one.statistics, rtol=1e-3)  # float32 splits
+
+
+def test_landmarks_of_gaussians_do_not_know_the_order_of_rows():
+    """With landmarks at fixed places of the pooled rows, a seed would say how many of them each sample has."""
+    rows, order = RNG.normal(size=(900, 4)), RNG.permutation(900)
+    one, other = (
+        difference_statistics.gaussian_bin_means(each, [1.5], 1, np.random.default_rng(0))[0].astype(float)
+        for each in (rows, rows[order])
+    )
+    assert_allclose(other @ other.T, (one @ one.T)[np.ix_(order, order)], atol=1e-4)

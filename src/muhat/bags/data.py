@@ -172,13 +172,19 @@ def check_row_labels(name: str, given: Any, n: int) -> tuple[NDArray[Any], NDArr
     """The distinct labels, sorted, and the number of the label of each of n rows; or a ValueError."""
     if np.ndim(given) == 0:
         raise ValueError(f"{name}={given!r} must be the labels of the rows of X, one per row")
+    if np.ndim(given) > 1 and np.shape(given)[1:] != (1,):
+        raise ValueError(f"{name} has shape {np.shape(given)}; pass one label per row, several joined into a text")
     values = column_or_1d(given)
     missing = first_missing(values)
     if missing is not None:
         raise ValueError(f"{name}[{missing}] is missing; leave rows without a label out, or give them one")
     if len(values) != n:
         raise ValueError(f"{name} has {len(values)} labels and X has {n} rows; pass one label per row")
-    return np.unique(values, return_inverse=True)
+    try:
+        return np.unique(values, return_inverse=True)
+    except TypeError as error:
+        kinds = sorted({type(value).__name__ for value in values.tolist()})
+        raise ValueError(f"{name} mixes labels of the types {', '.join(kinds)}; make all of them texts") from error
 
 
 def check_bag_weights(sample_weight: Any, n: int) -> Array:

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import norm
+from scipy.stats import norm, t
 
 from muhat._support.types import Array
 from muhat.bags.efron_morris import fit_pools
@@ -212,7 +212,7 @@ class GroupEstimates:
         weights = 1.0 / (h + max(float(U.mean()), 0.0) / np.sqrt(2.0 * self.noise.tau)) ** 2
         P = np.square(means[i] - means[j]).sum(axis=1)
         gap, own = float(weights @ (U - P)), float(weights @ P)
-        if gap < 0:
+        if gap < 0:  # P is 0 where all means are pooled into one
             return PooledDistances(means, variances, max(1.0 + gap / own, 0.0) if own > 0 else 1.0, 0.0)
         more = float(weights @ (variances[i] + variances[j]))
         return PooledDistances(means, variances, 1.0, min(gap / more, 1.0) if more > 0 else 0.0)
@@ -257,8 +257,13 @@ class GroupEstimates:
         if own is not None:
             apart = self.x[others] - self.x[control]
             pooled = np.einsum("pm,pm->p", apart @ self.within, apart)
-            along = _few_known(own[0], n, traces[others] * pooled) / n
-            along += _few_known(own[1], m, traces[control] * pooled) / m
+            theirs = _few_known(own[0], n, traces[others] * pooled) / n
+            mine = _few_known(own[1], m, traces[control] * pooled) / m
+            along = theirs + mine
+            # Few rows: Welch's degrees of freedom, and Student's quantile in place of the normal one.
+            parts = np.square(theirs) / (n - 1.0 + OWN_ROWS) + np.square(mine) / (m - 1.0 + OWN_ROWS)
+            degrees = np.square(along) / np.maximum(parts, np.finfo(float).tiny)
+            along *= np.square(t.ppf(0.5 + 0.5 * level, np.maximum(degrees, 1.0)) / norm.ppf(0.5 + 0.5 * level))
             # δᵀWδ/θ is known where θ is large beside the noise; elsewhere it stays near the κ of all pairs.
             known, little = np.maximum(along - 0.5 * noise, 0.0), 2.0 * np.sqrt(noise)
             slope = (4.0 * known + slope * little) / (np.maximum(U, 0.0) + little)

@@ -28,7 +28,7 @@ from muhat.groups.sums import Averages, GroupSums, sums_of_sorted, unit_means
 from muhat.inference.samples import encode_samples
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.radial import Gaussian
-from muhat.linalg.blocks import blocks, lexicographic_order
+from muhat.linalg.blocks import blocks, rows_by_value
 from muhat.linalg.resources import check_memory, one_blas_thread
 from muhat.tables.frames import without_column
 
@@ -36,7 +36,7 @@ LANDMARKS = 300
 """Landmarks of the features; more change U by a twentieth of its standard error (``benchmarks/group_distances.py``)."""
 
 LANDMARK_ROWS = 20_000
-"""Rows, drawn by value, from which landmarks and a bandwidth "median" come."""
+"""Rows, drawn by value, from which a bandwidth "median" comes."""
 
 _GROUPS = 256
 
@@ -206,12 +206,11 @@ def _check_constant(inner: Any, outer: Any, names: Any, of: str, remedy: str) ->
 
 def _sums(units: _Units, kernel: Kernel) -> GroupSums:
     """Sums of the groups in features whose landmarks know nothing of the groups."""
-    # Rows in the order of groups and a fixed seed would give each group a fixed number of landmarks, whose features
-    # differ from those of other rows: tests of that group would have a wrong level. Sorted rows carry no labels.
-    rows = units.rows
-    order = np.random.default_rng(0).permutation(lexicographic_order(rows))[:LANDMARK_ROWS]
-    sample = rows[order]
-    features = Nystroem(kernel.resolve(sample), min(LANDMARKS, len(sample)), random_state=0).fit(sample)
+    # By row number, a group in the order of rows would have a fixed number of landmarks, and its test a wrong level.
+    rows, rng = units.rows, np.random.default_rng(0)
+    sample = rows[rows_by_value(rows, LANDMARK_ROWS, rng)]
+    landmarks = rows[rows_by_value(rows, LANDMARKS, rng)]
+    features = Nystroem(kernel.resolve(sample), landmarks=landmarks).fit(landmarks)
     sizes = np.diff(units.offsets)
     if len(units.firsts) == len(rows):
         return sums_of_sorted(rows, sizes, units.labels, features)

@@ -179,7 +179,7 @@ class GroupDistances:
         """What was found, in a sentence."""
         against, found = self.against, f"{len(self.all_groups):,} groups"
         if against is not None:
-            found = f"{len(self.groups):,} groups against {self.control}"
+            found = f"{len(self.groups):,} group{'s' * (len(self.groups) > 1)} against {self.control}"
         if against is not None and against.adjusted is not None:
             error = {"bh": "false discovery rate", "holm": "familywise error"}[against.correction]
             found += f": {self.significant.sum():,} differ ({error} {100 * SIGNIFICANT:g} %)"

@@ -20,7 +20,7 @@ from scipy.stats import false_discovery_control
 from muhat._support.types import Array
 from muhat.inference.combine import Component, combine_statistics
 from muhat.inference.permutations import EPS
-from muhat.linalg.blocks import blocks, lexicographic_order
+from muhat.linalg.blocks import blocks, rows_by_value
 from muhat.linalg.whitening import Whitening
 from muhat.tables.scales import ColumnScales
 
@@ -104,7 +104,7 @@ def column_coordinates(columns: Array) -> Array:
     scaled = ColumnScales.of(columns).divide(columns)
     some = scaled
     if columns.shape[1] > WIDE and len(columns) > WIDE_ROWS:
-        some = scaled[np.random.default_rng(0).permutation(lexicographic_order(columns))[:WIDE_ROWS]]
+        some = scaled[rows_by_value(columns, WIDE_ROWS, np.random.default_rng(0))]
     whitening = Whitening.of(some)
     return whitening.principal_scores(scaled)[:, ::-1][:, :COORDINATES]
 

@@ -22,7 +22,7 @@ from muhat.inference.combine import Component
 from muhat.inference.difference_statistics import PAIR_ROWS, normal_scores
 from muhat.inference.permutations import EPS, Pairings
 from muhat.kernels.radial import Gaussian
-from muhat.linalg.blocks import blocks
+from muhat.linalg.blocks import blocks, rows_by_value
 from muhat.linalg.centered_gram import center_gram
 from muhat.linalg.distances import positive_median_distance
 from muhat.linalg.whitening import Whitening, standardised
@@ -210,8 +210,8 @@ def _feature_components(X: Array, Y: Array, pairs: Any, rng: np.random.Generator
         features, kernels = [], []
         for rows in (X, Y):
             kernel = Gaussian(multiple * positive_median_distance(rows, PAIR_ROWS, rng))
-            landmarks = rows[np.sort(rng.choice(len(rows), min(len(rows), 1000), replace=False))]
-            nystroem = Nystroem(kernel, FEATURES, random_state=int(rng.integers(2**31))).fit(landmarks)
+            landmarks = rows[rows_by_value(rows, FEATURES, rng)]
+            nystroem = Nystroem(kernel, landmarks=landmarks).fit(landmarks)
             Z = np.asarray(nystroem.transform(rows))
             features.append((Z - Z.mean(axis=0)).astype(np.float32))
             kernels.append(kernel)

@@ -34,7 +34,7 @@ from muhat.kernels.base import Kernel
 from muhat.kernels.dot import Linear
 from muhat.kernels.mixed import rescaled
 from muhat.kernels.radial import Gaussian
-from muhat.linalg.blocks import blocks, lexicographic_order, random_rows
+from muhat.linalg.blocks import blocks, random_rows, rows_by_value
 from muhat.linalg.distances import power_of_two_near
 from muhat.linalg.whitening import Whitening, standardised
 
@@ -272,11 +272,7 @@ def kernel_fisher(rows: Array, bandwidth: float, size: int, splits: Splits, rng:
     With Z the kernel values of all rows at the landmarks, centred, and L those among landmarks, the statistic is
     :math:`w^\top Z (Z^\top Z + \lambda L)^{-1} Z^\top w`. It weighs all directions of the space more evenly than MMD.
     """
-    # Landmarks are drawn by value: row numbers would give each sample a number of landmarks that a seed determines, and
-    # the features of a landmark are longer than those of other rows.
-    some = np.arange(len(rows))
-    if len(rows) > LANDMARKS:
-        some = lexicographic_order(rows)[rng.choice(len(rows), LANDMARKS, replace=False)]
+    some = rows_by_value(rows, LANDMARKS, rng)
     Z = Gaussian(bandwidth).evaluate(rows, rows[some])
     L = Z[some]
     lam = RIDGE * largest_eigenvalue(L - L.mean(axis=0) - L.mean(axis=1)[:, None] + L.mean()) * len(rows) / len(some)
@@ -306,8 +302,7 @@ def gaussian_bin_means(rows: Array, bandwidths: list[float], size: int, rng: np.
     count = len(rows) // size
     unit = power_of_two_near(min(bandwidths))
     bandwidths = [bandwidth / unit for bandwidth in bandwidths]
-    landmarks = rows[np.sort(rng.choice(len(rows), min(FEATURES, len(rows)), replace=False))]
-    landmarks = single_precision(landmarks, unit)
+    landmarks = single_precision(rows[rows_by_value(rows, FEATURES, rng)], unit)
     squares = np.einsum("ij,ij->i", landmarks, landmarks)
     totals = [np.zeros((count, len(landmarks))) for _ in bandwidths]
     for part in blocks(len(rows), count):  # one member of each bin at a time

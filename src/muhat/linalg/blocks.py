@@ -42,6 +42,17 @@ def lexicographic_order(X: Array) -> NDArray[np.intp]:
     return order if (first[1:] > first[:-1]).all() else np.lexsort(X.T[::-1])
 
 
+def rows_by_value(rows: Array, most: int, rng: np.random.Generator) -> NDArray[np.intp]:
+    """Numbers of at most so many rows, drawn by their values: all of them where they are fewer.
+
+    Landmarks of a permutation test are drawn so. By row number, a seed would give each sample a fixed number of
+    landmarks, whose features are longer than those of other rows.
+    """
+    if len(rows) <= most:
+        return np.arange(len(rows))
+    return lexicographic_order(rows)[rng.choice(len(rows), most, replace=False)]
+
+
 def random_rows(rows: Array, most: int, rng: np.random.Generator) -> Array:
     """At most so many of the rows, drawn without replacement and in their order; all of them where they are fewer.
 
