@@ -68,21 +68,6 @@ class GroupDistances:
         The arrays above.
     estimates : GroupEstimates
         What distances of any pairs are computed from.
-
-    See Also
-    --------
-    muhat.group_distances : Makes it.
-    muhat.plotting.GroupDistancesDisplay : Draws it.
-
-    Examples
-    --------
-    >>> import numpy as np, muhat as mh
-    >>> X = np.random.default_rng(0).normal(size=(90, 2))
-    >>> result = mh.group_distances(X, np.repeat(["a", "b", "c"], 30), control="a", random_state=0)
-    >>> result.to_frame().columns.tolist()
-    ['group', 'n', 'distance', 'low', 'high', 'unbiased', 'pvalue', 'adjusted']
-    >>> result.matrix.shape
-    (3, 3)
     """
 
     groups: NDArray[Any]

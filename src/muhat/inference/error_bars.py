@@ -51,19 +51,6 @@ class ConfidenceBall:
         The probability with which the true mean is inside.
     method : str
         "bernstein" or "bootstrap".
-
-    See Also
-    --------
-    muhat.confidence_ball : The function that makes it.
-    Bands : An interval for the value of the mean at each point.
-
-    Examples
-    --------
-    >>> import numpy as np, muhat as mh
-    >>> X = np.random.default_rng(0).normal(size=(30, 1))
-    >>> ball = mh.confidence_ball(mh.KernelMean().fit(X))
-    >>> f"{ball.radius:.3f}, {ball.method}"
-    '0.788, bernstein'
     """
 
     center: Element
@@ -93,20 +80,6 @@ class Bands:
         The probability with which the truth is inside, at each point by itself.
     method : str
         "jackknife" or "bootstrap".
-
-    See Also
-    --------
-    muhat.mean_bands : The function that makes it.
-    muhat.plotting.FunctionDisplay : Draws them, by ``from_bands``.
-    ConfidenceBall : A region for the whole mean.
-
-    Examples
-    --------
-    >>> import numpy as np, muhat as mh
-    >>> X = np.random.default_rng(0).normal(size=(30, 1))
-    >>> bands = mh.mean_bands(mh.KernelMean().fit(X), [[0.0]])
-    >>> f"{bands.low[0]:.2f} to {bands.high[0]:.2f}"
-    '0.60 to 0.81'
     """
 
     points: Array

@@ -63,20 +63,6 @@ class HSICResult(PermutationResult):
         The kernels of both sides with their bandwidths; in the default test, the strongest pair of kernels.
     columns : tuple of str or None
         The columns of X and of Y that depend on each other most.
-
-    See Also
-    --------
-    muhat.plotting.ComponentsDisplay : Draws the components.
-    MMDResult : Result of a two-sample test.
-
-    Examples
-    --------
-    >>> import numpy as np, muhat as mh
-    >>> rng = np.random.default_rng(0)
-    >>> X = rng.normal(size=(60, 2))
-    >>> result = mh.hsic_test(X, X[:, :1] ** 2 + rng.normal(size=(60, 1)) / 3, random_state=0)
-    >>> result.pvalue, result.columns
-    (0.001, ('0', '0'))
     """
 
     kernel_x: Any = None

@@ -49,19 +49,6 @@ class MMDInterval:
     pvalue : float or None
         Of a difference: small where the first MMD is surely the larger one. None for one MMD, whose test is
         :func:`muhat.mmd_test`.
-
-    See Also
-    --------
-    muhat.mmd_interval : An interval for one squared MMD.
-    muhat.mmd_difference_interval : An interval for the difference of two.
-
-    Examples
-    --------
-    >>> import numpy as np, muhat as mh
-    >>> rng = np.random.default_rng(0)
-    >>> found = mh.mmd_interval(rng.normal(size=(50, 1)), rng.normal(size=(60, 1)) + 1)
-    >>> f"{found.low:.2f} to {found.high:.2f}"
-    '-0.01 to 0.26'
     """
 
     estimate: float

@@ -100,20 +100,6 @@ class MMDResult(PermutationResult):
         that the test took. None for a precomputed Gram matrix and for sketches of Fourier features.
     sizes : tuple of int
         The numbers of rows.
-
-    See Also
-    --------
-    muhat.plotting.ComponentsDisplay : Draws the components.
-    muhat.plotting.FunctionDisplay : Draws the witness.
-    HSICResult : Result of a test of independence.
-
-    Examples
-    --------
-    >>> import numpy as np, muhat as mh
-    >>> rng = np.random.default_rng(0)
-    >>> result = mh.mmd_test(rng.normal(size=(50, 2)), rng.normal(size=(60, 2)) + 1, random_state=0)
-    >>> result.pvalue, result.summary
-    (0.001, 'X and Y lie in different places (98 % of the evidence); clearest single column: column 1 is higher in Y')
     """
 
     kernel: Any = None

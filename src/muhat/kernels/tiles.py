@@ -1,6 +1,7 @@
 """Gram products in bounded memory: the n x m matrix is visited a tile at a time, by several threads.
 
-Rows are float64 arrays that were checked before; of an ``np.memmap`` each block is read when its turn comes.
+Kernels have a numeric bandwidth, and rows are float64 arrays that were checked before; of an ``np.memmap`` each block
+is read when its turn comes.
 
 Results do not depend on the number of threads: each thread owns rows, and sums are added in the order of the rows.
 Large sums of a Gaussian kernel are compiled where numba is installed (``muhat.linalg.compiled``); they agree to 1e-13
@@ -142,32 +143,7 @@ def dense(kernel: Kernel, X: Array, *, arrays: int = 2) -> Array:
     """Compute the symmetric matrix k(X, X), each pair once.
 
     A ValueError says where sums over it would overflow, and a MemoryError, before anything is allocated, where it does
-    not fit.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        With a numeric bandwidth.
-    X : array of shape (n, d)
-        Finite float64 numbers.
-    arrays : int, default 2
-        How many arrays of the matrix' size the caller needs in all.
-
-    Returns
-    -------
-    array of shape (n, n)
-        The Gram matrix.
-
-    See Also
-    --------
-    product : Products with the matrix, which is never held as a whole.
-
-    Examples
-    --------
-    >>> import numpy as np, muhat as mh
-    >>> mh.kernels.tiles.dense(mh.Linear(), np.array([[1.0], [2.0]]))
-    array([[1., 2.],
-           [2., 4.]])
+    not fit: the caller needs ``arrays`` of its size in all.
     """
     n = len(X)
     if n >= LARGE:
@@ -207,35 +183,12 @@ def _dense_by_tiles(kernel: Kernel, X: Array) -> Array:
 
 
 def product(kernel: Kernel, X: Array, Y: Array, W: Any, *, block: int | None = None) -> Array:
-    """Product k(X, Y) @ W of a Gram matrix and a vector or matrix, tile by tile.
+    """Compute the product k(X, Y) @ W of a Gram matrix and a vector or matrix, tile by tile.
 
-    Parameters
-    ----------
-    kernel : Kernel
-        With a numeric bandwidth.
-    X, Y : arrays of shape (n, d) and (m, d)
-        Arrays are taken as they are: finite float64 numbers.
-    W : array of shape (m,) or (m, c)
-        What the matrix is multiplied with.
-    block : int, optional
-        Rows and columns of a tile, by default 512, or 1024 where it is compiled.
+    A tile has ``block`` rows and columns, by default 512, or 1024 where it is compiled.
 
-    Returns
-    -------
-    array of shape (n,) or (n, c)
-        The product.
-
-    See Also
-    --------
-    quadratic_form : The form βᵀ k(X, X) β.
-    bilinear_form : The form βᵀ k(X, Y) γ.
-
-    Examples
-    --------
-    >>> import numpy as np
     >>> import muhat as mh
-    >>> X, Y = np.array([[1.0], [2.0]]), np.array([[1.0], [3.0]])
-    >>> mh.kernels.tiles.product(mh.Linear(), X, Y, [1.0, 1.0])
+    >>> mh.kernels.tiles.product(mh.Linear(), np.array([[1.0], [2.0]]), np.array([[1.0], [3.0]]), [1.0, 1.0])
     array([4., 8.])
     """
     block = None if block is None else check_count("block", block)
@@ -259,36 +212,7 @@ def product(kernel: Kernel, X: Array, Y: Array, W: Any, *, block: int | None = N
 
 
 def quadratic_form(kernel: Kernel, X: Array, beta: Any, *, block: int | None = None) -> float:
-    """Compute the form βᵀ k(X, X) β, each pair once.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        With a numeric bandwidth.
-    X : array of shape (n, d)
-        The rows.
-    beta : array of shape (n,)
-        The weights β.
-    block : int, optional
-        Rows and columns of a tile.
-
-    Returns
-    -------
-    float
-        The value of the form.
-
-    See Also
-    --------
-    bilinear_form : The same for two sets of rows.
-    product : The product with a vector or a matrix.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import muhat as mh
-    >>> mh.kernels.tiles.quadratic_form(mh.Linear(), np.array([[1.0], [2.0]]), [1.0, 1.0])
-    9.0
-    """
+    """Compute the form βᵀ k(X, X) β, each pair once; ``block`` is as in :func:`product`."""
     block = None if block is None else check_count("block", block)
     beta, n = _check_weights("beta", beta, X), len(X)
     features = _cheap_features(kernel, X.shape[1], n, 0.5 * n * n, 1)
@@ -310,35 +234,6 @@ def quadratic_form(kernel: Kernel, X: Array, beta: Any, *, block: int | None = N
 
 
 def bilinear_form(kernel: Kernel, X: Array, Y: Array, beta: Any, gamma: Any, *, block: int | None = None) -> float:
-    """Compute the form βᵀ k(X, Y) γ.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        With a numeric bandwidth.
-    X, Y : arrays of shape (n, d) and (m, d)
-        The rows.
-    beta, gamma : arrays of shape (n,) and (m,)
-        The weights β and γ.
-    block : int, optional
-        Rows and columns of a tile.
-
-    Returns
-    -------
-    float
-        The value of the form.
-
-    See Also
-    --------
-    quadratic_form : The same for one set of rows.
-    product : The product with a vector or a matrix.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import muhat as mh
-    >>> mh.kernels.tiles.bilinear_form(mh.Linear(), np.array([[1.0], [2.0]]), np.array([[3.0]]), [1.0, 1.0], [1.0])
-    9.0
-    """
+    """Compute the form βᵀ k(X, Y) γ; ``block`` is as in :func:`product`."""
     values = product(kernel, X, Y, gamma, block=block)
     return float(_check_weights("beta", beta, values) @ values)

@@ -20,17 +20,6 @@ class OracleShrinkage(NamedTuple):
         The best amount of simple shrinkage, between 0 and 1.
     risk : float
         Expected squared error of the mean that is shrunk by this amount.
-
-    See Also
-    --------
-    muhat.oracle_shrinkage : The function that makes it.
-
-    Examples
-    --------
-    >>> import muhat as mh
-    >>> best = mh.oracle_shrinkage(mh.Linear(), mh.Atoms([[1.0], [3.0]]), n=5)
-    >>> f"{best.shrinkage:.4f}, {best.risk:.4f}"
-    '0.0476, 0.1905'
     """
 
     shrinkage: float

@@ -317,20 +317,6 @@ class Comparison:
         Remarks for the reader, such as what was sampled, or that rows depend on each other.
     identical : bool
         Whether both tables hold the same rows.
-
-    See Also
-    --------
-    muhat.compare : The function that makes it.
-    muhat.testing.assert_same_distribution : The same as an assertion.
-
-    Examples
-    --------
-    >>> import pandas as pd, muhat as mh
-    >>> old = pd.DataFrame({"a": [1.0, 2.0, 3.0, 4.0] * 20, "b": ["x", "y", None, "y"] * 20})
-    >>> new = pd.DataFrame({"a": [1.0, 5.0, 3.0, 6.0] * 20, "b": ["x", None, None, "y"] * 20})
-    >>> result = mh.compare(old, new, random_state=0)
-    >>> result.differs, [column.name for column in result.columns]
-    (True, ['a', 'b'])
     """
 
     names: tuple[str, str]
