@@ -20,21 +20,10 @@ from muhat.linalg.distances import element_squared_distances
 
 @singledispatch
 def evaluate_between_elements(kernel: Kernel, inner: Array, left: Array, right: Array) -> Array:
-    """Kernel values between elements f and g of a Hilbert space.
+    """Kernel values (n, m) between elements f and g of a Hilbert space.
 
-    Parameters
-    ----------
-    kernel : Kernel
-    inner : array of shape (n, m)
-        Inner products ⟨f, g⟩.
-    left : array of shape (n,)
-        Squared norms ‖f‖².
-    right : array of shape (m,)
-        Squared norms ‖g‖².
-
-    Returns
-    -------
-    array of shape (n, m)
+    ``inner`` holds the inner products ⟨f, g⟩, of shape (n, m), ``left`` the n squared norms ‖f‖² and ``right`` the m of
+    ‖g‖².
     """
     raise ValueError(f"{kernel!r} does not compare elements; use a function of their distance or inner product")
 

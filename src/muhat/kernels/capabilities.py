@@ -41,20 +41,7 @@ def gaussian_bandwidth(kernel: Kernel) -> float | None:
 
 @singledispatch
 def evaluate_fast(kernel: Kernel, X: Array, Y: Array) -> Array:
-    """Kernel values for sums: as ``kernel.evaluate``, or faster where that costs no more than 1e-13 of the values.
-
-    Parameters
-    ----------
-    kernel : Kernel
-    X : array of shape (n, d)
-        The rows, one observation each.
-    Y : array of shape (m, d)
-        The rows of the second sample.
-
-    Returns
-    -------
-    array of shape (n, m)
-    """
+    """Kernel values (n, m) for sums: as ``kernel.evaluate``, or faster where that costs no more than 1e-13 of the values."""
     bandwidth = gaussian_bandwidth(kernel)
     exponents = None if bandwidth is None else negative_half_squares(X, Y, scale=bandwidth)
     return kernel.evaluate(X, Y) if exponents is None else np.exp(exponents, out=exponents)
@@ -62,31 +49,13 @@ def evaluate_fast(kernel: Kernel, X: Array, Y: Array) -> Array:
 
 @singledispatch
 def exact_feature_count(kernel: Kernel, width: int) -> float:
-    """Number of exact features of a row; infinity for a kernel without a finite number of them.
-
-    Parameters
-    ----------
-    kernel : Kernel
-    width : int
-        Columns of the rows.
-    """
+    """Number of exact features of a row of ``width`` columns; infinity for a kernel without a finite number of them."""
     return inf
 
 
 @singledispatch
 def exact_features(kernel: Kernel, X: Array) -> Array:
-    """Exact features φ(x), with k(x, y) = φ(x)ᵀφ(y), one row each.
-
-    Parameters
-    ----------
-    kernel : Kernel
-    X : array of shape (n, d)
-        The rows, one observation each.
-
-    Returns
-    -------
-    array of shape (n, exact_feature_count(kernel, d))
-    """
+    """Exact features φ(x), with k(x, y) = φ(x)ᵀφ(y), one row each: shape (n, exact_feature_count(kernel, d))."""
     raise TypeError(f"{type(kernel).__name__} has no exact features")
 
 

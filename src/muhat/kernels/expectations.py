@@ -57,16 +57,7 @@ def expect_diag(kernel: Kernel, P: Measure) -> float:
 def gaussian_expectations(kernel: Kernel, P: Gaussians, Q: Measure) -> Array:
     """E k(x, y) with x from each Gaussian of P, and y from each Gaussian of Q or at each atom of Q.
 
-    Parameters
-    ----------
-    kernel : Kernel
-    P : Gaussians
-        Means of shape (p, d) and covariances of shape (p, d, d); weights are ignored.
-    Q : Gaussians or Atoms
-
-    Returns
-    -------
-    array of shape (p, q)
+    An array of shape (p, q), where P has p means and covariances; weights are ignored.
     """
     raise ValueError(_no_closed_form(kernel))
 

@@ -44,29 +44,15 @@ class MeanFit:
     It never changes. What takes long (the score, the mean as an element, its target) is computed when first asked for
     and cached here; a refit makes a new object, so that an estimator never has to clear a cache. An estimator whose
     score is not known after the fit returns a subclass with :meth:`late_score`.
-
-    Parameters
-    ----------
-    weights : array of shape (n,)
-        The weights β; of features for an estimate from a sketch.
-    chosen : mapping, optional
-        Parameters that were chosen, by name. Each becomes a fitted attribute of the estimator: "lam" as ``lam_``.
-    known : Scored, optional
-        The leave-one-out score, where it is known already.
-    gram : Gram, optional
-        What the mean was estimated from; None where it is not kept, as inside other estimators.
-    entered : Entered, optional
-        The rows of ``gram`` that entered, where some were left out or repeated.
-    target_weight : float, default 0.0
-        The mean is the weighted sample plus this many times :attr:`target`.
     """
 
-    weights: Array
+    weights: Array  # (n,): the weights β; of features for an estimate from a sketch
+    # parameters that were chosen, by name. Each becomes a fitted attribute of the estimator: "lam" as ``lam_``
     chosen: Mapping[str, Any] = field(default_factory=dict)
-    known: Scored | None = None
-    gram: Gram | None = None
-    entered: Entered | None = None
-    target_weight: float = 0.0
+    known: Scored | None = None  # the leave-one-out score, where it is known already
+    gram: Gram | None = None  # what the mean was estimated from; None where it is not kept, as inside other estimators
+    entered: Entered | None = None  # the rows of ``gram`` that entered, where some were left out or repeated
+    target_weight: float = 0.0  # the mean is the weighted sample plus this many times :attr:`target`
 
     @cached_property
     def mean(self) -> Element:
