@@ -402,6 +402,7 @@ def test_a_fit_takes_no_more_than_it_counts(shape, covariance_type, monkeypatch)
     rows, mixture = np.random.default_rng(0).normal(size=shape), matched(3, max_iter=2, covariance_type=covariance_type)
     with monkeypatch.context() as patched:
         patched.setattr(resources, "free_memory", lambda: 1.0)
+        patched.setattr(resources, "NEGLIGIBLE", 0)
         with pytest.raises(MemoryError) as error:
             mixture.fit(rows)
     needed, unit = re.search(r"need ([\d.]+) ([kM]B)", str(error.value)).groups()

@@ -47,6 +47,7 @@ CALLS = {
 def free(monkeypatch):
     """Sets the memory that may be used."""
     monkeypatch.setattr(tiles, "LARGE", 1)
+    monkeypatch.setattr(resources, "NEGLIGIBLE", 0)
     return lambda size: monkeypatch.setattr(resources, "free_memory", lambda: size / resources.SHARE)
 
 
@@ -75,6 +76,14 @@ def test_splits_and_factors_are_counted_too(free):
         mh.mmd_test(X[: N // 2], X[N // 2 :], n_resamples=99, random_state=0)
     with pytest.raises(MemoryError, match=r"640 rows at rank 256 would need 8.31 MB"):
         mh.SpectralKernelMean(GAUSSIAN, solver="low-rank").fit(X)
+
+
+def test_little_memory_is_taken_without_a_look(monkeypatch):
+    """Nothing of the system is read for a small test; what is a limit of yours holds all the same."""
+    monkeypatch.setattr(resources, "free_memory", lambda: 0.0)
+    assert mh.mmd_test(X[:50], X[50:90], random_state=0).pvalue > 0
+    with pytest.raises(MemoryError, match=r"splits of 90 rows with 2 columns would need .* and 1e\+03 bytes may"):
+        mh.mmd_test(X[:50], X[50:90], memory_limit=1e3)
 
 
 def test_the_least_memory_that_will_do_is_enough():

@@ -1,4 +1,4 @@
-"""Packages that an extra brings: imported when needed, and where they are missing named with what installs them."""
+"""Optional packages: imported when needed, with an error that says how to install what is missing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def load_extra(module: str, extra: str, user: str) -> Any:
 
 
 def remedy(extra: str) -> str:
-    """How to install an extra: from a package index, and in a clone.
+    """Command that installs an extra: from a package index, and in a clone.
 
     >>> print(remedy("files"))
     pip install "muhat[files]", or in a clone of muhat: pip install ".[files]"

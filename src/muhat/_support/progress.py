@@ -1,4 +1,4 @@
-"""Progress of long computations, on one line of the terminal that is erased at the end.
+"""Progress of long computations: a line of the terminal, erased at the end.
 
 Where standard error is not a terminal, commands print it every few seconds.
 """

@@ -43,39 +43,30 @@ from muhat.linalg.whitening import Whitening, inverse_root
 FOLDS = 5
 """Parts of the training bags that are left out in turn, to be scored by the others."""
 
-
-FEWEST_BAGS = 10
-
+FEWEST_BAGS = 10  # two for each part that is left out
 
 FEWEST_FOR_CALIBRATION = 80
 """Training bags that a p-value is computed from at least, or 1/alpha; the largest ones where fewer are as large as the
 new bag."""
 
-
 FEWEST_FOR_SCALE = 25
 """Training bags that mean and standard deviation of the scores at a size come from at least."""
-
 
 SIZE_LEVEL, SIGN_FLIPS = 0.01, 499
 """Level of the test that warns where content depends on size, and its number of resamples."""
 
-
 STEPS_TO_DOUBLE = 2
 """Sizes in a doubling at which bags are cut for the calibration."""
-
 
 WIDTH = 0.5
 """Bandwidth of the kernel view over the median. Mixtures of several kinds of rows are told apart at half of it; what a
 wider kernel sees, moments see as well."""
 
-
 MOMENT_RIDGE = 1e-3
 """Ridge of the covariance of moments within bags, relative to its mean eigenvalue."""
 
-
 FARTHEST = 4.0
 """Values farther from the centre of a column, in standard deviations, count as this far in moments."""
-
 
 MOST_COLUMNS = 100
 """Tables with more columns are reduced to this number of principal components before moments are taken."""
@@ -409,7 +400,7 @@ class GroupAnomalyDetector(OutlierMixin, ValueParametersMixin, TakesBagsMixin, B
         )
 
     def fit_predict(self, bags: Any, y: Any = None, **options: Any) -> NDArray[np.intp]:
-        """Which of the bags at hand are anomalous: -1 where ``p_values_`` is at most ``alpha``, and 1 elsewhere."""
+        """Fit, and return -1 for anomalous bags, whose ``p_values_`` are at most ``alpha``, and 1 for others."""
         return np.where(self.fit(bags).p_values_ <= self.alpha, -1, 1)
 
     def _check_parameters(self) -> None:
@@ -440,7 +431,7 @@ class GroupAnomalyDetector(OutlierMixin, ValueParametersMixin, TakesBagsMixin, B
         return np.where(self.p_values(bags) <= self.alpha, -1, 1)
 
     def explain(self, bags: Any) -> list[BagExplanation]:
-        """What sets each bag apart from normal ones of its size: columns, with direction, and the view that saw it.
+        """Explain how each bag differs from normal ones of its size: columns, with direction, and the view that saw it.
 
         The mean and the dispersion of each column and the correlations of pairs of columns are compared with those of
         the training bags; columns also given the others, as residuals of a regression on them that was fitted to all

@@ -15,13 +15,11 @@ from muhat.linalg.whitening import Whitening
 MOST_DEVIATIONS = 5
 """Deviations that an explanation holds."""
 
-
 MOST_COLUMNS_FOR_PAIRS = 60
 """Columns up to which correlations of pairs are compared."""
 
-
 SMALLEST_VARIANCE = 0.01
-"""Added to variances within a bag, in units of those of all rows, so that logarithms and correlations are numbers."""
+"""Added to variances within a bag, in units of those of all rows, so that logarithms and correlations are finite."""
 
 
 class ColumnDeviation(NamedTuple):
@@ -51,7 +49,7 @@ class ColumnDeviation(NamedTuple):
 
 
 class BagExplanation(NamedTuple):
-    """What sets a bag apart from normal ones.
+    """Explanation of an anomalous bag: its differences from normal ones.
 
     Parameters
     ----------
@@ -72,7 +70,7 @@ class BagExplanation(NamedTuple):
 
 
 class ColumnStatistics(NamedTuple):
-    """Which statistics of a bag are compared: the scales of columns and residuals, and pairs of columns."""
+    """Statistics of a bag that are compared: the scales of columns and residuals, and pairs of columns."""
 
     whitening: Whitening
     residual_scale: Array
@@ -81,7 +79,7 @@ class ColumnStatistics(NamedTuple):
 
     @classmethod
     def of(cls, bags: Bags, whitening: Whitening) -> ColumnStatistics:
-        """Those of bags to learn from."""
+        """Find scales and pairs on training bags."""
         scale = whitening.residuals(bags.rows).std(axis=0)
         d = bags.rows.shape[1]
         first, second = np.triu_indices(d if d <= MOST_COLUMNS_FOR_PAIRS else 0, 1)

@@ -34,10 +34,8 @@ from muhat.means.nested import bag_weights, check_mean
 GRAM_ARRAYS = 4
 """How many arrays of bags x bags a fit takes: inner products, distances, the level-2 kernel, and one to work on."""
 
-
 ROUNDING = 1e-13
 """Centred means below so much of the means themselves are rounding, and count as 0."""
-
 
 Level2 = Kernel | Literal["linear"]
 

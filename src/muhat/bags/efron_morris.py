@@ -22,7 +22,7 @@ _ROUNDING = 1e-14
 _DIGITS = 9
 """Digits of keys that order bags: sums of squares in another basis agree to twelve or more of sixteen."""
 
-FOLDS = 5
+FOLDS = 5  # of bags, in which blends and kinds are compared
 
 
 def regularised_eigenpairs(within: Array, ridge: float) -> tuple[Array, Array]:
@@ -34,7 +34,7 @@ def regularised_eigenpairs(within: Array, ridge: float) -> tuple[Array, Array]:
 
 
 class BetweenMoments(NamedTuple):
-    """What bags have in common: the centre μ̄, and a root R of the covariance B = RRᵀ of the means about it."""
+    """Moments of the means of bags: the centre μ̄, and a root R of the covariance B = RRᵀ of the means about it."""
 
     centre: Array
     root: Array  # (m, k), of full rank k
@@ -138,12 +138,12 @@ class Pool:
         return (means / self.unit - self.centre) @ self.into
 
     def factors(self, sizes: NDArray[np.number], blend: float = 0.0) -> Array:
-        """What is kept of each coordinate, r/(r + 1/n): shape (bags, k)."""
+        """Share of each coordinate that is kept, r/(r + 1/n): shape (bags, k)."""
         ratios = (1.0 - blend) * self.ratios + blend * self.common
         return ratios / (ratios + 1.0 / sizes[:, None])
 
     def common_factors(self, sizes: NDArray[np.number], blend: float) -> Array:
-        """What is kept along all other directions, in which r is that of the blend alone: shape (bags,)."""
+        """Share that is kept along all other directions, in which r is that of the blend alone: shape (bags,)."""
         return np.asarray(blend * self.common / (blend * self.common + 1.0 / sizes), dtype=np.float64)
 
     def shrunk(self, X: Array, sizes: NDArray[np.number], blend: float) -> Array:
@@ -168,7 +168,7 @@ class Pool:
         return np.asarray(np.einsum("ij,ji->i", self.back, self.within @ self.into))
 
     def gains(self, sizes: NDArray[np.number], blend: float) -> Array:
-        """What the noise of each mean loses, tr((I − A)W)/n for the map A: the gain in risk where B_θ is right."""
+        """Reduction of the noise of each mean, tr((I − A)W)/n for the map A: the gain in risk where B_θ is right."""
         # tr((I − A)W), whose part along a coordinate is the noise there; all coordinates together have tr W.
         others = self.common_factors(sizes, blend)
         more = self.factors(sizes, blend) - others[:, None]
@@ -211,7 +211,7 @@ def fit_pools(moments: BagMoments, sizes: NDArray[np.number], ridges: Sequence[f
 
 
 def fold_pools(pool: Pool, means: Array, sizes: NDArray[np.number]) -> Iterator[tuple[NDArray[np.bool_], Pool]]:
-    """Which bags are left out, and the prior of the others with the same noise, for each of at most FOLDS folds."""
+    """Bags that are left out, and the prior of the others with the same noise, for each of at most FOLDS folds."""
     x = means / pool.unit
     folds = random_folds(mean_keys(x), FOLDS)
     for fold in range(min(FOLDS, len(x))):

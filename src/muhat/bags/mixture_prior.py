@@ -17,15 +17,12 @@ from muhat.bags.efron_morris import Pool, between_weights, fold_pools, mean_keys
 from muhat.linalg.blocks import lexicographic_order
 from muhat.linalg.simplex import simplex_minimiser
 
-BLENDS = (0.0, 0.01, 0.03, 0.1, 0.3, 1.0)
-
+BLENDS = (0.0, 0.01, 0.03, 0.1, 0.3, 1.0)  # half decades; the estimated risk is flat between them
 
 NUMBERS = (2, 3, 4, 5, 7)
 """Numbers of kinds that are tried beside one, with five bags or more per kind."""
 
-
-RESTARTS, ROUNDS = 3, 40
-
+RESTARTS, ROUNDS = 3, 40  # starts of EM, the likeliest of which counts, and rounds, of which it takes fewer
 
 SMALLEST_WEIGHT = 0.02
 """Numbers of kinds with less weight are dropped."""
@@ -132,7 +129,7 @@ class KindsPool(NamedTuple):
         return means - self.pool.unit * (X - self.pool.shrunk(X, sizes, blend))
 
     def gains(self, sizes: NDArray[np.number], blend: float) -> Array:
-        """What the noise of each mean loses where its kind is known, as for :meth:`Pool.gains`."""
+        """Reduction of the noise of each mean where its kind is known, as for :meth:`Pool.gains`."""
         return self.pool.gains(sizes, blend)
 
     def left_out(self, means: Array, sizes: NDArray[np.number], blend: float) -> tuple[Array, Array]:
@@ -200,7 +197,7 @@ class MixturePrior(NamedTuple):
         return np.asarray(sum(weight * prior.left_out(means, sizes, blend)[1] for weight, blend, prior in self.parts))
 
     def gains(self, sizes: NDArray[np.number]) -> Array:
-        """What the noise of each mean loses, as for :meth:`Pool.gains`."""
+        """Reduction of the noise of each mean, as for :meth:`Pool.gains`."""
         return np.asarray(sum(weight * prior.gains(sizes, blend) for weight, blend, prior in self.parts))
 
 

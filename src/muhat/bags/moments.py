@@ -19,25 +19,20 @@ FEATURES = (500, 1000)
 """Fewest and most landmarks of the default features; between them 5√N for N rows, so that the work stays that of an
 exact Gram matrix, O(N²). A whitened kernel sees what the features see, and more rows tell more of it from noise."""
 
-
 RIDGE = 0.05
 """Default ridge of W, relative to its mean eigenvalue. Not derived: accuracy is flat below it and falls above in large
 bags, and neither a search nor an estimate of W's noise did clearly better (``benchmarks/bags_accuracy.py``)."""
 
-
 LIGHT_LANDMARKS = 200
 """Default landmarks where regression or detection needs the means of bags, not their metric."""
-
 
 LIGHT_ROWS = 20_000
 """Rows, drawn at random, from which those landmarks and a bandwidth "median" come."""
 
-
 LIGHT_ROWS_WITHIN = 100_000
 """Rows from which the covariance within bags comes there; its error is that of this many rows."""
 
-
-_ROWS = 1024
+_ROWS = 1024  # whose features are in memory at a time
 
 
 class RowFeatures(Protocol):

@@ -30,7 +30,6 @@ RIDGES = (0.3, 1.0, 3.0, 10.0)
 """Ridges of W that are tried. Along directions in which rows hardly vary, B and W are known badly, so that means are
 best left near the centre by a large ridge; bags that have little in common need a small one."""
 
-
 RIDGE_OF_COORDINATES = 3.0
 """Ridge of coordinates and log-odds, which weigh all directions alike."""
 

@@ -62,22 +62,17 @@ from muhat.tables.scales import ColumnScales
 LEVEL2_LANDMARKS = 300
 """Bags that are landmarks of a level-2 kernel; up to as many bags it is exact."""
 
-
 WIDTHS = (0.5, 1.0, 2.0)
 """Multiples of the median that are tried as bandwidths."""
 
-
-LEVEL2_WIDTHS = (1.0, 2.0)
-
+LEVEL2_WIDTHS = (1.0, 2.0)  # the same for level 2, beside the linear kernel
 
 FEWEST_FOR_STD = 20
 """With fewer bags, left-out errors do not tell how wide intervals must be: with 10, those of 95 % cover .45 to .77."""
 
-
 FEWEST_TO_WARN, CONSTANT = 5, 1e-3
 """Bags from which on predictions that do not vary are worth a warning, and the share of the spread of y that is none:
 a ridge that keeps nothing has 1e-4 of it, and one that learned a little a hundredth or more."""
-
 
 _LEAST_VARIANCE = 1e-12  # of a target with the variance 1, where the bags of a fold have one and the same target
 
@@ -194,7 +189,7 @@ class _RidgeOnBags(ValueParametersMixin, TakesBagsMixin, BaseEstimator, ABC):
         return best
 
     def _missed(self, data: Bags, present: NDArray[np.intp], targets: Array, weights: Array) -> Any:
-        """What variances are to be multiplied by; 1 but for a few bags and numbers as targets."""
+        """Factor of the variances; 1 but for a few bags and numbers as targets."""
         return 1.0
 
     @abstractmethod
@@ -505,8 +500,7 @@ class DistributionRidgeClassifier(ClassifierMixin, _RidgeOnBags):
         return class_probabilities(means, variances) if stacked is None else stacked
 
 
-_FEWEST_BAGS = 3
-
+_FEWEST_BAGS = 3  # a line through two bags leaves no residual
 
 _TIE = 1e-9
 """Scores this close are ties, and a tie goes to the kernel that was tried first."""
@@ -539,4 +533,4 @@ def check_varies(targets: Array, scales: ColumnScales) -> None:
         )
 
 
-_ROUNDING = 1e-12
+_ROUNDING = 1e-12  # of targets and means, relative to their size

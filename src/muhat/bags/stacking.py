@@ -23,40 +23,30 @@ from muhat.tables.scales import ColumnScales
 
 LEARNERS = ("kernel means", "summaries", "trees")
 
-
-QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
-
+QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)  # of each column of a bag, which few rows determine
 
 FARTHEST = 5.0
 """Standardised summaries are cut here, so that one bag with an extreme value does not stretch the kernel."""
 
-
 SUMMARY_WIDTHS = (0.5, 1.0, 2.0, 4.0)
 """Multiples of the median that are tried as bandwidths of the kernel between summaries."""
 
-
-SUMMARY_LANDMARKS = 300
-
+SUMMARY_LANDMARKS = 300  # bags that span the kernel between summaries; up to as many it is exact
 
 COMPONENTS = 5
 """Principal components of the pooled means that trees see beside the summaries; more of them hide the summaries."""
 
+FOLDS = 3  # of bags, from which the weights of the learners come
 
-FOLDS = 3
-
-
-TREES, TREES_OF_FOLD = 200, 100
-
+TREES, TREES_OF_FOLD = 200, 100  # of the whole, and where a fold is left out, for the weights alone
 
 FEWEST_TO_STACK = 40
 """With fewer bags the ridge on kernel means stands alone: left-out predictions would not tell learners apart."""
 
-
 SMALLEST_PROBABILITY = 1e-4
 """Of a class in one learner, so that a single mistake does not decide the weights."""
 
-
-EM_ROUNDS = 200
+EM_ROUNDS = 200  # of three weights, which settle long before
 
 
 def bag_summaries(bags: Bags) -> Array:

@@ -62,7 +62,7 @@ class _SupportMeasureMachine(EmbedsBags, ABC):
         """The machine of scikit-learn with checked parameters, and checked targets."""
 
     def _finish(self, bags: Any, K: Array, target: Any, weights: Array | None) -> None:
-        """What a machine learns beside the support vectors."""
+        """Learn more than the support vectors; the classifier calibrates probabilities, for example."""
 
     def predict(self, bags: Any) -> NDArray[Any]:
         """Predict each bag."""

@@ -15,17 +15,14 @@ from muhat.linalg.spectrum import thin_svd
 LAMBDAS = 10.0 ** np.arange(-9.0, 3.1, 0.25)
 """Values of λ that are tried, in units of the summed squared lengths of the (weighted, centred) vectors."""
 
-
 LARGEST_SIGNAL = 100.0
 """Mean squared length over the smallest λ: with fewer than some fifty bags the likelihood cannot tell larger ratios
 from interpolation, and with more of them the ratios that it chooses are smaller."""
-
 
 EXCESSES, KNEES = np.array(
     [(0.0, 1.0), *product((0.3, 1, 3, 10, 30, 100, 300, 1000, 3000), (1.0, 3, 10, 30, 100, 300))]
 ).T
 """Pairs of excess c and knee n_0 of the noise that are tried: no excess, and steps of half a decade."""
-
 
 ROUNDS = 3
 """How often noise and coefficients are fitted in turn; they settle after two."""
@@ -133,8 +130,7 @@ class WeightedRidge:
 _SMALLEST_SHARE = 1e-10
 """1 − H_ii of a bag that alone determines its own prediction."""
 
-
-_TINY = 1e-300
+_TINY = 1e-300  # whose logarithm is finite
 
 
 def fit_by_size(Z: Array, y: Array, sizes: NDArray[np.number], weights: Array) -> WeightedRidge:

@@ -23,7 +23,7 @@ _WIDEST = 1e6
 
 
 class Settings(NamedTuple):
-    """How to minimise: ``scale`` is that of the data, ``size`` that of the objective."""
+    """Settings of a minimisation: ``scale`` is that of the data, ``size`` that of the objective."""
 
     spherical: bool
     floor: float

@@ -19,7 +19,7 @@ from muhat._support.types import Array
 from muhat._support.validation import check_count
 from muhat.grams import FeatureSums, check_sums
 
-_NO_LIMIT = np.uint64(2**64 - 1)
+_NO_LIMIT = np.uint64(2**64 - 1)  # no key is larger
 
 
 def row_keys(rows: Array, seed: int) -> NDArray[np.uint64]:

@@ -45,7 +45,7 @@ FEATURES = 50
 WHITENED_WEIGHT = 2.0
 """Weight of the whitened rows, where each other group of components has 1."""
 
-_PRODUCTS = 2**20
+_PRODUCTS = 2**20  # of columns that are in memory at a time: 8 MB
 
 
 def default_dependences(X: Array, Y: Array, pairings: Pairings, rng: np.random.Generator) -> list[Component]:

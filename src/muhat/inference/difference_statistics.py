@@ -45,7 +45,7 @@ PAIR_ROWS = 500
 """Rows whose distances give the bandwidths; a random part of larger samples."""
 
 USED_BANDWIDTHS, _GAUSSIANS = (0, 7), ("Gaussian", "widest Gaussian")
-"""Those of the ten bandwidths that Gaussian kernels have, and what their similarities are called."""
+"""Places of the bandwidths of Gaussian kernels among the ten, and names of the kernels."""
 
 LEAST_BANDWIDTH = 1e-12
 """The least bandwidth, in units of the widest: differences so far apart are left to the statistics of ranks."""

@@ -236,7 +236,7 @@ def _combined_result(
 
 
 def explain_dependence(part: Component, sides: tuple[Samples, Samples]) -> Explanation:
-    """What a component of :func:`hsic_test` saw, with the names of columns."""
+    """Explain a component of :func:`hsic_test`, with the names of columns."""
     if part.name in _PAIRS_OF_COLUMNS:
         x, y = _features(part.value, sides)
         text = f"{x.in_words} of X and {y.in_words} of Y {_PAIRS_OF_COLUMNS[part.name]}"

@@ -392,7 +392,7 @@ def bin_means(features: Array, size: int) -> Array:
 
 
 class Units(NamedTuple):
-    """What changes sides as a whole: rows, bins of rows or clusters.
+    """Units that change sides as a whole: rows, bins of rows or clusters.
 
     ``numbers`` has the unit of each pooled row, those of the first sample first, and −1 for a row in none; ``of_first``
     and ``strata`` have the sample and the stratum of each unit.

@@ -52,7 +52,7 @@ def percent(share: float) -> str:
 
 
 class Explanation(NamedTuple):
-    """What a component saw: in words, and by the kernel, or the column and what changed in it, if it is one."""
+    """Explanation of a component: in words, and by the kernel, or the column and what changed in it, if it is one."""
 
     text: str
     kernel: Kernel | None = None
@@ -148,7 +148,7 @@ class PermutationResult(ABC):
 
     @property
     def summary(self) -> str:
-        """What was found, in words: the kind of difference, and the column in which it is strongest.
+        """Finding in words: the kind of difference, and the column in which it is strongest.
 
         A column is said to differ where its p-value, by the gamma approximation of the largest statistic over all
         columns, is at most 0.05 after Bonferroni's correction for the number of components. Where none does, the
@@ -219,7 +219,7 @@ class PermutationResult(ABC):
     @property
     @abstractmethod
     def _of_one_statistic(self) -> str:
-        """What a single statistic saw."""
+        """Finding of a single statistic, in words."""
 
 
 def _histogram(null: Array, observed: float) -> str:
@@ -260,7 +260,7 @@ def combined_fields(
 
 
 def explain_difference(part: Component, samples: Samples) -> Explanation:
-    """What a component of :func:`muhat.mmd_test` saw."""
+    """Explain a component of :func:`muhat.mmd_test`."""
     if part.name == "residuals":
         return _relation(part, samples)
     if part.group == "columns":

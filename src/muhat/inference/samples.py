@@ -16,11 +16,10 @@ from muhat.tables.scales import given_scales, mean_absolute_deviations, warn_of_
 from muhat.tables.ties import merge_ties
 
 BYTES_PER_COLUMN = 300.0
-"""What the name, the kind and the feature of a column take in memory, beside its values."""
-
+"""Bytes that the name, the kind and the feature of a column take, beside its values."""
 
 FARTHEST = 1e100
-"""Squares of smaller numbers, and sums of their products, are numbers."""
+"""Squares of smaller numbers, and sums of their products, do not overflow."""
 
 
 class Samples(NamedTuple):
@@ -58,7 +57,7 @@ class Samples(NamedTuple):
         return rows
 
     def in_words(self, column: int) -> str:
-        """What sentences call a column."""
+        """Name of a column in sentences."""
         return self.encoder.features[column].in_words
 
 

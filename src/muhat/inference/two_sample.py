@@ -313,7 +313,7 @@ def pooled_gram(kernel: Kernel, points: Array, memory_limit: float | None) -> Ar
 
 
 class _Work(NamedTuple):
-    """Which rows are the first sample's, their strata and clusters; how often they are permuted; memory; progress."""
+    """Rows of the first sample, their strata and clusters; how often they are permuted; memory; progress."""
 
     observed: Array
     strata: Any
@@ -330,7 +330,7 @@ class _Work(NamedTuple):
         return cls(observed, strata, check_clusters(clusters, observed, strata), *rest)
 
     def bins(self, count: int, single: int) -> Bins:
-        """What is permuted: clusters, or rows where there are no more than ``single``, or else about ``count`` bins."""
+        """Units to permute: clusters, or rows where there are no more than ``single``, or else about ``count`` bins."""
         total = len(self.observed)
         if self.clusters is not None:
             n = int(self.observed.sum())

@@ -41,7 +41,7 @@ def gaussian_bandwidth(kernel: Kernel) -> float | None:
 
 @singledispatch
 def evaluate_fast(kernel: Kernel, X: Array, Y: Array) -> Array:
-    """Kernel values (n, m) for sums: as ``kernel.evaluate``, or faster where that costs no more than 1e-13 of the values."""
+    """Kernel values (n, m) for sums: as ``kernel.evaluate``, or faster and within 1e-13 of the values."""
     bandwidth = gaussian_bandwidth(kernel)
     exponents = None if bandwidth is None else negative_half_squares(X, Y, scale=bandwidth)
     return kernel.evaluate(X, Y) if exponents is None else np.exp(exponents, out=exponents)

@@ -37,7 +37,7 @@ def _encode_value(value: Any) -> Any:
 
 
 def decode_kernel(encoded: Any, kernels: Iterable[type[Kernel]] = ()) -> Kernel:
-    """The kernel that ``encode_kernel`` wrote; names may mean the kernels of this library and the classes that are passed."""
+    """The kernel that ``encode_kernel`` wrote; names mean kernels of this library, or the classes that are passed."""
     return _decode(encoded, _known(kernels))
 
 

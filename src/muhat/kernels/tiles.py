@@ -31,35 +31,26 @@ from muhat.linalg.resources import check_memory, one_blas_thread
 
 TileProduct = Callable[[Array, Array, Array], "Array | None"]
 
-
 Item = TypeVar("Item")
 
-
 Result = TypeVar("Result")
-
 
 BLOCK = 512
 """Rows and columns of a tile: 2 MB of float64, which stay in the cache."""
 
-
 THREADED = 2**22
 """Matrices with fewer entries are not worth a second thread."""
-
 
 LARGE = 4096
 """Gram matrices of this many rows are checked against the free memory."""
 
-
 _REMEDY = "use muhat.Nystroem features, a random part of the rows, or ShrunkKernelMean, which works in tiles"
-
 
 COMPILED = 2**24
 """Sums over fewer entries are not worth importing numba. What was imported before does not matter: equal calls give
 equal results."""
 
-
 _OVERHEAD = 16  # what a number costs beside its part of a matrix product, in multiplications
-
 
 _CELLS = 2**20  # numbers of a block of features
 

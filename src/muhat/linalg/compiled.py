@@ -20,22 +20,16 @@ from muhat.linalg.distances import EXPANDABLE
 FEW = 8
 """More columns than these are multiplied faster by BLAS, from a tile of kernel values."""
 
-
 BLOCK = 1024
 """Rows and columns of a tile: enough to make little of the time that it takes to pack them."""
 
-
 GaussianSums = Callable[[Array, Array, Array, float], "Array | None"]
-
 
 _ROWS = 128  # so that the exponents of four columns, and three dimensions of the rows, stay in the first cache
 
-
 _LN2 = log(2.0)
 
-
 _ROUND = 1.5 * 2.0**52  # added to a small number it rounds it, and leaves the integer in the lowest bits
-
 
 _T1, _T2, _T3, _T4, _T5, _T6, _T7, _T8, _T9, _T10, _T11, _T12 = (_LN2**k / factorial(k) for k in range(1, 13))
 

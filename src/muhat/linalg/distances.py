@@ -14,46 +14,35 @@ from muhat.linalg.blocks import lexicographic_order, random_rows
 
 Metric = Literal["euclidean", "cityblock"]
 
-
 MEDIAN_ROWS = 2000
 """Up to this many rows the median of pairwise distances is exact."""
-
 
 EXPANDABLE = 40.0
 """Half squared norms, in units of the scale, up to which ‖x − y‖² may be expanded: exp(−½‖x − y‖²) keeps 1e-13."""
 
-
 _FAR = 1e140
 """Rows farther apart than this, in units of the scale, do not share a unit in which no square overflows or vanishes."""
-
 
 _ORDINARY = 1e100
 """Squares of smaller numbers, and of scales between this and its inverse, neither overflow nor vanish."""
 
-
 _SMALLER = 2.0**-40
 """Times this, sums of rows do not overflow, and a length scale does not vanish."""
-
 
 _TINY_SHARE = 2.0**-1000
 """Rows divided by this share of their size do not overflow."""
 
-
 _LARGEST = 1e300
 """Sums and differences of smaller numbers do not overflow."""
-
 
 _DIRECT_WIDTH, _DIRECT_SIZE = 4, 2**17
 """Up to so many columns, or differences in all, sums of squared differences take no longer than a matrix product."""
 
-
 _CHUNK = 256
 """Rows of a strip whose close pairs are looked for: it stays in the cache."""
 
-
 _CLOSE = 1e-4
 """Squared distances below this share of the largest squared norm have lost 4 of 16 digits, and are computed again."""
-
 
 _MANY_CLOSE = 0.05
 """With more close pairs than this share, computing all distances directly takes no longer."""

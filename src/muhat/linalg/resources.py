@@ -77,6 +77,10 @@ def _first_number(path: str | Path, start: str) -> float | None:
         return None
 
 
+NEGLIGIBLE = 2**24
+"""Bytes that are there, without a look at the files of the system, which takes longer than small fits."""
+
+
 def memory_budget(memory_limit: float | None) -> float:
     """The limit, or a share of what is free."""
     if memory_limit is None:
@@ -86,6 +90,8 @@ def memory_budget(memory_limit: float | None) -> float:
 
 def check_memory(needed: float, memory_limit: float | None, what: str, remedy: str) -> None:
     """Raise a MemoryError, before anything is allocated, where more bytes are needed than there are."""
+    if memory_limit is None and needed <= NEGLIGIBLE:
+        return
     budget = memory_budget(memory_limit)
     if needed > budget:
         raise MemoryError(f"{what} would need {_readable(needed)} and {_readable(budget)} may be used; {remedy}")
@@ -118,23 +124,17 @@ class LockedMixin:
 
 _lock = Lock()
 
-
 _users = 0
-
 
 _limit: Any = None
 
-
 _controller: ThreadpoolController | None = None
-
 
 MAX_ROWS_ON_ONE_THREAD = 1000
 """Fits to this many rows keep BLAS on one thread: more bring little, wait for each other, and change the last bits."""
 
-
 FEWEST_NUMBERS_FOR_THREADS = 512
 """Rows times columns, of the data or of their Gram matrix, that BLAS would not share among threads anyway."""
-
 
 NUMBERS_OF_ONE_THREAD = 9216
 """OpenBLAS multiplies matrices of fewer numbers with vectors on one thread."""

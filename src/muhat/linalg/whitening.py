@@ -86,7 +86,7 @@ class Whitening:
 
     def whiten(self, rows: Array) -> Array:
         r"""Symmetrically whitened rows :math:`P^{1/2} z`: each column stays as near to its own as can be."""
-        return self._mapped(rows, -0.5)
+        return self._power(self.standardise(rows), -0.5)
 
     def residuals(self, rows: Array) -> Array:
         """Pz, whose column j is the residual of column j given all others, over the variance of that residual.
@@ -94,7 +94,7 @@ class Whitening:
         For the inverse of a covariance, row j holds the coefficients of the (ridge) regression of column j on the
         others: P_jj (z_j − Σ_k b_jk z_k), where 1/P_jj is the variance that is left.
         """
-        return self._mapped(rows, -1.0)
+        return self._power(self.standardise(rows), -1.0)
 
     def partner(self, column: int) -> int:
         """The other column that has the largest weight in the residual of a column."""
@@ -106,9 +106,6 @@ class Whitening:
         """Squared Mahalanobis distances zᵀPz of rows from the centre."""
         z = self.standardise(rows)
         return np.einsum("ij,ij->i", z, self.residuals(rows))
-
-    def _mapped(self, rows: Array, power: float) -> Array:
-        return self._power(self.standardise(rows), power)
 
     def _power(self, z: Array, power: float) -> Array:
         """(S + λI)^power z; directions that the fitted rows do not span have the eigenvalue ``floor``."""

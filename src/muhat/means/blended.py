@@ -30,30 +30,23 @@ from muhat.tables.scales import ColumnScales
 MAX_COLUMNS_FOR_COVARIANCE = 300
 """Up to this many columns the Gaussian has a covariance matrix; beyond, a sample of it stands for it in the kernel."""
 
-
 POINTS = 4096
 """Points of the Gaussian, with their mirror images, that an expectation is computed from."""
-
 
 BLOCK_VALUES = 2**22
 """Numbers of Gaussian points that are in memory at a time: 32 MB."""
 
-
 BISECTIONS = 60
 """Halvings of an interval, after which it is as short as rounding: 2⁻⁶⁰."""
-
 
 FARTHEST = 40.0
 """No point of the Gaussian lies farther from its centre, in standard deviations of a column of the rows."""
 
-
 DISCRETE = 0.7
 """A column with fewer different values than this share of the rows is discrete."""
 
-
 CAUTION = 0.5
 """Variance of the sample's answer over the squared distance of the two answers, times this, bounds the share."""
-
 
 LEVELS = np.linspace(0.1, 0.9, 9)
 """Levels at which the distribution functions of a column are compared."""

@@ -18,7 +18,7 @@ from muhat.rkhs.elements import Element
 from muhat.rkhs.measures import GaussianMixture
 
 _SIDE = 80  # points of each side of a lattice
-_LEVELS = 12
+_LEVELS = 12  # of a contour plot
 _MOST_ROWS = 200  # of the reference, over which a witness is averaged
 
 

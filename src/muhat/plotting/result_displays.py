@@ -12,7 +12,7 @@ from muhat._support.types import Array
 from muhat.plotting.display import Display
 from muhat.shrinkage.scores import ScorePath
 
-_MAX_BARS = 15
+_MAX_BARS = 15  # as many as a picture can name
 
 
 @dataclass

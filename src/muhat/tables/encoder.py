@@ -58,7 +58,7 @@ class Feature(NamedTuple):
 
 
 class EncodedColumn(NamedTuple):
-    """What the encoder knows of a column."""
+    """A column as the encoder knows it."""
 
     name: str
     kind: Kind
