@@ -10,7 +10,14 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import muhat as mh
 from muhat.conditional import conditional_mean
 from muhat.conditional.blend import energy_share, lowest_on_square
-from muhat.conditional.centred_ridge import DIRECTIONS, RIDGES, CentredRidge, fit_embedding, output_directions
+from muhat.conditional.centred_ridge import (
+    DIRECTIONS,
+    RIDGES,
+    CentredRidge,
+    NewRows,
+    fit_embedding,
+    output_directions,
+)
 from muhat.conditional.target import fit_location_scale
 
 
@@ -83,6 +90,26 @@ def test_new_rows_are_predicted_as_by_the_normal_equations():
     K = mh.Gaussian(1.0)(X)
     want = refitted(K, y[:, None], len(X) - 1, RIDGES[[12]], ridge.unit)
     assert_allclose(ridge.predicted(K[-1:, :-1], y[:-1, None], RIDGES[[12]])[0], want, atol=1e-10)
+
+
+@pytest.mark.parametrize("number", [3, 12, -1])
+def test_variances_are_those_of_the_normal_equations(number):
+    """Of a row given the others, by leave-one-out and as a new row; the intercept is estimated."""
+    X, _ = pairs(20)
+    K = mh.Gaussian(1.0)(X) * np.outer(1 + X[:, 0] ** 2, 1 + X[:, 0] ** 2)  # its diagonal is not constant
+    ridge, kept = CentredRidge(K), slice(0, 19)
+    fewer = CentredRidge(K[kept, kept])
+    chosen = float(RIDGES[number])
+    lam = chosen * fewer.unit
+    if np.isinf(chosen):
+        want = 1 + 1 / 19
+    else:
+        system = np.block([[K[kept, kept] + lam * np.eye(19), np.ones((19, 1))], [np.ones((1, 19)), np.zeros((1, 1))]])
+        side = np.append(K[19, kept], 1.0)
+        want = 1 + (K[19, 19] - side @ np.linalg.solve(system, side)) / lam
+    new = NewRows(K[19:, kept], K[19:, 19])
+    assert_allclose(fewer.variances(new, chosen), want, rtol=1e-8)
+    assert_allclose(ridge.left_out_variances(lam / ridge.unit)[19], want, rtol=1e-8)
 
 
 def test_evidence_is_the_restricted_likelihood():
@@ -205,7 +232,7 @@ def test_quantiles_means_and_draws_are_of_one_distribution(target):
     assert_array_equal(drawn, model.sample(at, 20_000, random_state=0))
     assert_allclose(drawn.mean(axis=1), model.predict(at), atol=5 * drawn.std() / 20_000**0.5)
     shares = (drawn[:, :, None] <= Q[:, None, :]).mean(axis=1)
-    jumps = 2.0 / 40 + model._embedding.weights(model._values(at)[model._embedding.number]).clip(0).max()
+    jumps = 2.0 / 40 + model._weights(model._new(at)).clip(0).max()
     assert (np.abs(shares - levels) <= jumps + 0.02).all()
 
 
@@ -220,6 +247,20 @@ def test_intervals_cover_left_out_and_new_rows():
         assert (low <= quantiles[:, 0]).all()
         assert (high >= quantiles[:, 1]).all()
     assert 0.77 < np.mean(inside) < 0.92
+
+
+def test_too_few_rows_for_intervals_are_named():
+    model = mh.ConditionalKernelMean().fit(*pairs(8))
+    with pytest.warns(UserWarning, match="8 rows are too few for 90% intervals: at least 9"):
+        model.interval([[0.0, 0.0]])
+
+
+def test_intervals_are_wider_far_from_the_rows():
+    """The location is known less there, though residuals do not tell."""
+    X, _ = pairs(60)
+    model = mh.ConditionalKernelMean().fit(X, np.sin(2 * X[:, 0]))
+    near, far = np.diff(model.interval([[0.0, 0.0], [0.0, 8.0]]), axis=1)[:, 0]
+    assert far > 3 * near
 
 
 def test_a_nonlinear_signal_with_growing_noise_is_found():
@@ -312,6 +353,7 @@ CONSTANT = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:.*rows are too few")
 @pytest.mark.parametrize("case", CONSTANT)
 @pytest.mark.parametrize("target", ["gaussian", None])
 def test_awkward_rows(case, target):

@@ -38,6 +38,13 @@ def last_lowest(scores: Array, tie: Array | float) -> NDArray[np.intp]:
     return np.asarray(len(scores) - 1 - np.argmax(near[::-1], axis=0))
 
 
+class NewRows(NamedTuple):
+    """Kernel values of m new rows with n rows of a fit, and with themselves."""
+
+    values: Array  # (m, n)
+    squares: Array  # (m,)
+
+
 class CentredRidge:
     r"""Ridge regression with a free intercept on a Gram matrix K, for any number of outputs.
 
@@ -48,7 +55,7 @@ class CentredRidge:
 
     def __init__(self, K: Array) -> None:
         n = len(K)
-        self.row_means = K.mean(axis=0)
+        self.row_means, self.square = K.mean(axis=0), float(np.diagonal(K).mean())
         eigenvalues, eigenvectors = eigh(center_gram(K.copy()), driver="evd", overwrite_a=True, check_finite=False)
         kept = eigenvalues > n * np.finfo(np.float64).eps * float(np.abs(K).max(initial=0.0))
         self.eigenvalues, self.eigenvectors = eigenvalues[kept], np.ascontiguousarray(eigenvectors[:, kept])
@@ -58,20 +65,40 @@ class CentredRidge:
         """The share g/(g + λ) that is left of each eigen-direction, of shape (r, len(ridges))."""
         return self.eigenvalues[:, None] / (self.eigenvalues[:, None] + ridges * self.unit)
 
+    def _pivots(self, ridges: Array) -> Array:
+        """1 − H_ii, for every ridge."""
+        left = 1.0 - 1.0 / len(self.row_means) - self.eigenvectors**2 @ self.shares(ridges)
+        return np.asarray(np.maximum(left, _SMALLEST_PIVOT))
+
     def left_out(self, Z: Array, ridges: Array) -> Array:
         """By how much the fit without a row misses it, for every row of Z and every column, each with its own ridge."""
-        shares = self.shares(ridges)
-        left = 1.0 - 1.0 / len(Z) - self.eigenvectors**2 @ shares
-        fitted = self.eigenvectors @ (shares * (self.eigenvectors.T @ Z))
-        return (Z - Z.mean(axis=0) - fitted) / np.maximum(left, _SMALLEST_PIVOT)
+        fitted = self.eigenvectors @ (self.shares(ridges) * (self.eigenvectors.T @ Z))
+        return (Z - Z.mean(axis=0) - fitted) / self._pivots(ridges)
 
-    def predicted(self, values: Array, Z: Array, ridges: Array) -> Array:
-        """The fit at new rows with the kernel values k(new, rows), of shape (m, n)."""
+    def left_out_variances(self, ridge: float) -> Array:
+        """Variances of the rows, each given the others, in a Gaussian process with noise of variance 1."""
+        return np.asarray(1.0 / self._pivots(np.array([ridge]))[:, 0])
+
+    def _scores(self, values: Array) -> Array:
+        """New rows along the eigenvectors of K^c."""
         # Centred values at new rows are k(x, x_j) less their mean over j, less the row means of K, up to a constant
         # that the eigenvectors, which sum to zero, do not see.
         centred = values - values.mean(axis=1, keepdims=True) - (self.row_means - self.row_means.mean())
+        return np.asarray(centred @ self.eigenvectors)
+
+    def predicted(self, values: Array, Z: Array, ridges: Array) -> Array:
+        """The fit at new rows with the kernel values k(new, rows), of shape (m, n)."""
         factors = (self.eigenvectors.T @ Z) / (self.eigenvalues[:, None] + ridges * self.unit)
-        return Z.mean(axis=0) + (centred @ self.eigenvectors) @ factors
+        return Z.mean(axis=0) + self._scores(values) @ factors
+
+    def variances(self, new: NewRows, ridge: float) -> Array:
+        """Variances of new rows given the rows, in a Gaussian process with noise of variance 1."""
+        n, lam = len(self.row_means), ridge * self.unit
+        if np.isinf(lam):
+            return np.full(len(new.values), 1.0 + 1.0 / n)
+        before = new.squares - 2.0 * new.values.mean(axis=1) + self.row_means.mean()
+        told = (np.square(self._scores(new.values)) / (self.eigenvalues + lam)).sum(axis=1)
+        return np.asarray(1.0 + 1.0 / n + np.maximum(before - told, 0.0) / lam)
 
     def losses(self, Z: Array) -> Array:
         """Sums over the rows of squared left-out errors, for all of ``RIDGES`` and columns."""

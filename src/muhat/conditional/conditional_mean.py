@@ -25,9 +25,10 @@ from muhat._support.validation import (
     column_names,
     is_precomputed,
     unchanged_on_error,
+    warn_caller,
 )
 from muhat.conditional.blend import embedding_loss, embedding_shares, energy_share, probabilities
-from muhat.conditional.centred_ridge import CentredRidge, FittedEmbedding, fit_embedding
+from muhat.conditional.centred_ridge import CentredRidge, FittedEmbedding, NewRows, fit_embedding
 from muhat.conditional.target import LocationScale, fit_location_scale, target_moments, used_candidates
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.mixed import rescaled
@@ -90,10 +91,10 @@ class ConditionalKernelMean(ValueParametersMixin, RegressorMixin, BaseEstimator)
 
     The weights :math:`w(x)`, which sum to one, are those of ridge regression with an intercept from the kernel on x to
     the features of the kernel l on y. Target :math:`f^*_x` is the embedding of a fitted regression
-    :math:`y = m(x) + s(x) r`: m is the posterior mean of a Gaussian process, log s a ridge regression on the size of
-    its residuals, and r has the distribution of the standardised residuals. The bandwidth of x, λ for each direction of
-    the features of y, and a and b in [0, 1] minimise the exact leave-one-out loss :math:`\|l(y_i, \cdot) -
-    \hat\mu^{(-i)}_{x_i}\|^2`.
+    :math:`y = m(x) + v(x) s(x) r`: m and v are the posterior mean and standard deviation of a Gaussian process, log s
+    is a ridge regression on the size of its residuals over v, and r has the distribution of the standardised residuals.
+    The bandwidth of x, λ for each direction of the features of y, and a and b in [0, 1] minimise the exact
+    leave-one-out loss :math:`\|l(y_i, \cdot) - \hat\mu^{(-i)}_{x_i}\|^2`.
 
     ``predict``, ``quantile``, ``interval`` and ``sample`` are those of a distribution, which :math:`\hat\mu_x` need not
     be the embedding of: negative weights are dropped and the others made to sum to one, and the regression has the
@@ -247,18 +248,17 @@ class ConditionalKernelMean(ValueParametersMixin, RegressorMixin, BaseEstimator)
 
     def weights(self, X: Any) -> Array:
         """Weights a·w(x) of the training rows in the means at the rows of X: an array of shape (m, n)."""
-        values = self._values(X)
-        repeated = self.shares_[0] * self._embedding.weights(values[self._embedding.number])
+        repeated = self.shares_[0] * self._weights(self._new(X))
         weights = np.zeros((len(repeated), self._n))
         np.add.at(weights.T, self._kept, repeated.T)
         return weights
 
     def means(self, X: Any) -> list[Element]:
         """Conditional kernel means at the rows of X, elements of the space of ``kernel_y_``."""
-        values, (a, b) = self._values(X), self.shares_
-        weights = a * self._embedding.weights(values[self._embedding.number])
+        new, (a, b) = self._new(X), self.shares_
+        weights = a * self._weights(new)
         points, found = self._Y, []
-        atoms = self._atoms(values) if b > 0 else None
+        atoms = self._atoms(new) if b > 0 else None
         for i, own in enumerate(weights):
             measure = Atoms.trusted(points, own)
             if atoms is not None:
@@ -284,11 +284,14 @@ class ConditionalKernelMean(ValueParametersMixin, RegressorMixin, BaseEstimator)
 
         The two quantiles are moved apart, by the same part of their distance everywhere, until intervals fitted without
         a row cover it for this share of the rows, counting one more that is missed (leave-one-out conformal inference).
-        They are never narrowed.
+        They are never narrowed. With fewer than c/(1 − c) rows, 9 for a coverage c = 0.9, they are too short.
         """
         c = check_number("coverage", coverage, low=0, high=1, open_low=True)
         if c == 1:
             raise ValueError("coverage=1 would be an interval without ends; pass for example 0.99")
+        fewest = int(np.ceil(c / (1.0 - c) - 1e-9))  # (n + 1) c must be at most n
+        if len(self._Y) < fewest:
+            warn_caller(f"{len(self._Y)} rows are too few for {c:.0%} intervals: at least {fewest} are needed")
         low, high = self._quantiles(X, np.array([0.5 - c / 2, 0.5 + c / 2])).T
         added = self._widening(c) * self._widths(low, high)
         return np.column_stack([low - added, high + added])
@@ -310,16 +313,16 @@ class ConditionalKernelMean(ValueParametersMixin, RegressorMixin, BaseEstimator)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Score new pairs: minus the mean of ‖l(y, ·) − μ_x‖², in the space of ``kernel_y_``; larger is better."""
-        values, (a, b) = self._values(X), self.shares_
-        Y = self._targets(y, len(next(iter(values.values()))))
+        new, (a, b) = self._new(X), self.shares_
+        weights = a * self._weights(new)
+        Y = self._targets(y, len(weights))
         if Y.shape[1] != self._Y.shape[1]:
             raise ValueError(f"y has {Y.shape[1]} columns and had {self._Y.shape[1]} in fit; pass the same columns")
-        weights = a * self._embedding.weights(values[self._embedding.number])
         kernel, points = self.kernel_y_, self._Y
         losses = kernel.diagonal(Y) + np.einsum("ij,ij->i", weights @ _gram(kernel, points), weights)
         losses -= 2.0 * np.einsum("ij,ij->i", weights, kernel.evaluate(Y, points))
         if b > 0:
-            for i, atoms in enumerate(self._atoms(values)):
+            for i, atoms in enumerate(self._atoms(new)):
                 own = kernel.evaluate(atoms, np.concatenate([points, Y[i : i + 1]])).mean(axis=0)
                 losses[i] += b * (b * kernel.evaluate(atoms, atoms).mean() + 2.0 * (weights[i] @ own[:-1] - own[-1]))
         return -float(np.average(losses, weights=sample_weight))
@@ -333,28 +336,33 @@ class ConditionalKernelMean(ValueParametersMixin, RegressorMixin, BaseEstimator)
 
     # ------------------------------------------------------------ distributions at new rows
 
-    def _values(self, X: Any) -> dict[int, Array]:
+    def _new(self, X: Any) -> dict[int, NewRows]:
         """Kernel values of new rows with the training rows, for each candidate that is used."""
         check_is_fitted(self, "shares_")
         rows = self._new_rows(X)
-        if self._kernels is None or self._rows is None:
-            return {0: rows[:, self._kept]}
-        return {number: kernel.evaluate(rows, self._rows) for number, kernel in self._kernels.items()}
+        if self._kernels is None or self._rows is None:  # k(x, x) is not among given values
+            return {0: NewRows(rows[:, self._kept], np.full(len(rows), self._ridges[0].square))}
+        return {
+            number: NewRows(kernel.evaluate(rows, self._rows), kernel.diagonal(rows))
+            for number, kernel in self._kernels.items()
+        }
 
-    def _atoms(self, values: dict[int, Array]) -> Array:
+    def _weights(self, new: dict[int, NewRows]) -> Array:
+        """Weights w(x) of the rows in the fit, which sum to one."""
+        return self._embedding.weights(new[self._embedding.number].values)
+
+    def _atoms(self, new: dict[int, NewRows]) -> Array:
         """Atoms of the fitted regression, in the units of y."""
         if self._target is None:
-            return np.empty((len(values[self._embedding.number]), 0, self._Y.shape[1]))
-        return self._units.restore(self._target.atoms(self._ridges, values))
+            return np.empty((len(new[self._embedding.number].values), 0, self._Y.shape[1]))
+        return self._units.restore(self._target.atoms(self._ridges, new))
 
     def _distributions(self, X: Any) -> Iterator[_Distributions]:
         """Distributions at the rows of X, some rows at a time."""
-        values = self._values(X)
-        size = max(_BLOCK // len(self._Y), 1)
-        for rows in blocks(len(next(iter(values.values()))), size):
-            part = {number: each[rows] for number, each in values.items()}
-            weights = probabilities(self._embedding.weights(part[self._embedding.number]))
-            yield _Distributions(weights, self._atoms(part), self.quantile_share_)
+        new = self._new(X)
+        for rows in blocks(len(next(iter(new.values())).squares), max(_BLOCK // len(self._Y), 1)):
+            part = {number: NewRows(each.values[rows], each.squares[rows]) for number, each in new.items()}
+            yield _Distributions(probabilities(self._weights(part)), self._atoms(part), self.quantile_share_)
 
     def _quantiles(self, X: Any, levels: Array) -> Array:
         check_is_fitted(self, "shares_")

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from muhat._support.types import Array
-from muhat.conditional.centred_ridge import RIDGES, TIE, CentredRidge, last_lowest
+from muhat.conditional.centred_ridge import RIDGES, TIE, CentredRidge, NewRows, last_lowest
 from muhat.kernels.base import Kernel
 from muhat.linalg.blocks import blocks, lexicographic_order
 from muhat.tables.scales import ColumnScales
@@ -37,18 +37,27 @@ class Fitted(NamedTuple):
         """Errors of the fits without each row."""
         return ridges[self.number].left_out(self.values[:, None], np.array([self.ridge]))[:, 0]
 
-    def predicted(self, ridges: Mapping[int, CentredRidge], values: Mapping[int, Array]) -> Array:
+    def left_out_spreads(self, ridges: Mapping[int, CentredRidge]) -> Array:
+        """Standard deviations of the rows, each given the others, in units of the noise."""
+        return np.sqrt(ridges[self.number].left_out_variances(self.ridge))
+
+    def predicted(self, ridges: Mapping[int, CentredRidge], new: Mapping[int, NewRows]) -> Array:
         """At new rows, with the kernel values of every candidate that is used."""
         ridge = ridges[self.number]
-        return ridge.predicted(values[self.number], self.values[:, None], np.array([self.ridge]))[:, 0]
+        return ridge.predicted(new[self.number].values, self.values[:, None], np.array([self.ridge]))[:, 0]
+
+    def spreads(self, ridges: Mapping[int, CentredRidge], new: Mapping[int, NewRows]) -> Array:
+        """Standard deviations of new rows, in units of the noise."""
+        return np.sqrt(ridges[self.number].variances(new[self.number], self.ridge))
 
 
 class LocationScale(NamedTuple):
-    r"""The family :math:`y = m(x) + s(x)\, r`, m and log s by ridge regression, and r one of the ``shape`` vectors.
+    r"""The family :math:`y = m(x) + v(x)\, s(x)\, r`, with r one of the ``shape`` vectors.
 
-    m is the posterior mean of a Gaussian process whose kernel and noise have the largest restricted likelihood. log s
-    is fitted to the logarithms of its left-out residuals, by leave-one-out. The residuals over the left-out scale are
-    the shape: where a normal distribution would do, they are close to one, and heavy tails stay heavy.
+    m is the posterior mean and v the posterior standard deviation of a Gaussian process, whose kernel and noise have
+    the largest restricted likelihood: v grows where rows are far off. log s is a ridge regression on the logarithms of
+    the left-out residuals over v, by leave-one-out. The residuals over the left-out v and s are the shape: where a
+    normal distribution would do, they are close to one, and heavy tails stay heavy.
     """
 
     locations: tuple[Fitted, ...]
@@ -56,28 +65,30 @@ class LocationScale(NamedTuple):
     limits: Array  # (2, q), of log-scales
     shape: Array  # (atoms, q)
     centres: Array  # (n, q), m without each row
-    spreads: Array  # (n, q), s without each row
+    spreads: Array  # (n, q), v·s without each row
 
     def left_out_atoms(self, rows: slice) -> Array:
         """Atoms (b, atoms, q) of the family at some of the rows, fitted without each."""
         return self.centres[rows, None, :] + self.spreads[rows, None, :] * self.shape
 
-    def atoms(self, ridges: Mapping[int, CentredRidge], values: Mapping[int, Array]) -> Array:
+    def atoms(self, ridges: Mapping[int, CentredRidge], new: Mapping[int, NewRows]) -> Array:
         """Atoms (m, atoms, q) at new rows, all of equal weight."""
-        centres = np.column_stack([fitted.predicted(ridges, values) for fitted in self.locations])
-        logs = np.column_stack([fitted.predicted(ridges, values) for fitted in self.scales])
-        return centres[:, None, :] + np.exp(logs.clip(*self.limits))[:, None, :] * self.shape
+        centres = np.column_stack([fitted.predicted(ridges, new) for fitted in self.locations])
+        logs = np.column_stack([fitted.predicted(ridges, new) for fitted in self.scales])
+        spreads = np.column_stack([fitted.spreads(ridges, new) for fitted in self.locations])
+        return centres[:, None, :] + (spreads * np.exp(logs.clip(*self.limits)))[:, None, :] * self.shape
 
 
 def fit_location_scale(ridges: Sequence[CentredRidge], Y: Array) -> LocationScale:
     """Fit the family to standardised columns of Y; each regression is the best of the candidates."""
     locations, numbered = tuple(_likeliest(ridges, y) for y in Y.T), dict(enumerate(ridges))
     errors = np.column_stack([fitted.left_out(numbered) for fitted in locations])
-    logs = np.column_stack([_log_sizes(e) for e in errors.T])
+    known = np.column_stack([fitted.left_out_spreads(numbered) for fitted in locations])
+    logs = np.column_stack([_log_sizes(e) for e in (errors / known).T])
     scales = tuple(_least_error(ridges, log) for log in logs.T)
     limits = np.quantile(logs, CLIP, axis=0)
     left_out = logs - np.column_stack([fitted.left_out(numbered) for fitted in scales])
-    spreads = np.exp(left_out.clip(*limits))
+    spreads = known * np.exp(left_out.clip(*limits))
     return LocationScale(locations, scales, limits, _shape(errors / spreads), Y - errors, spreads)
 
 
