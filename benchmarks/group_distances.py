@@ -357,22 +357,40 @@ def show_real(args: argparse.Namespace) -> None:
 
 # ---------------------------------------------------------------- p-values
 
-NULLS: dict[str, Callable[[np.random.Generator, int], np.ndarray]] = {
-    "normal": lambda rng, n: rng.normal(size=(n, 10)),
-    "lognormal": lambda rng, n: np.exp(rng.normal(size=(n, 10))),
-    "counts of .15": lambda rng, n: rng.poisson(0.15, size=(n, 10)).astype(float),
+G_NULL, N_CONTROL, N_GROUP = 10, 100, 15
+NULL_LABELS = np.repeat([CONTROL, *(f"group {g:04d}" for g in range(G_NULL))], [N_CONTROL, *[N_GROUP] * G_NULL])
+
+
+def donors(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, None]:
+    """Three donors that differ by much, with other shares in every group; labels are strata."""
+    shares = np.repeat(rng.dirichlet(3 * np.ones(3), G_NULL + 1), [N_CONTROL, *[N_GROUP] * G_NULL], axis=0)
+    donor = (rng.random((len(shares), 1)) > np.cumsum(shares, axis=1)).sum(axis=1).clip(max=2)
+    return rng.normal(size=(len(donor), 10)) + 2.0 * np.eye(3, 10)[donor], donor, None
+
+
+def wells(rng: np.random.Generator) -> tuple[np.ndarray, None, np.ndarray]:
+    """Wells of five rows, which have much in common; labels are clusters."""
+    well = np.arange(len(NULL_LABELS)) // 5
+    return rng.normal(size=(len(well), 10)) + rng.normal(size=(well[-1] + 1, 10))[well], None, well
+
+
+NULLS: dict[str, Callable[[np.random.Generator], tuple[np.ndarray, np.ndarray | None, np.ndarray | None]]] = {
+    "normal": lambda rng: (rng.normal(size=(len(NULL_LABELS), 10)), None, None),
+    "lognormal": lambda rng: (np.exp(rng.normal(size=(len(NULL_LABELS), 10))), None, None),
+    "counts of .15": lambda rng: (rng.poisson(0.15, size=(len(NULL_LABELS), 10)).astype(float), None, None),
+    "donors, strata=": donors,
+    "wells, clusters=": wells,
 }
 
 
 def show_level(args: argparse.Namespace) -> None:
-    """Groups of 15 rows against 100, rows in the order of groups and seed 0 in each call; tests alone."""
-    G = 10
-    labels = np.repeat([CONTROL, *(f"group {g:04d}" for g in range(G))], [100, *[15] * G])
+    """Groups of 15 rows against 100, rows in the order of groups, seed 0 in each call; tests in two stages."""
     print("share of p-values at most .05, .01; by group at .05: least, most; global test at .05")
     for name, rows in NULLS.items():
         rng, found, together = np.random.default_rng(1939), [], []
-        for _ in range(-(-args.tests // G)):
-            units = _units(rows(rng, len(labels)), labels, None, None, None)
+        for _ in range(-(-args.tests // G_NULL)):
+            X, strata, clusters = rows(rng)
+            units = _units(X, NULL_LABELS, strata, clusters, None)
             tests = _tests(units, _sums(units, mh.Gaussian()), 0, 199, np.random.default_rng(0))
             found.append(tests.each)
             together.append(tests.together)
@@ -380,7 +398,7 @@ def show_level(args: argparse.Namespace) -> None:
         by_group = (p <= 0.05).mean(axis=0)
         error, level = np.sqrt(0.05 * 0.95 / len(p)), np.mean(np.array(together) <= 0.05)
         shares = f"{(p <= 0.05).mean():.3f} {(p <= 0.01).mean():.3f}   {by_group.min():.3f} {by_group.max():.3f}"
-        print(f"{name:<16}{shares} (± {error:.3f} each)   {level:.3f}   {p.size:,} tests", flush=True)
+        print(f"{name:<18}{shares} (± {error:.3f} each)   {level:.3f}   {p.size:,} tests", flush=True)
 
 
 def show_power(args: argparse.Namespace) -> None:
