@@ -44,7 +44,6 @@ def decode_features(header: Header, arrays: Arrays, kernels: Iterable[type[Kerne
         if arrays["names"].shape != (features.n_features_in_,) or arrays["names"].dtype.kind != "U":
             raise ValueError("its names do not fit the columns")
         features.feature_names_in_ = arrays["names"].astype(object)
-    features.fingerprint_ = features._fingerprint()
     if features.fingerprint_ != header["fingerprint"]:
         raise ValueError("its features are damaged: their fingerprint has changed")
     _check_lengths(features)

@@ -32,6 +32,8 @@ class BaseFeatures(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, Transf
     kernel_: Kernel
     _arrays: tuple[str, ...]  # names of what, besides the kernel, determines transform
     _n_features_out: int
+    _fit_id: str = ""
+    _hash: str | None = None
 
     @unchanged_on_error
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -42,18 +44,26 @@ class BaseFeatures(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, Transf
         with np.errstate(over="ignore"):
             check_overflow(self.kernel_, self.kernel_.diagonal(rows))
         self._fit(rows)
-        self.fingerprint_ = self._fingerprint()
+        self._fit_id, self._hash = uuid4().hex, None
         return self
+
+    @property
+    def fingerprint_(self) -> str:
+        """Hash of all that determines ``transform``, computed when a sketch asks for it."""
+        check_is_fitted(self, "kernel_")
+        if self._hash is None:
+            self._hash = self._fingerprint()
+        return self._hash
 
     @property
     def n_features_out_(self) -> int:
         """Number of features, m."""
-        check_is_fitted(self, "fingerprint_")
+        check_is_fitted(self, "kernel_")
         return self._n_features_out
 
     def transform(self, X: Any) -> Array:
         """Compute the features of rows, an array of shape (n, m), in blocks that need no other memory."""
-        check_is_fitted(self, "fingerprint_")
+        check_is_fitted(self, "kernel_")
         return self.evaluate(check_rows(X, estimator=self, reset=False))
 
     def evaluate(self, rows: Array) -> Array:
@@ -70,7 +80,7 @@ class BaseFeatures(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, Transf
 
     def _fingerprint(self) -> str:
         encoded = encode_kernel(self.kernel_)  # a function has no content to compare: only copies of this fit are equal
-        content = str(uuid4()) if encoded is None else json.dumps([type(self).__name__, encoded], sort_keys=True)
+        content = self._fit_id if encoded is None else json.dumps([type(self).__name__, encoded], sort_keys=True)
         digest = hashlib.sha256(content.encode())
         for name in self._arrays:
             array = np.ascontiguousarray(getattr(self, name), dtype=np.float64)

@@ -102,7 +102,7 @@ class MeanSketch(ArchivedSketch, LockedMixin):
     ) -> None:
         if not isinstance(features, BaseFeatures):
             raise ValueError(f"features={features!r} must be fitted features, such as Nystroem().fit(X)")
-        check_is_fitted(features, "fingerprint_")
+        check_is_fitted(features, "kernel_")
         self.features = features
         self.second_moment = check_flag("second_moment", second_moment)
         self.reservoir_size = check_count("reservoir_size", reservoir_size, low=0)

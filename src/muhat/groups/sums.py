@@ -73,7 +73,7 @@ class GroupSums:
         """Sum up the rows of a part of a table by their labels, in fitted features."""
         if not isinstance(features, BaseFeatures):
             raise ValueError(f"features={features!r} must be fitted features, such as Nystroem().fit(rows)")
-        check_is_fitted(features, "fingerprint_")
+        check_is_fitted(features, "kernel_")
         rows = check_rows(X, estimator=features, reset=False)
         labels, codes = check_row_labels("groups", groups, len(rows))
         order = np.argsort(codes, kind="stable")

@@ -20,7 +20,6 @@ from muhat.inference.dependence_statistics import (
 from muhat.inference.mmd import is_plain
 from muhat.inference.permutations import EPS, TIED, Pairings, check_strata, draw_pairings, permutation_pvalue
 from muhat.inference.results import Explanation, PermutationResult, combined_fields
-from muhat.inference.samples import Samples, encode_samples
 from muhat.inference.two_sample import COPIES, pooled_gram
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.mixed import rescaled, without_scales
@@ -32,6 +31,7 @@ from muhat.means.base import BaseKernelMean
 from muhat.means.nested import check_mean, mean_weights
 from muhat.rkhs.elements import Element
 from muhat.tables.encoder import Feature
+from muhat.tables.samples import Samples, encode_samples
 
 _PAIRS_OF_COLUMNS = {
     "rank correlation": "are correlated",

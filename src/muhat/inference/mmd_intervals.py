@@ -20,12 +20,12 @@ from muhat.inference.error_bars import (
     warn_of_few_rows,
 )
 from muhat.inference.mmd import unbiased_mean_similarities
-from muhat.inference.samples import encode_samples
 from muhat.kernels import tiles
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.capabilities import upper_bound
 from muhat.kernels.radial import Gaussian
 from muhat.linalg.resources import one_blas_thread
+from muhat.tables.samples import encode_samples
 
 
 @dataclass(frozen=True, eq=False, repr=False)

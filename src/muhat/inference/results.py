@@ -13,10 +13,10 @@ import numpy as np
 
 from muhat._support.types import Array
 from muhat.inference.combine import Component, combine_statistics
-from muhat.inference.samples import Samples
 from muhat.kernels.base import Kernel
 from muhat.kernels.mixed import rescaled
 from muhat.tables.encoder import MISSING
+from muhat.tables.samples import Samples
 
 SIGNIFICANT = 0.05
 """Above this p-value a summary says that nothing was found."""

@@ -42,7 +42,6 @@ from muhat.inference.results import (
     combined_fields,
     explain_difference,
 )
-from muhat.inference.samples import BYTES_PER_COLUMN, Samples, encode_samples
 from muhat.kernels import tiles
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.mixed import rescaled, without_scales
@@ -54,6 +53,7 @@ from muhat.means.nested import check_mean
 from muhat.rkhs.elements import Element
 from muhat.rkhs.measures import Atoms
 from muhat.tables.encoder import TableFunction
+from muhat.tables.samples import BYTES_PER_COLUMN, Samples, encode_samples
 
 FLOAT32_TIE = 1e-4
 """Combined statistics this close, relatively, are ties where matrices are float32."""

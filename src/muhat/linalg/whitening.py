@@ -52,18 +52,12 @@ class Whitening:
     floor: float  # the eigenvalue of S + λI in all other directions
 
     @classmethod
-    def of(cls, rows: Array, ridge: float = RIDGE, *, absolute: bool = False, shrinkage: float = 0.0) -> Self:
-        r"""Fit to rows of any scale.
-
-        The ridge λ is relative to the largest eigenvalue, or with ``absolute`` in units of the variance of a
-        standardised column. S is first shrunk to :math:`(1 - a) S + a I`, a the ``shrinkage``, for example
-        :func:`muhat.rkhs.oas_gaussian.oas_amount`.
-        """
+    def of(cls, rows: Array) -> Self:
+        """Fit to rows of any scale."""
         centre, deviations = column_moments(rows)
         variances, axes = _eigenpairs(_in_deviations(rows, centre, deviations))
-        variances = (1.0 - shrinkage) * variances + shrinkage
-        lam = ridge if absolute else ridge * (float(variances.max(initial=0.0)) or 1.0)
-        return cls(centre, deviations, axes, variances + lam, shrinkage + lam)
+        lam = RIDGE * (float(variances.max(initial=0.0)) or 1.0)
+        return cls(centre, deviations, axes, variances + lam, lam)
 
     @classmethod
     def of_standardised(cls, rows: Array, ridge: float) -> Self:
