@@ -79,7 +79,8 @@ def complaints(validate, name, left_out=frozenset()):
     found = validate(name)
     docstring = inspect.cleandoc(found["docstring"])
     attributes = re.search(r"^Attributes\n-+\n(.*?)(?:^[A-Z].*\n---|\Z)", docstring, flags=re.M | re.S)
-    described = set(re.findall(r"\w+(?=[\w, ]* : )", attributes[1] if attributes else ""))
+    described = set(re.findall(r"^(?! ).*?$", attributes[1], flags=re.M)) if attributes else set()
+    described = {name for line in described for name in re.findall(r"\w+", line.partition(" : ")[0])}
     for code, message in found["errors"]:
         fields = set(re.findall(r"'(\w+)'", message))
         if code not in {*SETTINGS["checks"], *left_out} and not (code == "PR01" and fields <= described):

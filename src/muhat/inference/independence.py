@@ -47,18 +47,8 @@ class HSICResult(PermutationResult):
 
     Attributes
     ----------
-    statistic : float
-        The statistic of the samples as they are.
-    pvalue : float
-        The share of permutations that reach it, the samples as they are counted among them.
-    null_distribution : array of shape (B,)
-        The statistic on every other permutation.
-    components : tuple of ComponentResult
-        One for each statistic, the strongest first; empty where one statistic was asked for.
-    method : str
-        How the statistics were computed.
-    smallest_pvalue : float
-        No smaller p-value is possible with these numbers of rows and of resamples.
+    statistic, pvalue, null_distribution, components, method, smallest_pvalue
+        See :class:`MMDResult`.
     kernel_x, kernel_y : Kernel
         The kernels of both sides with their bandwidths; in the default test, the strongest pair of kernels.
     columns : tuple of str or None

@@ -139,16 +139,8 @@ def mmd_difference_interval(
     ----------
     X, Y, Z : arrays of shape (n, d), (m, d) and (l, d), with at least 3 rows
         The three samples, with the same columns.
-    kernel : Kernel, default Gaussian()
-        A bandwidth "median" is found once, on the pooled sample.
-    level : float in (0, 1), default 0.95
-        The probability with which the truth is inside.
-    method : "jackknife" or "bootstrap", default "jackknife"
-        As in :func:`mmd_interval`.
-    n_resamples : int, default 999
-        Number of resamples of the rows, for method "bootstrap".
-    random_state : None, int, Generator, SeedSequence or RandomState
-        The seed: the same number gives the same result.
+    kernel, level, method, n_resamples, random_state
+        See :func:`mmd_interval`.
 
     Returns
     -------
