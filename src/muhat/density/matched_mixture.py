@@ -309,7 +309,7 @@ def _check_size(X: Array, m: int) -> None:
 
 
 def _check_squares(kernel: Kernel) -> None:
-    """Raise a ValueError where variances in units of the bandwidth, or their derivatives, are not numbers."""
+    """Raise a ValueError where variances in units of the bandwidth, or their derivatives, overflow or vanish."""
     for length in length_scales(kernel):
         if not 1e-150 < length < 1e150:
             raise ValueError(
