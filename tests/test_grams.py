@@ -113,17 +113,3 @@ def test_an_estimate_that_repeats_rows_takes_no_counts():
     for mean in (mh.AdaptiveKernelMean(), mh.MedianOfMeans(random_state=0)):
         with pytest.raises(ValueError, match=r"counts cannot be used .* G\.take"):
             mean.estimate(MatrixGram(K, COUNTS))
-
-
-def test_from_gram_of_version_0_3_still_works():
-    class Old(mh.means.BaseKernelMean):
-        def __init__(self, kernel=LINEAR):
-            self.kernel = kernel
-
-        def from_gram(self, K, counts=None):
-            return mh.means.MeanFit(np.full(len(K), 0.5 / len(K)))
-
-    with pytest.warns(DeprecationWarning, match=r"define estimate\(G\)"):
-        assert_allclose(Old().fit(Z).weights_, 0.5 / 30)
-    with pytest.warns(DeprecationWarning, match=r"use estimate\(MatrixGram\(K, counts\)\)"):
-        assert_allclose(mh.ShrunkKernelMean().from_gram(K).weights, mh.ShrunkKernelMean(LINEAR).fit(Z).weights_)

@@ -22,10 +22,10 @@ every_estimator = pytest.mark.parametrize("name", CASES)
 def test_weights_from_a_gram_matrix_are_those_of_fit(name):
     K = KERNEL(sample(11, 3, seed=1))
     estimator, untouched = clone(CASES[name]), K.copy()
-    weights = estimator.weights_from_gram(K)
+    weights, stacked = estimator.estimate(MatrixGram(K)).weights, estimator.stack_weights(np.array([K, K]))
     assert_array_equal(K, untouched)
     by_fit = clone(CASES[name]).set_params(kernel="precomputed").fit(K)
-    assert_allclose(weights, by_fit.weights_, rtol=1e-12, atol=1e-14)
+    assert_allclose([weights, *stacked], [by_fit.weights_] * 3, rtol=1e-12, atol=1e-14)
     assert not hasattr(estimator, "mean_")
 
 
@@ -34,7 +34,6 @@ def test_an_estimate_from_another_matrix_leaves_a_fitted_estimator_alone(name):
     """Attributes of two fits never stand side by side, and looking at names computes nothing."""
     fitted = clone(CASES[name]).fit(sample(11, 3, seed=1))
     before = dict(vars(fitted))
-    fitted.weights_from_gram(KERNEL(sample(8, 2, seed=2)))
     mean_from_gram(fitted, KERNEL(sample(8, 2, seed=3)))
     assert {"mean_", "weights_"} <= set(dir(fitted))
     assert {name: id(value) for name, value in vars(fitted).items()} == {
@@ -75,7 +74,7 @@ def test_a_target_needs_rows(estimator):
     X = sample(7, 2, seed=4)
     mean = estimator(target=mh.embed(KERNEL, X))
     with pytest.raises(ValueError, match=r"target=.* cannot be used with a Gram matrix\. Use target=None"):
-        mean.weights_from_gram(KERNEL(X))
+        mean.estimate(MatrixGram(KERNEL(X)))
 
 
 def test_an_estimator_without_weights_says_so():

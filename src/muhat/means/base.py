@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from muhat._support.parameters import ValueParametersMixin
 from muhat._support.types import Array
-from muhat._support.validation import check_counts, check_rows, is_precomputed, unchanged_on_error, warn_caller
+from muhat._support.validation import check_counts, check_rows, is_precomputed, unchanged_on_error
 from muhat.grams import FeaturesGram, Gram, MatrixGram, PairGram, gram_of
 from muhat.kernels.base import Kernel
 from muhat.kernels.foreign import evaluates_new_rows
@@ -163,11 +163,7 @@ class BaseKernelMean(ValueParametersMixin, BaseEstimator):
 
     def estimate(self, G: Gram) -> MeanFit:
         """Estimate the mean of the rows of a Gram matrix, or of a sketch; the estimator itself is not changed."""
-        if type(self).from_gram is BaseKernelMean.from_gram:
-            raise TypeError(f"{type(self).__name__} must define estimate(G)")
-        warn_caller(f"{type(self).__name__}.from_gram(K, counts) is deprecated; define estimate(G)", DeprecationWarning)
-        own: Any = G
-        return replace(self.from_gram(own.dense(), own.counts), gram=G)
+        raise TypeError(f"{type(self).__name__} must define estimate(G)")
 
     def estimate_weighted(self, G: PairGram) -> MeanFit:
         """Estimate from rows that count: those of weight 0 are left out, and repeated if the estimator needs it."""
@@ -178,16 +174,9 @@ class BaseKernelMean(ValueParametersMixin, BaseEstimator):
         weights = np.bincount(entered.index, fit.weights, len(G)).astype(np.float64)  # of repeated rows the sum
         return replace(fit, weights=weights, gram=G, entered=entered)
 
-    def from_gram(self, K: Array, counts: Array | None = None) -> MeanFit:
-        """Estimate from a Gram matrix; deprecated, use ``estimate(muhat.grams.MatrixGram(K, counts))``."""
-        warn_caller("from_gram(K, counts) is deprecated; use estimate(MatrixGram(K, counts))", DeprecationWarning)
-        return self.estimate(MatrixGram(K, counts))
-
-    def weights_from_gram(self, K: Array) -> Array:
-        """Return the weights β of the rows of a Gram matrix (n, n), or of each of a stack of them (m, n, n)."""
-        if K.ndim == 3:
-            return np.array([self.estimate(MatrixGram(part)).weights for part in K])
-        return self.estimate(MatrixGram(K)).weights
+    def stack_weights(self, stack: Array) -> Array:
+        """Return the weights β of the rows of each Gram matrix of a stack (m, n, n)."""
+        return np.array([self.estimate(MatrixGram(K)).weights for K in stack])
 
     def _adopt(self, fit: MeanFit) -> Self:
         """Store an estimate, with what was chosen as fitted attributes, in place of an earlier one."""

@@ -51,7 +51,7 @@ def bag_weights(mean: BaseKernelMean | None, kernel: Kernel, rows: Array, offset
         at_once = max(_STACKED // size**2, 1) if size <= tiles.BLOCK else 1
         for part in blocks(len(firsts), at_once):
             members = firsts[part, None] + np.arange(size)
-            weights[members] = mean.weights_from_gram(tiles.dense_stack(kernel, rows[members]))
+            weights[members] = mean.stack_weights(tiles.dense_stack(kernel, rows[members]))
     return weights
 
 

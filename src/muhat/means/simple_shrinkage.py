@@ -194,15 +194,12 @@ class ShrunkKernelMean(BaseKernelMean):
     def estimate(self, G: Gram) -> MeanFit:
         return simple_mean(G, self.shrinkage, self.target)
 
-    def weights_from_gram(self, K: Array) -> Array:
-        if K.ndim == 2 or self.target is not None:
-            return super().weights_from_gram(K)
-        n, alpha = K.shape[-1], given_shrinkage(self.shrinkage)
-        if alpha is None:  # the averages of all matrices at once
-            mean_diag, mean_gram = K.trace(axis1=1, axis2=2) / n, K.mean(axis=(1, 2)).clip(0.0)
-            alphas = list(map(simple_shrinkage, repeat(n), mean_diag.tolist(), mean_gram.tolist()))
-        else:
-            alphas = [alpha] * len(K)
+    def stack_weights(self, stack: Array) -> Array:
+        if self.shrinkage != "loo" or self.target is not None:
+            return super().stack_weights(stack)
+        n = stack.shape[-1]  # the averages of all matrices at once
+        mean_diag, mean_gram = stack.trace(axis1=1, axis2=2) / n, stack.mean(axis=(1, 2)).clip(0.0)
+        alphas = list(map(simple_shrinkage, repeat(n), mean_diag.tolist(), mean_gram.tolist()))
         return np.repeat((1.0 - np.array(alphas)[:, None]) / n, n, axis=1)
 
     @property
