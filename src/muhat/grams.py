@@ -318,13 +318,10 @@ class FeatureSums:
     squares: float
     moment: Array | None = None
 
-    def plus(self, other: FeatureSums, sign: int = 1) -> FeatureSums:
-        """Add other sums, or subtract them; without a row left they are exactly 0."""
-        n = self.n + sign * other.n
-        if n == 0:
-            return FeatureSums(0, 0.0 * self.total, 0.0, None if self.moment is None else 0.0 * self.moment)
-        moment = None if self.moment is None or other.moment is None else self.moment + sign * other.moment
-        return FeatureSums(n, self.total + sign * other.total, self.squares + sign * other.squares, moment)
+    def plus(self, other: FeatureSums) -> FeatureSums:
+        """Add other sums."""
+        moment = None if self.moment is None or other.moment is None else self.moment + other.moment
+        return FeatureSums(self.n + other.n, self.total + other.total, self.squares + other.squares, moment)
 
 
 class FeaturesGram(Gram):

@@ -133,31 +133,12 @@ def test_states_merge_as_sketches_do(name):
     assert "n=300" in repr(sum(states))
 
 
-@pytest.mark.parametrize("name", FEATURES)
-def test_downdate_undoes_update(name):
-    sketch = MeanSketch(FEATURES[name], second_moment=True, reservoir_size=300).update(X[:80])
-    want = MeanSketch(FEATURES[name], second_moment=True, reservoir_size=300).update(X[:80])
-    assert_equal_sketches(sketch.update(X[80:]).downdate(X[80:]), want)
-    assert_equal_sketches(sketch.downdate(X[:80]), MeanSketch(FEATURES[name], second_moment=True, reservoir_size=300))
-    assert not sketch.state_.sums.moment.any()
-
-
 def test_the_second_moment_is_kept_on_request():
     features = next(iter(FEATURES.values()))
     Z = features.transform(X)
-    assert_allclose(MeanSketch(features, second_moment=True).update(X).moment_, Z.T @ Z, rtol=1e-12, atol=1e-12)
-    with pytest.raises(AttributeError, match="make it with second_moment=True"):
-        _ = MeanSketch(features).update(X).moment_
-
-
-def test_a_reservoir_stays_a_sample_after_downdates():
-    """Those of the remaining rows whose keys are below the limit; rows that left do not come back."""
-    sketch = MeanSketch(FEATURES["fourier"], reservoir_size=50).update(X).downdate(X[:150])
-    limit = sketch.state_.kept.limit
-    keys = row_keys(X, 0)
-    assert_array_equal(np.sort(keys[150:][keys[150:] < limit]), sketch.state_.kept.keys)
-    again = sketch.update(X[:150])
-    assert_equal_sketches(again, MeanSketch(FEATURES["fourier"], reservoir_size=50).update(X))
+    moment = MeanSketch(features, second_moment=True).update(X).state_.sums.moment
+    assert_allclose(moment, Z.T @ Z, rtol=1e-12, atol=1e-12)
+    assert MeanSketch(features).update(X).state_.sums.moment is None
 
 
 def test_the_reservoir_counts_repetitions():
@@ -235,12 +216,11 @@ def test_columns_are_matched_by_name():
     got = mh.MeanSketch(features).update(other)
     assert want.distance(got) == 0
     np.testing.assert_array_equal(got(other), want(frame))
-    assert got.downdate(other[:10]).distance(want.downdate(frame[:10])) == 0
     renamed = frame.rename(columns={"c": "d"})
-    for refuse in (got.update, got.downdate, got):
+    for refuse in (got.update, got):
         with pytest.raises(
             ValueError,
             match=r"X is missing the columns \['c'\] and has the unexpected columns \['d'\]; pass the columns",
         ):
             refuse(renamed)
-    assert got.n_ == 50
+    assert got.n_ == 60

@@ -185,42 +185,33 @@ def mapped(folder, X):
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
-def test_rows_of_a_file_give_the_sums_of_the_array(kernel, tmp_path):
+def test_rows_of_a_file_give_the_sums_of_the_array(kernel, tmp_path, monkeypatch):
+    monkeypatch.setattr(tiles, "BLOCK", 7)
     X, beta, W, kernel = sample(50), sample(50, 1, 1)[:, 0], sample(50, 2, 2), KERNELS[kernel]
     rows, K = mapped(tmp_path, X), kernel(X)
     tolerance = 1e-12 * 2500 * np.abs(K).max()
-    assert_allclose(tiles.quadratic_form(kernel, rows, beta, block=16), beta @ K @ beta, rtol=0, atol=tolerance)
-    assert_allclose(tiles.product(kernel, rows, X, W, block=7), K @ W, rtol=0, atol=tolerance)
-    assert_allclose(tiles.bilinear_form(kernel, X, rows, beta, beta, block=7), beta @ K @ beta, rtol=0, atol=tolerance)
+    assert_allclose(tiles.quadratic_form(kernel, rows, beta), beta @ K @ beta, rtol=0, atol=tolerance)
+    assert_allclose(tiles.product(kernel, rows, X, W), K @ W, rtol=0, atol=tolerance)
+    assert_allclose(tiles.bilinear_form(kernel, X, rows, beta, beta), beta @ K @ beta, rtol=0, atol=tolerance)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kernel", [mh.Gaussian(20.0), mh.Linear(), mh.Polynomial(3)], ids=repr)
-def test_a_file_is_never_in_memory_as_a_whole(kernel, tmp_path):
+def test_a_file_is_never_in_memory_as_a_whole(kernel, tmp_path, monkeypatch):
+    monkeypatch.setattr(tiles, "BLOCK", 64)
     X = mapped(tmp_path, sample(2000, 300))
     tracemalloc.start()
-    tiles.quadratic_form(kernel, X, np.ones(2000), block=64)
+    tiles.quadratic_form(kernel, X, np.ones(2000))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 0.5 * X.nbytes
 
 
-def test_numbers_of_training_rows():
+def test_numbers_of_training_rows(monkeypatch):
+    monkeypatch.setattr(tiles, "BLOCK", 7)
     K = mh.Gaussian(1.0)(sample(30))
     kernel, beta = Precomputed(K), sample(30, 1, 1)[:, 0]
-    assert_allclose(tiles.quadratic_form(kernel, kernel.training_points(), beta, block=7), beta @ K @ beta, rtol=1e-12)
-
-
-@pytest.mark.parametrize("block", [0, -3, 2.5, True, "all"])
-def test_block_must_be_a_count(block):
-    X, beta = sample(5), np.ones(5)
-    for call in (
-        lambda: tiles.quadratic_form(mh.Linear(), X, beta, block=block),
-        lambda: tiles.product(mh.Linear(), X, X, beta, block=block),
-        lambda: tiles.bilinear_form(mh.Linear(), X, X, beta, beta, block=block),
-    ):
-        with pytest.raises(ValueError, match=f"block={block!r} must be a whole number of at least 1"):
-            call()
+    assert_allclose(tiles.quadratic_form(kernel, kernel.training_points(), beta), beta @ K @ beta, rtol=1e-12)
 
 
 def test_weights_that_do_not_fit_are_named():

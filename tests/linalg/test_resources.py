@@ -98,36 +98,30 @@ def test_the_budget_is_a_share_of_what_is_free():
         check_memory(2e6, 1e6, "this", "do less")
 
 
-def control_group(folder, limit, used, inactive, version):
+def control_group(folder, limit, used, inactive):
     folder.mkdir(parents=True, exist_ok=True)
-    names = ("memory.max", "memory.current", "inactive_file")
-    if version == 1:
-        names = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
-    (folder / names[0]).write_text(f"{limit}\n")
-    (folder / names[1]).write_text(f"{used}\n")
-    (folder / "memory.stat").write_text(f"anon 1\n{names[2]} {inactive}\nactive_file 3\n")
+    (folder / "memory.max").write_text(f"{limit}\n")
+    (folder / "memory.current").write_text(f"{used}\n")
+    (folder / "memory.stat").write_text(f"anon 1\ninactive_file {inactive}\nactive_file 3\n")
 
 
-@pytest.mark.parametrize("version", [1, 2])
-def test_control_groups_limit_the_memory(version, tmp_path):
+def test_control_groups_limit_the_memory(tmp_path):
     """The tightest of a group and those above it counts, less what it uses but for files that can be dropped."""
-    membership, mounted = tmp_path / "cgroup", tmp_path / "mounted"
-    membership.write_text("0::/job/step\n" if version == 2 else "3:cpu,cpuacct:/x\n4:memory:/job/step\n0::/job/step\n")
-    top = mounted if version == 2 else mounted / "memory"
-    assert left_by_control_groups(membership, mounted) == np.inf
-    unlimited = "max" if version == 2 else 2**63 - 4096
-    control_group(top / "job" / "step", unlimited, 50, 0, version)
-    assert left_by_control_groups(membership, mounted) > 2**62
-    control_group(top / "job", 1000, 400, 100, version)
-    assert left_by_control_groups(membership, mounted) == 700
-    control_group(top / "job" / "step", 500, 300, 50, version)
-    assert left_by_control_groups(membership, mounted) == 250
-    control_group(top, 500, 600, 0, version)
-    assert left_by_control_groups(membership, mounted) == 0, "more is used than the limit allows"
-    membership.write_text("0::/elsewhere\n" if version == 2 else "4:memory:/elsewhere\n")
-    control_group(top, 900, 100, 0, version)
-    assert left_by_control_groups(membership, mounted) == 800, "a container sees its own group at the top"
-    assert left_by_control_groups(tmp_path / "none", mounted) == np.inf
+    membership, top = tmp_path / "cgroup", tmp_path / "mounted"
+    membership.write_text("3:cpu,cpuacct:/x\n0::/job/step\n")
+    assert left_by_control_groups(membership, top) == np.inf
+    control_group(top / "job" / "step", "max", 50, 0)
+    assert left_by_control_groups(membership, top) == np.inf
+    control_group(top / "job", 1000, 400, 100)
+    assert left_by_control_groups(membership, top) == 700
+    control_group(top / "job" / "step", 500, 300, 50)
+    assert left_by_control_groups(membership, top) == 250
+    control_group(top, 500, 600, 0)
+    assert left_by_control_groups(membership, top) == 0, "more is used than the limit allows"
+    membership.write_text("0::/elsewhere\n")
+    control_group(top, 900, 100, 0)
+    assert left_by_control_groups(membership, top) == 800, "a container sees its own group at the top"
+    assert left_by_control_groups(tmp_path / "none", top) == np.inf
 
 
 @on_linux

@@ -46,14 +46,10 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
 
 def write_archive(path: str | Path, kind: str, header: Header, arrays: Arrays) -> None:
     """Write a header, of what JSON can hold, and arrays; ``kind`` says what and which version: "muhat.MeanSketch.2"."""
-    with whole_file(Path(path)) as file:
-        write_to(file, kind, header, arrays)
-
-
-def write_to(file: BinaryIO, kind: str, header: Header, arrays: Arrays) -> None:
     header = {"format": kind} | header
     header["checksum"] = _checksum(header, arrays)
-    np.savez(file, header=np.array(json.dumps(header)), **arrays)
+    with whole_file(Path(path)) as file:
+        np.savez(file, header=np.array(json.dumps(header)), **arrays)
 
 
 def npz_arrays(file: BinaryIO, largest: float) -> Arrays:
@@ -81,16 +77,11 @@ def read_archive(path: str | Path, kind: str, what: str, restore: Callable[[Head
 
     ``what`` is for the message: "a sketch that MeanSketch.save wrote".
     """
-    with Path(path).open("rb") as file:
-        return read_from(file, os.fstat(file.fileno()).st_size, str(path), kind, what, restore)
-
-
-def read_from(
-    file: BinaryIO, size: int, name: str, kind: str, what: str, restore: Callable[[Header, Arrays], Restored]
-) -> Restored:
-    check_memory(2.0 * size, None, f"reading {name}", "read it where there is more memory")
+    size = Path(path).stat().st_size
+    check_memory(2.0 * size, None, f"reading {path}", "read it where there is more memory")
     try:
-        arrays = npz_arrays(file, size)  # no more bytes than the file has, since nothing in it is compressed
+        with Path(path).open("rb") as file:
+            arrays = npz_arrays(file, size)  # no more bytes than the file has, since nothing in it is compressed
         header = json.loads(str(arrays.pop("header")))
         if header["format"] != kind:
             raise ValueError(f"its format is {header['format']!r}, and this version reads {kind!r}")
@@ -99,7 +90,7 @@ def read_from(
         return restore(header, arrays)
     except Exception as error:  # a damaged file can fail in any way, and all of them mean the same
         reason = str(error) or type(error).__name__
-        raise ValueError(f"{name} is not {what}, or it is damaged ({reason}); make it again, and save it") from error
+        raise ValueError(f"{path} is not {what}, or it is damaged ({reason}); make it again, and save it") from error
 
 
 def finite_array(arrays: Arrays, name: str, *shape: int | None, dtype: str = "f8") -> Any:

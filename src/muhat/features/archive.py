@@ -1,15 +1,13 @@
-"""Fitted features and sketches in archive files."""
+"""Fitted features as the header and the arrays of a file."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from io import BytesIO
-from pathlib import Path
-from typing import Any, ClassVar, Self
+from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
-from muhat._support.archives import Arrays, Header, finite_array, read_archive, read_from, write_archive, write_to
+from muhat._support.archives import Arrays, Header, finite_array
 from muhat._support.validation import check_flag
 from muhat.features.base import BaseFeatures
 from muhat.features.fourier import Fourier
@@ -73,56 +71,3 @@ def _check_lengths(features: Any) -> None:
         lengths, most = (features.evaluate(rows) ** 2).sum(axis=1), features.kernel_.diagonal(rows)
         if not (lengths <= 1.001 * most).all():
             raise ValueError("its features do not belong to its kernel")
-
-
-class ArchivedSketch:
-    """Base of sketches that are saved with their features, to a file or as bytes, and read again."""
-
-    features: BaseFeatures
-    _format: ClassVar[str]  # name and version of what is saved
-
-    def _encoded_state(self) -> tuple[Header, Arrays]:
-        raise TypeError(f"{type(self).__name__} must define _encoded_state()")
-
-    @classmethod
-    def _decoded(cls, features: BaseFeatures, header: Header, arrays: Arrays) -> Self:
-        raise TypeError(f"{cls.__name__} must define _decoded(features, header, arrays)")
-
-    def save(self, path: str | Path) -> None:
-        """Write the sketch and its features to one file (``.npz``) of numbers and text alone."""
-        write_archive(path, self._format, *self._encoded())
-
-    def to_bytes(self) -> bytes:
-        """Return the content of the file that ``save`` writes, for messages, databases and object stores."""
-        file = BytesIO()
-        write_to(file, self._format, *self._encoded())
-        return file.getvalue()
-
-    @classmethod
-    def load(cls, path: str | Path, kernels: Iterable[type[Kernel]] = ()) -> Self:
-        """Read what ``save`` wrote; nothing in the file is executed.
-
-        The file names the class of its kernel: if you wrote that class yourself, pass it, ``kernels=[MyKernel]``.
-        """
-        return read_archive(path, cls._format, cls._described(), cls._reader(kernels))
-
-    @classmethod
-    def from_bytes(cls, content: bytes, kernels: Iterable[type[Kernel]] = ()) -> Self:
-        """Read what ``to_bytes`` returned, with ``kernels`` as in ``load``; nothing in it is executed."""
-        if not isinstance(content, bytes | bytearray | memoryview):
-            raise ValueError(f"content of type {type(content).__name__} must be bytes; load(path) reads a file")
-        size = memoryview(content).nbytes
-        return read_from(BytesIO(content), size, "content", cls._format, cls._described(), cls._reader(kernels))
-
-    def _encoded(self) -> tuple[Header, Arrays]:
-        (header, arrays), (of_state, sums) = encode_features(self.features), self._encoded_state()
-        return header | of_state, arrays | sums
-
-    @classmethod
-    def _described(cls) -> str:
-        return f"a sketch that {cls.__name__}.save of this version wrote"
-
-    @classmethod
-    def _reader(cls, kernels: Iterable[type[Kernel]]) -> Callable[[Header, Arrays], Self]:
-        known = tuple(kernels)
-        return lambda header, arrays: cls._decoded(decode_features(header, arrays, known), header, arrays)

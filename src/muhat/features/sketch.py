@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from muhat._support.archives import Arrays, Header
+from muhat._support.archives import Arrays, Header, read_archive, write_archive
 from muhat._support.types import Array
 from muhat._support.validation import check_count, check_flag, check_rows, in_column_order
-from muhat.features.archive import ArchivedSketch
+from muhat.features.archive import decode_features, encode_features
 from muhat.features.base import BaseFeatures
 from muhat.features.sketch_state import (
     FORMAT,
@@ -24,6 +25,7 @@ from muhat.features.sketch_state import (
     encode_state,
 )
 from muhat.grams import FeaturesGram, FeatureSums
+from muhat.kernels.base import Kernel
 from muhat.linalg.blocks import blocks
 from muhat.linalg.resources import LockedMixin
 from muhat.rkhs.elements import Element
@@ -34,7 +36,7 @@ FEWEST_BINS = 20
 _ROWS, _CELLS = 4096, 2**20  # rows, and numbers, that are read at a time
 
 
-class MeanSketch(ArchivedSketch, LockedMixin):
+class MeanSketch(LockedMixin):
     r"""A kernel mean in one pass over the data, in memory that does not grow with the rows.
 
     Kept are n, :math:`Z^\top 1` and :math:`\operatorname{tr} Z^\top Z`, enough for the plain average and for simple
@@ -90,8 +92,6 @@ class MeanSketch(ArchivedSketch, LockedMixin):
     Element(Gaussian(bandwidth=19.4...), 100 atoms in 5 dimensions, total weight 0.9985)
     """
 
-    _format = FORMAT
-
     def __init__(
         self,
         features: BaseFeatures,
@@ -125,39 +125,18 @@ class MeanSketch(ArchivedSketch, LockedMixin):
         """All that is known of the rows, without the features."""
         return self._state
 
-    @property
-    def moment_(self) -> Array:
-        """ZᵀZ, of shape (m, m); only with ``second_moment``."""
-        if self._state.sums.moment is None:
-            raise AttributeError("the sketch has no second moment; make it with second_moment=True")
-        return self._state.sums.moment
-
     def update(self, X: Any) -> Self:
         """Add rows: an array, a data frame, or anything with a shape that can be sliced (``np.memmap``, HDF5).
 
         Columns of a data frame are put in the order that the features were fitted to.
         """
-        return self._take(self._read(X), 1)
-
-    def downdate(self, X: Any) -> Self:
-        """Remove rows of earlier updates; only rows of the reservoir can tell that they were added."""
-        if self.bins:
-            raise ValueError(
-                f"bins={self.bins} keeps sums, out of which no row can be taken; make the sketch with bins=0"
-            )
-        part = self._read(X)
-        if part.sums.n > self.n_:
-            raise ValueError(
-                f"X has {part.sums.n} rows to remove and the sketch holds only {self.n_}; pass rows that were added "
-                f"before"
-            )
-        return self._take(part, -1)
+        return self._take(self._read(X))
 
     def merge(self, other: MeanSketch | SketchState) -> Self:
         """Add another sketch with the same features and settings, or its state, to this one, in place."""
         state = _state_of(other)
         self._state.check_mergeable(state)
-        return self._take(state, 1)
+        return self._take(state)
 
     def __add__(self, other: Any) -> MeanSketch:
         return self._with(self._state + _state_of(other)) if _has_state(other) else NotImplemented
@@ -203,9 +182,9 @@ class MeanSketch(ArchivedSketch, LockedMixin):
         sketch._state = state
         return sketch
 
-    def _take(self, part: SketchState, sign: int) -> Self:
+    def _take(self, part: SketchState) -> Self:
         with self._lock:
-            self._state = self._state.plus(part, sign)
+            self._state = self._state.plus(part)
         return self
 
     def _read(self, X: Any) -> SketchState:
@@ -246,14 +225,25 @@ class MeanSketch(ArchivedSketch, LockedMixin):
         if self.n_ == 0:
             raise ValueError("the sketch is empty; call update(X) first")
 
-    def _encoded_state(self) -> tuple[Header, Arrays]:
-        return encode_state(self._state)
+    def save(self, path: str | Path) -> None:
+        """Write the sketch and its features to one file (``.npz``) of numbers and text alone."""
+        (header, arrays), (of_state, sums) = encode_features(self.features), encode_state(self._state)
+        write_archive(path, FORMAT, header | of_state, arrays | sums)
 
     @classmethod
-    def _decoded(cls, features: BaseFeatures, header: Header, arrays: Arrays) -> Self:
-        sketch = cls(features, *decode_settings(header))
-        sketch._state = decode_state(header, arrays, sketch._state)
-        return sketch
+    def load(cls, path: str | Path, kernels: Iterable[type[Kernel]] = ()) -> Self:
+        """Read what ``save`` wrote; nothing in the file is executed.
+
+        The file names the class of its kernel: if you wrote that class yourself, pass it, ``kernels=[MyKernel]``.
+        """
+        known = tuple(kernels)
+
+        def restored(header: Header, arrays: Arrays) -> Self:
+            sketch = cls(decode_features(header, arrays, known), *decode_settings(header))
+            sketch._state = decode_state(header, arrays, sketch._state)
+            return sketch
+
+        return read_archive(path, FORMAT, "a sketch that MeanSketch.save of this version wrote", restored)
 
     def __repr__(self) -> str:
         f = self.features

@@ -42,7 +42,7 @@ class Reservoir:
     rows: Array
     keys: NDArray[np.uint64]
     counts: NDArray[np.int64]
-    limit: np.uint64 = _NO_LIMIT  # rows with this key or a larger one have left, or never came
+    limit: np.uint64 = _NO_LIMIT  # rows with this key or a larger one are not kept
 
     def seen(self, rows: Array, seed: int) -> Reservoir:
         """The rows that may stay here, as a reservoir of their own."""
@@ -51,26 +51,22 @@ class Reservoir:
         stay = keys < self.limit
         return Reservoir(len(rows), rows[stay], keys[stay], np.ones(int(stay.sum()), dtype=np.int64), self.limit)
 
-    def plus(self, other: Reservoir, sign: int = 1) -> Reservoir:
-        """Both together, or one without the other; more copies than are here cannot be taken away."""
+    def plus(self, other: Reservoir) -> Reservoir:
+        """Both together."""
         limit = min(self.limit, other.limit)
         rows, keys = np.concatenate([self.rows, other.rows]), np.concatenate([self.keys, other.keys])
-        counts = np.concatenate([self.counts, sign * other.counts])
+        counts = np.concatenate([self.counts, other.counts])
         order = np.lexsort((*rows.T, keys))
         order = order[keys[order] < limit]
         rows, keys, counts = rows[order], keys[order], counts[order]
         first = np.ones(len(rows), dtype=bool)
         first[1:] = (keys[1:] != keys[:-1]) | (rows[1:] != rows[:-1]).any(axis=1)
         summed = np.add.reduceat(counts, np.flatnonzero(first)) if len(counts) else counts
-        if (summed < 0).any():
-            raise ValueError(
-                "X holds a row more often than the sketch has seen it; pass only rows of earlier updates to downdate"
-            )
-        rows, keys, counts = rows[first][summed > 0], keys[first][summed > 0], summed[summed > 0]
+        rows, keys = rows[first], keys[first]
         if len(keys) > self.capacity:
             limit = keys[self.capacity]
         stay = keys < limit
-        return Reservoir(self.capacity, rows[stay], keys[stay], counts[stay], limit)
+        return Reservoir(self.capacity, rows[stay], keys[stay], summed[stay], limit)
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,10 +197,9 @@ class SketchState:
     def __radd__(self, other: Any) -> SketchState:
         return self if isinstance(other, int) and other == 0 else NotImplemented  # sum() starts at 0
 
-    def plus(self, other: SketchState, sign: int = 1) -> SketchState:
-        """The state of both, or of the rows of this one without those of the other."""
-        kept = self.kept.plus(other.kept, sign)
-        sums = check_sums(self.sums.plus(other.sums, sign))
+    def plus(self, other: SketchState) -> SketchState:
+        """The state of both."""
+        kept, sums = self.kept.plus(other.kept), check_sums(self.sums.plus(other.sums))
         bins = None if self.bins is None or other.bins is None else self.bins.plus(other.bins)
         return replace(self, sums=sums, kept=kept, bins=bins)
 

@@ -22,7 +22,7 @@ import numpy as np
 from joblib import effective_n_jobs
 
 from muhat._support.types import Array
-from muhat._support.validation import check_count, check_overflow
+from muhat._support.validation import check_overflow
 from muhat.kernels.base import Kernel
 from muhat.kernels.capabilities import evaluate_fast, exact_feature_count, exact_features, gaussian_bandwidth
 from muhat.linalg import compiled
@@ -106,19 +106,19 @@ class _Features(NamedTuple):
     of: Callable[[Array], Array]
     size: int
 
-    def blocks(self, X: Any, block: int | None) -> Iterator[slice]:
+    def blocks(self, X: Any) -> Iterator[slice]:
         """Blocks of rows whose features fit the cache."""
-        return blocks(len(X), min(BLOCK if block is None else block, max(_CELLS // self.size, 1)))
+        return blocks(len(X), min(BLOCK, max(_CELLS // self.size, 1)))
 
-    def moments(self, X: Any, W: Array, block: int | None) -> Array:
+    def moments(self, X: Any, W: Array) -> Array:
         """φ(X)ᵀ W, added in the order of the rows."""
         with mapping(len(X) * self.size) as mapped:
-            return sum(mapped(lambda rows: self.of(X[rows]).T @ W[rows], self.blocks(X, block)), start=np.zeros(()))
+            return sum(mapped(lambda rows: self.of(X[rows]).T @ W[rows], self.blocks(X)), start=np.zeros(()))
 
-    def product(self, X: Any, moments: Array, block: int | None) -> Array:
+    def product(self, X: Any, moments: Array) -> Array:
         """φ(X) @ moments."""
         with mapping(len(X) * self.size) as mapped:
-            return np.concatenate(list(mapped(lambda rows: self.of(X[rows]) @ moments, self.blocks(X, block))))
+            return np.concatenate(list(mapped(lambda rows: self.of(X[rows]) @ moments, self.blocks(X))))
 
 
 def _cheap_features(kernel: Kernel, width: int, rows: int, entries: float, columns: int) -> _Features | None:
@@ -173,24 +173,20 @@ def _dense_by_tiles(kernel: Kernel, X: Array) -> Array:
     return K
 
 
-def product(kernel: Kernel, X: Array, Y: Array, W: Any, *, block: int | None = None) -> Array:
+def product(kernel: Kernel, X: Array, Y: Array, W: Any) -> Array:
     """Compute the product k(X, Y) @ W of a Gram matrix and a vector or matrix, tile by tile.
-
-    A tile has ``block`` rows and columns, by default 512, or 1024 where it is compiled.
 
     >>> import muhat as mh
     >>> mh.kernels.tiles.product(mh.Linear(), np.array([[1.0], [2.0]]), np.array([[1.0], [3.0]]), [1.0, 1.0])
     array([4., 8.])
     """
-    block = None if block is None else check_count("block", block)
     W = _check_weights("W", W, Y)
     entries, columns = len(X) * len(Y), int(np.prod(W.shape[1:]))
     features = _cheap_features(kernel, X.shape[1], len(X) + len(Y), entries, columns)
     if features is not None:
-        return features.product(X, features.moments(Y, W, block), block)
+        return features.product(X, features.moments(Y, W))
     out = np.zeros((len(X), *W.shape[1:]))
     times, size = _tile_product(kernel, entries, columns)
-    size = size if block is None else block
 
     def fill(rows: slice) -> None:
         part = X[rows]
@@ -202,16 +198,14 @@ def product(kernel: Kernel, X: Array, Y: Array, W: Any, *, block: int | None = N
     return out
 
 
-def quadratic_form(kernel: Kernel, X: Array, beta: Any, *, block: int | None = None) -> float:
-    """Compute the form βᵀ k(X, X) β, each pair once; ``block`` is as in :func:`product`."""
-    block = None if block is None else check_count("block", block)
+def quadratic_form(kernel: Kernel, X: Array, beta: Any) -> float:
+    """Compute the form βᵀ k(X, X) β, each pair once."""
     beta, n = _check_weights("beta", beta, X), len(X)
     features = _cheap_features(kernel, X.shape[1], n, 0.5 * n * n, 1)
     if features is not None:
-        moments = features.moments(X, beta, block)
+        moments = features.moments(X, beta)
         return float(moments @ moments)
     times, size = _tile_product(kernel, n * n, 1)
-    size = size if block is None else block
 
     def strip(rows: slice) -> float:
         part, left = X[rows], beta[rows]
@@ -224,7 +218,7 @@ def quadratic_form(kernel: Kernel, X: Array, beta: Any, *, block: int | None = N
         return float(sum(mapped(strip, blocks(n, size))))
 
 
-def bilinear_form(kernel: Kernel, X: Array, Y: Array, beta: Any, gamma: Any, *, block: int | None = None) -> float:
-    """Compute the form βᵀ k(X, Y) γ; ``block`` is as in :func:`product`."""
-    values = product(kernel, X, Y, gamma, block=block)
+def bilinear_form(kernel: Kernel, X: Array, Y: Array, beta: Any, gamma: Any) -> float:
+    """Compute the form βᵀ k(X, Y) γ."""
+    values = product(kernel, X, Y, gamma)
     return float(_check_weights("beta", beta, values) @ values)

@@ -39,32 +39,24 @@ def free_memory() -> float:
     return min(free, left_by_control_groups(Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")))
 
 
-_VERSIONS = {
-    "": ("", "memory.max", "memory.current", "inactive_file "),
-    "memory": ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file "),
-}
-"""Files of control groups by controller: folder, limit, use, and the line of cached files, which can be dropped."""
-
-
 def left_by_control_groups(membership: Path, mounted: Path) -> float:
     """Bytes that the control groups of a process, and those above them, leave it; infinite where none sets a limit.
 
-    ``membership`` is the file that names its groups, with lines such as ``0::/job/step`` (version 2) and
-    ``4:memory:/job/step`` (version 1); ``mounted`` is the folder that the groups are mounted on. A container may see
-    its own group as the mounted folder itself and be named by a path that is not there, which is then left out.
+    ``membership`` is the file that names its group, in a line such as ``0::/job/step`` (version 2); ``mounted`` is the
+    folder that the groups are mounted on. A container may see its own group as the mounted folder itself and be named
+    by a path that is not there, which is then left out. Cached files of a group can be dropped, and do not count.
     """
     left = float("inf")
     for line in membership.read_text().splitlines() if membership.is_file() else ():
         _, controllers, path = line.split(":", 2)
-        for controller in {"", "memory"}.intersection(controllers.split(",")):
-            folder, limit, used, files = _VERSIONS[controller]
-            group = mounted / folder / path.strip("/")
-            for place in (group, *group.parents):
-                most, taken = _first_number(place / limit, ""), _first_number(place / used, "")
-                if most is not None and taken is not None:
-                    left = min(left, max(most - taken + (_first_number(place / "memory.stat", files) or 0.0), 0.0))
-                if place == mounted / folder:
-                    break
+        group = mounted / path.strip("/")
+        for place in (group, *group.parents) if not controllers else ():
+            most, taken = _first_number(place / "memory.max", ""), _first_number(place / "memory.current", "")
+            if most is not None and taken is not None:
+                cached = _first_number(place / "memory.stat", "inactive_file ") or 0.0
+                left = min(left, max(most - taken + cached, 0.0))
+            if place == mounted:
+                break
     return left
 
 
