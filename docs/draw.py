@@ -175,7 +175,7 @@ def constrained_weights() -> None:
 
 
 def displays() -> None:
-    """Six of the display objects, on small data."""
+    """Four displays, on small data."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -188,15 +188,16 @@ def displays() -> None:
     X, Y = rng.normal(size=(150, 2)), 1.4 * np.hstack([np.cos(ring), np.sin(ring)]) + 0.3 * rng.normal(size=(150, 2))
     kernel = mh.Gaussian(bandwidth=0.6)
     line = np.sort(np.concatenate([rng.normal(-2, 0.8, 25), rng.normal(1.5, 0.6, 15)]))[:, None]
-    few = mh.paper_mixture(30, random_state=0).sample(20, random_state=0)
     figure, axes = plt.subplots(2, 2, figsize=(7.6, 6), layout="constrained")
     places = axes.ravel()
-    plotting.LooPathDisplay.from_estimator(mh.SpectralKernelMean(mh.Gaussian(20.0)).fit(few), ax=places[0])
+    labels = np.repeat(list("ABCDEF"), 25)
+    distances = mh.group_distances(X + 0.8 * (labels == "E")[:, None], labels, control="A", random_state=0)
+    plotting.GroupDistancesDisplay.from_result(distances, ax=places[0])
     plotting.FunctionDisplay.from_bands(mh.KernelMean(kernel).fit(line), line, ax=places[1])
     plotting.FunctionDisplay.from_elements(mh.embed(kernel, X), mh.embed(kernel, Y), X, Y, ax=places[2])
     matched = mh.MatchedGaussianMixture(6, kernel, random_state=0).fit(Y)
     plotting.FunctionDisplay.from_estimator(matched, Y, ax=places[3])
-    names = ("LooPath", "Function", "Function", "Function")
+    names = ("GroupDistances", "Function", "Function", "Function")
     for axis, name in zip(places, names, strict=True):
         axis.set_title(f"{name}Display", fontsize=11)
     figure.savefig(IMAGES / "displays.png", dpi=110)

@@ -20,7 +20,6 @@ from sklearn.utils.fixes import parse_version
 
 import muhat as mh
 from muhat.plotting.functions import FunctionDisplay
-from muhat.plotting.result_displays import LooPathDisplay
 
 LISTS_NO_ATTRIBUTES = parse_version(sklearn.__version__) < parse_version("1.8")
 """Notebooks show the parameters of an estimator only."""
@@ -214,11 +213,10 @@ def test_bags_of_equal_size_are_bags():
 @pytest.mark.parametrize(
     "draw",
     [
-        lambda: LooPathDisplay.from_estimator(mh.ShrunkKernelMean().fit(X)),
         lambda: FunctionDisplay.from_estimator(mh.KernelMean().fit(X[:, :2]), X[:, :2]),
         lambda: FunctionDisplay.from_bands(mh.KernelMean().fit(X), X),
     ],
-    ids=["path", "mean", "bands"],
+    ids=["mean", "bands"],
 )
 def test_a_picture_without_matplotlib(draw, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)

@@ -2,36 +2,13 @@
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose, assert_array_equal
+from numpy.testing import assert_array_equal
 from tables import sample
 
 import muhat as mh
-from muhat.plotting.result_displays import ComponentsDisplay, DriftDisplay, LooPathDisplay
+from muhat.plotting.result_displays import ComponentsDisplay, DriftDisplay
 
-ROWS = np.random.default_rng(0).normal(size=(30, 2))
 STREAM = np.random.default_rng(0).normal(size=(120, 3))
-
-
-def test_loo_path_marks_the_choice():
-    fitted = mh.ShrunkKernelMean(mh.Gaussian(0.3)).fit(ROWS)
-    display = LooPathDisplay.from_estimator(fitted)
-    curve, mark = display.ax_.lines
-    assert_array_equal(curve.get_xydata(), np.column_stack(fitted.loo_path_))
-    assert_allclose(mark.get_xydata()[0], [fitted.shrinkage_, fitted.loo_score_])
-    assert fitted.loo_score_ <= curve.get_ydata().min() + 1e-15
-
-
-def test_loo_path_over_lam_is_logarithmic_and_limits_stay_on_the_curve():
-    fitted = mh.SpectralKernelMean(mh.Gaussian(50.0)).fit(ROWS)
-    display = LooPathDisplay.from_estimator(fitted)
-    assert display.ax_.get_xscale() == "log"
-    low, high = display.path.values[[0, -1]]
-    assert low <= display.ax_.lines[1].get_xdata()[0] <= high
-
-
-def test_a_given_parameter_has_no_path():
-    with pytest.raises(ValueError, match="searched no parameter"):
-        LooPathDisplay.from_estimator(mh.SpectralKernelMean(lam=1.0).fit(ROWS))
 
 
 def test_components_are_bars():

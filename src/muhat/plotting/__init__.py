@@ -2,8 +2,7 @@
 
 from muhat.plotting.display import Display
 from muhat.plotting.functions import FunctionDisplay
-from muhat.plotting.group_displays import GroupDistancesDisplay
-from muhat.plotting.result_displays import ComponentsDisplay, DriftDisplay, LooPathDisplay
+from muhat.plotting.result_displays import ComponentsDisplay, DriftDisplay, GroupDistancesDisplay
 
 __all__ = [
     "ComponentsDisplay",
@@ -11,5 +10,4 @@ __all__ = [
     "DriftDisplay",
     "FunctionDisplay",
     "GroupDistancesDisplay",
-    "LooPathDisplay",
 ]

@@ -85,23 +85,7 @@ class FunctionDisplay(Display):
 
     @classmethod
     def from_elements(cls, f: Element, g: Element, X: Any, Y: Any, *, ax: Any = None, **style: Any) -> Self:
-        """Draw the witness function f − g, which is high where the first sample has more mass.
-
-        Parameters
-        ----------
-        f, g : Element
-            Kernel means of the two samples, under one kernel.
-        X, Y : arrays of shape (n, 1) or (n, 2)
-            The samples.
-        ax : matplotlib axes, optional
-            Default: those of a new figure.
-        **style
-            Options of ``plot`` or ``contourf``.
-
-        Returns
-        -------
-        FunctionDisplay
-        """
+        """Draw f − g, for the kernel means f and g of two samples: high where the first sample has more mass."""
         samples = [("first sample", check_rows(X)), ("second sample", check_rows(Y, name="Y"))]
         return cls._witness(f - g, samples, ax, style)
 
@@ -128,28 +112,10 @@ class FunctionDisplay(Display):
         ax: Any = None,
         **style: Any,
     ) -> Self:
-        """Compute an estimated mean and its bands along one column, and draw them.
+        """Draw a fitted mean, or ``muhat.embed(kernel, X)``, and its bands along one column.
 
-        Parameters
-        ----------
-        estimator : fitted mean estimator, or Element ``muhat.embed(kernel, X)``
-            The mean.
-        X : array of shape (n, d)
-            The sample.
-        column : int, default 0
-            The column that varies, over its range in the sample and a quarter more on both sides.
-        at : array of shape (d,), optional
-            The values of the other columns. Default: their medians in the sample.
-        level, method, n_resamples, random_state
-            See :func:`muhat.inference.mean_bands`.
-        ax : matplotlib axes, optional
-            Default: those of a new figure.
-        **style
-            Options of the line.
-
-        Returns
-        -------
-        FunctionDisplay
+        The column varies over its range in the sample and a quarter more on both sides; the others have the values
+        ``at``, by default their medians. Other parameters are those of :func:`muhat.mean_bands`.
         """
         rows = check_rows(X)
         points = _points_along(_mean_function(estimator), rows, column, at)
@@ -162,20 +128,7 @@ class FunctionDisplay(Display):
     def from_monitor(cls, monitor: Any, column: str | None = None, *, ax: Any = None, **style: Any) -> Self:
         """Draw the witness of an alarm along one column, the others averaged over the rows of the reference.
 
-        Parameters
-        ----------
-        monitor : DriftMonitor
-            Has raised an alarm.
-        column : str, optional
-            Name of the column; ``x0``, ``x1``, … where the reference has no names. Default: the one that changed most.
-        ax : matplotlib axes, optional
-            Default: those of a new figure.
-        **style
-            Options of the line.
-
-        Returns
-        -------
-        FunctionDisplay
+        By default it is the column that changed most; without names columns are ``x0``, ``x1``, ….
         """
         check_is_fitted(monitor)
         if monitor.result_ is None:

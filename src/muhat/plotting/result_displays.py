@@ -1,4 +1,4 @@
-"""Displays of results: scores of shrinkage and of a monitor, and components of a test."""
+"""Displays of results: components of a test, scores of a monitor, and distances between groups."""
 
 from __future__ import annotations
 
@@ -10,63 +10,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from muhat._support.types import Array
 from muhat.plotting.display import Display
-from muhat.shrinkage.scores import ScorePath
 
 _MAX_BARS = 15  # as many as a picture can name
 
-
-@dataclass
-class LooPathDisplay(Display):
-    """The leave-one-out score over the amount of shrinkage, with the choice marked.
-
-    Parameters
-    ----------
-    path : ScorePath
-        Values of the parameter, and the score at each.
-    chosen : float
-        The parameter that was chosen; 0 and inf, limits of λ, lie at the ends of the curve.
-    score : float
-        Score of the choice.
-    name : str
-        "shrinkage" or "lam"; λ is drawn on a logarithmic axis.
-
-    See Also
-    --------
-    muhat.ShrunkKernelMean, muhat.SpectralKernelMean : Estimators that choose their shrinkage by this score.
-
-    Examples
-    --------
-    >>> import muhat as mh
-    >>> X = mh.paper_mixture(10, random_state=0).sample(20, random_state=0)
-    >>> display = mh.plotting.LooPathDisplay.from_estimator(mh.SpectralKernelMean().fit(X))
-    >>> display.ax_.get_xlabel()
-    'λ'
-    """
-
-    path: ScorePath
-    chosen: float
-    score: float
-    name: str
-
-    @classmethod
-    def from_estimator(cls, estimator: Any, *, ax: Any = None, **style: Any) -> Self:
-        """Draw the score of a fitted ``ShrunkKernelMean`` or ``SpectralKernelMean``."""
-        check_is_fitted(estimator)
-        path = getattr(estimator, "loo_path_", None)
-        if path is None:
-            raise ValueError(f'{estimator!r} searched no parameter; fit it with shrinkage="loo" or lam="loo"')
-        name = "shrinkage" if hasattr(estimator, "shrinkage_") else "lam"
-        return cls(path, getattr(estimator, f"{name}_"), estimator.loo_score_, name).plot(ax, **style)
-
-    def _draw(self, ax: Any, style: dict[str, Any]) -> None:
-        values, scores = self.path
-        ax.plot(values, scores, **({"label": "leave-one-out score"} | style))
-        at = min(max(self.chosen, values[0]), values[-1])
-        ax.plot([at], [self.score], "o", color="C1", label=f"chosen: {self.chosen:.3g}")
-        if self.name == "lam":
-            ax.set_xscale("log")
-        ax.set(xlabel="λ" if self.name == "lam" else "α", ylabel="score")
-        ax.legend()
+_MOST_GROUPS = 40  # that are drawn with their names: the largest distances
 
 
 @dataclass
@@ -180,3 +127,64 @@ class DriftDisplay(Display):
             ax.plot(self.alarm, self.scores[-1], "o", color="#d55e00", label=f"alarm at row {self.alarm:,}")
         ax.set(xlabel="row", ylabel="score")
         ax.legend(edgecolor="none", framealpha=0.85)
+
+
+@dataclass
+class GroupDistancesDisplay(Display):
+    """Distances of groups to a control as dots with intervals, significant ones in red; or all pairs as a heat map.
+
+    The heat map has the groups in the order of a tree (average linkage), and shows the MMD, the root of the distances.
+
+    Parameters
+    ----------
+    result : GroupDistances
+        The distances.
+
+    See Also
+    --------
+    muhat.group_distances : Makes the distances.
+
+    Examples
+    --------
+    >>> import numpy as np, muhat as mh
+    >>> X = np.random.default_rng(0).normal(size=(60, 2))
+    >>> result = mh.group_distances(X, np.repeat(["a", "b", "c"], 20), control="a", n_resamples=99)
+    >>> display = mh.plotting.GroupDistancesDisplay.from_result(result)
+    >>> display.ax_.get_xlabel()
+    'squared distance to a'
+    """
+
+    result: Any
+
+    @classmethod
+    def from_result(cls, result: Any, *, ax: Any = None, **style: Any) -> Self:
+        """Draw the result of ``group_distances``."""
+        return cls(result).plot(ax, **style)
+
+    def _draw(self, ax: Any, style: dict[str, Any]) -> None:
+        order, names = self.result.order, [str(label) for label in self.result.groups]
+        if self.result.control is None:
+            roots = np.sqrt(self.result.matrix[np.ix_(order, order)])
+            image = ax.imshow(roots, **({"cmap": "viridis"} | style))
+            ax.figure.colorbar(image, ax=ax, label="MMD")
+            if len(order) <= _MOST_GROUPS:
+                labels = [names[g] for g in order]
+                ax.set_xticks(range(len(order)), labels, rotation=90)
+                ax.set_yticks(range(len(order)), labels)
+            return
+        order = order[:_MOST_GROUPS]
+        places = np.arange(len(order))[::-1]
+        ax.hlines(places, self.result.low[order], self.result.high[order], color="0.7")
+        found = self.result.significant[order]
+        for chosen, colour, label in ((found, "C3", "significant"), (~found, "C0", "not significant")):
+            if chosen.any():
+                ax.scatter(
+                    self.result.distance[order][chosen],
+                    places[chosen],
+                    zorder=2,
+                    **({"color": colour, "label": label} | style),
+                )
+        ax.set_yticks(places, [names[g] for g in order])
+        ax.set_xlabel(f"squared distance to {self.result.control}")
+        if self.result.adjusted is not None:
+            ax.legend(loc="lower right")

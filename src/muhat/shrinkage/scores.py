@@ -70,7 +70,6 @@ class ScorePath(NamedTuple):
 
     See Also
     --------
-    muhat.plotting.LooPathDisplay : Draws it.
     muhat.ShrunkKernelMean : An estimator with a curve, ``loo_path_``.
 
     Examples
