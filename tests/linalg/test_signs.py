@@ -25,7 +25,6 @@ ANSWERS = {
     "KernelPCA": lambda: mh.KernelPCA(3).fit_transform(X),
     "KernelPCA of many rows": lambda: mh.KernelPCA(2, mh.Gaussian(4.0)).fit_transform(np.tile(X, (20, 1)) + NOISE),
     "singular functions": lambda: of_functions(mh.KernelCovariance().fit(X, Y=Y).operator_.singular_system(3)),
-    "eigenfunctions": lambda: [f(X) for f in mh.KernelCovariance().fit(X).operator_.eigen_system(3).functions],
     "principal scores": lambda: Whitening.of(X).principal_scores(X),
     "principal scores of few rows": lambda: Whitening.of(X[:3].T).principal_scores(X[:3].T),
     "Nystroem": lambda: mh.Nystroem(n_components=6, random_state=0).fit_transform(X),

@@ -7,7 +7,6 @@ import tracemalloc
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from sklearn.decomposition import KernelPCA as SklearnKernelPCA
 from sklearn.preprocessing import KernelCenterer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -110,22 +109,6 @@ def test_a_norm_in_bounded_memory():
     assert peak < 8 * 4000**2 / 4
 
 
-@pytest.mark.parametrize("mean", MEANS.values(), ids=MEANS)
-def test_eigen_system(mean, rows):
-    operator = mh.KernelCovariance(mh.Gaussian(1.5), mean=mean).fit(rows).operator_
-    values, functions = operator.eigen_system(4)
-    inner = np.array([[f.inner(g) for g in functions] for f in functions])
-    assert_allclose(inner, np.eye(4), atol=1e-8)
-    for value, function in zip(values, functions, strict=True):
-        assert_allclose(operator(function).distance(value * function), 0, atol=1e-7 * values[0])
-
-
-def test_plain_eigenvalues_are_those_of_kernel_pca(rows):
-    values, _ = mh.KernelCovariance(mh.Gaussian(1.5)).fit(rows).operator_.eigen_system(5)
-    theirs = SklearnKernelPCA(5, kernel="rbf", gamma=0.5 / 1.5**2).fit(rows).eigenvalues_
-    assert_allclose(25 * values, theirs, rtol=1e-9)
-
-
 def test_singular_system(rows):
     operator = mh.KernelCovariance(mh.Gaussian(1.5), mh.Gaussian(2.0)).fit(rows, rows**2).operator_
     values, left, right = operator.singular_system(3)
@@ -163,7 +146,6 @@ BAD = [
     (lambda X: mh.KernelCovariance(centering=3).fit(X), "centering=3"),
     (lambda X: mh.KernelCovariance().fit(X, X[:3]), "3 rows"),
     (lambda X: mh.KernelCovariance().fit(X, np.full(len(X), np.nan)), "Y contains NaN"),
-    (lambda X: mh.KernelCovariance().fit(X, X**2).operator_.eigen_system(), "singular_system"),
     (lambda X: mh.KernelCovariance().fit(X).operator_.singular_system(0), "n_components=0"),
 ]
 

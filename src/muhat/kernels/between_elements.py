@@ -11,11 +11,10 @@ from functools import singledispatch
 import numpy as np
 
 from muhat._support.types import Array
-from muhat._support.validation import warn_caller
 from muhat.kernels.base import Composed, Kernel
 from muhat.kernels.dot import InnerProduct
 from muhat.kernels.radial import FARTHEST, Radial
-from muhat.linalg.distances import element_squared_distances
+from muhat.linalg.distances import element_squared_distances, positive_median
 
 
 @singledispatch
@@ -67,16 +66,8 @@ def _median_distance(kernel: Radial, inner: Array) -> float:
     """The median heuristic of rows: the median of distances for L1, the root of the median of squares otherwise."""
     norms = np.diag(inner)
     squared = element_squared_distances(inner, norms, norms)[np.triu_indices(len(inner), 1)]
-    positive = squared[squared > 0]
-    if not len(positive):
-        raise ValueError(
-            f"level2={kernel!r} needs two bags that differ, and the mean elements of all bags ({len(inner)}) are "
-            f"equal; pass the bandwidth as a number, for example level2=Gaussian(bandwidth=1.0)"
-        )
-    if np.median(squared) == 0:
-        warn_caller(
-            f"level2={kernel!r}: more than half of the pairs of bags coincide, so the median distance is 0; the "
-            f"median of the non-zero distances is used instead. Pass a number to choose the bandwidth yourself.",
-        )
-        squared = positive
-    return float(np.median(np.sqrt(squared)) if kernel.metric == "cityblock" else np.sqrt(np.median(squared)))
+    cityblock = kernel.metric == "cityblock"
+    if not len(squared):
+        squared = np.zeros(1)  # of a single bag
+    median = positive_median(np.sqrt(squared) if cityblock else squared, what=f"level2={kernel!r}", of="bags")
+    return median if cityblock else float(np.sqrt(median))

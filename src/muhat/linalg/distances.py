@@ -190,7 +190,7 @@ def median_distance(X: Array, metric: Metric, sample_weight: Array | None = None
         i, j = np.triu_indices(len(X), 1)
         distances = np.append(distances, 0.0)
         multiplicity = np.append(weights[i] * weights[j], (weights * (weights - 1)).clip(0).sum() / 2)
-    median = _positive_median(distances, multiplicity)
+    median = positive_median(distances, multiplicity)
     return unit * float(np.sqrt(median) if metric == "euclidean" else median)
 
 
@@ -221,19 +221,22 @@ def _thinned(X: Array, weights: Array | None) -> tuple[Array, Array | None]:
     return X[order[np.searchsorted(ends, places, side="right").clip(max=len(X) - 1)]], None
 
 
-def _positive_median(distances: Array, multiplicity: Array | None) -> float:
+def positive_median(
+    distances: Array, multiplicity: Array | None = None, *, what: str = 'bandwidth="median"', of: str = "rows of X"
+) -> float:
+    """The median of distances, or that of the positive ones, with a warning, where it is 0."""
     median = _median(distances, multiplicity)
     if median > 0:
         return median
     positive = distances > 0
     if not positive.any():
         raise ValueError(
-            'bandwidth="median" needs two rows that differ, and all rows of X are equal; '
-            "pass the bandwidth as a number, for example Gaussian(bandwidth=1.0)"
+            f"{what} needs two {of} that differ, and all {of} are equal; pass the bandwidth as a number, for example "
+            f"Gaussian(bandwidth=1.0)"
         )
     warn_caller(
-        'bandwidth="median": more than half of the pairs of rows coincide, so the median distance is 0; '
-        "the median of the non-zero distances is used instead. Pass a number to choose the bandwidth yourself.",
+        f"{what}: more than half of the pairs of {of} coincide, so the median distance is 0; the median of the "
+        f"non-zero distances is used instead. Pass a number to choose the bandwidth yourself.",
     )
     return _median(distances[positive], None if multiplicity is None else multiplicity[positive])
 

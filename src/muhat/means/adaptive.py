@@ -29,7 +29,7 @@ from muhat.means.targets import (
 from muhat.rkhs.elements import Element
 from muhat.shrinkage.filters import Tikhonov
 from muhat.shrinkage.leave_one_out import LooMoments, TikhonovLoo, plain_loo_moments, times
-from muhat.shrinkage.scores import TIE, ScorePath, SpectralScore, choose_shrinkage, on_edges
+from muhat.shrinkage.scores import TIE, SpectralScore, choose_shrinkage, on_edges
 
 Target = Literal["gaussian"] | Element | None
 
@@ -92,9 +92,6 @@ class AdaptiveKernelMean(BaseKernelMean):
     kernel_, loo_score_
         See :class:`KernelMean`. The score is that of other estimators, with the norms of the left-out fits too. It
         takes the time of another fit, or of many for a target that is a sample, when it is first asked for.
-    loo_path_ : ScorePath
-        The leave-one-out score over λ, at the best (a, b) for each, both limits left out; ``lam_`` need not be at its
-        lowest point, because the risk is estimated in another way. It is found together with ``loo_score_``.
 
     See Also
     --------
@@ -152,11 +149,6 @@ class AdaptiveKernelMean(BaseKernelMean):
         """f*, or None."""
         return fit_of(self).target
 
-    @property
-    def loo_path_(self) -> ScorePath | None:
-        """The leave-one-out score over λ."""
-        return fit_of(self).loo_path
-
     def estimate(self, G: Gram) -> MeanFit:
         return adaptive_mean(G, self.target, Eigensolver(self.solver, self.tol, self.memory_limit))
 
@@ -166,7 +158,6 @@ class AdaptiveFit(MeanFit):
     """The adaptive mean: its target as an element, and its leave-one-out score, are made when they are asked for."""
 
     kind: TargetKind
-    lams: Array
     given: Element | None = None
 
     @cached_property
@@ -183,8 +174,7 @@ class AdaptiveFit(MeanFit):
         assert target is not None, "the score is known where there is no target"
         spectrum = G.spectrum(self.chosen["solver"], self.chosen["rank"], more_arrays=3)
         scores = AdaptiveLooScore(AdaptiveScore(spectrum, target))
-        score = scores.at(self.chosen["lam"], self.chosen["shares"])
-        return Scored(score, ScorePath(self.lams, scores.along(self.lams)))
+        return Scored(scores.at(self.chosen["lam"], self.chosen["shares"]))
 
 
 def adaptive_mean(G: Gram, target: Target = "gaussian", solver: Eigensolver = AUTO) -> AdaptiveFit:
@@ -197,10 +187,9 @@ def adaptive_mean(G: Gram, target: Target = "gaussian", solver: Eigensolver = AU
         if loo_target is None:
             lam, a, score, path = choose_shrinkage(spectrum, Tikhonov().leave_one_out, "loo", "loo")
             assert score is not None, "both were searched"
-            b, known, lams = 0.0, Scored(score, path), np.empty(0)
+            b, known = 0.0, Scored(score, path)
         else:
-            lam, (a, b), lams = AdaptiveScore(spectrum, loo_target).choose()
-            known = None
+            (lam, a, b), known = AdaptiveScore(spectrum, loo_target).choose(), None
         chosen = {
             "lam": lam,
             "shares": (a, b),
@@ -210,7 +199,7 @@ def adaptive_mean(G: Gram, target: Target = "gaussian", solver: Eigensolver = AU
             "solver": spectrum.solver,
         }
         weights, given = a * spectrum.weights(Tikhonov(), lam), target if isinstance(target, Element) else None
-        return AdaptiveFit(weights, chosen, known, gram=G, target_weight=b, kind=kind, lams=lams, given=given)
+        return AdaptiveFit(weights, chosen, known, gram=G, target_weight=b, kind=kind, given=given)
 
     return solver.first(spectra, shrunk)
 
@@ -283,14 +272,6 @@ class _Quadratic(NamedTuple):
         return a[lowest], b[lowest]
 
 
-class AdaptiveChoice(NamedTuple):
-    """Parameters chosen by leave-one-out: λ and the shares (a, b), with all λ that were scored."""
-
-    lam: float
-    shares: tuple[float, float]
-    lams: Array
-
-
 class AdaptiveScore(SpectralScore):
     r"""Estimate of the risk of f = a·F(λ) + b·f*, at the best (a, b) for each λ.
 
@@ -311,11 +292,11 @@ class AdaptiveScore(SpectralScore):
         mixed = self._projected_target @ spectrum.ones / spectrum.n * _AVERAGE
         self._limits = _Quadratic(known, mixed, self.cross, self._square)
 
-    def choose(self) -> AdaptiveChoice:
-        """λ and (a, b) with the lowest risk, and the λ that were looked at, in the units of the data."""
-        found = self.search()
-        a, b = self.risk(found.lam).lowest(self._tie)
-        return AdaptiveChoice(found.lam, (float(a[0]), float(b[0])), found.path.values)
+    def choose(self) -> tuple[float, float, float]:
+        """λ, a and b with the lowest risk, in the units of the data."""
+        lam = self.search().lam
+        a, b = self.risk(lam).lowest(self._tie)
+        return lam, float(a[0]), float(b[0])
 
     def risk(self, lam: float) -> _Quadratic:
         """The risk at λ in [0, inf], in the units of the data, as a quadratic in (a, b)."""
@@ -327,12 +308,8 @@ class AdaptiveScore(SpectralScore):
 
     def pieces(self, lams: Array) -> Array:
         """Where (a, b) reaches an edge of the square, the curve breaks."""
-        a, b = self.shares(lams)
+        a, b = self._inside(lams).lowest(self._tie)
         return 3.0 * on_edges(a) + on_edges(b)
-
-    def shares(self, lams: Array) -> tuple[Array, Array]:
-        """The best (a, b) for each λ in (0, inf), in the units of the spectrum."""
-        return self._inside(lams).lowest(self._tie)
 
     def limits(self) -> tuple[float, float]:
         risk = self._limits
@@ -380,12 +357,6 @@ class AdaptiveLooScore:
         """The score at λ in [0, inf] and (a, b), in the units of the data."""
         a, b = np.atleast_2d(shares).T
         return float(self.score.in_data_units(self.spectrum.mean_diag + self.quadratic(lam).values(a, b))[0])
-
-    def along(self, lams: Array) -> Array:
-        """Scores at many λ in (0, inf), in the units of the data, and the (a, b) with the lowest risk there."""
-        inside = lams / self.spectrum.unit
-        values = self._inside(inside).values(*self.score.shares(inside))
-        return np.asarray(self.score.in_data_units(self.spectrum.mean_diag + values))
 
     def quadratic(self, lam: float) -> _Quadratic:
         """The score at λ in [0, inf], in the units of the data, as a quadratic in (a, b)."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 from muhat._support.parameters import ValueParametersMixin
 from muhat._support.types import Array
 from muhat._support.validation import check_overflow, check_rows, unchanged_on_error
-from muhat.kernels import tiles
+from muhat.grams import RowsGram
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.radial import Gaussian
 from muhat.linalg.centered_gram import center_gram
@@ -19,7 +19,6 @@ from muhat.means.base import BaseKernelMean, MeanFit
 from muhat.means.nested import check_mean, mean_from_gram, mean_weights
 from muhat.operators.covariance_operator import CovarianceOperator, PairKernel
 from muhat.rkhs.elements import Element
-from muhat.rkhs.measures import Atoms
 
 
 class KernelCovariance(ValueParametersMixin, BaseEstimator):
@@ -93,8 +92,8 @@ class KernelCovariance(ValueParametersMixin, BaseEstimator):
         check_kernel("kernel_x", self.kernel_x)
         kernel_y = self.kernel_x if self.kernel_y is None else self.kernel_y
         check_kernel("kernel_y", kernel_y)
-        x = Side(self.kernel_x, X)
-        y = x if other is X and kernel_y == self.kernel_x else Side(kernel_y, other)
+        x = RowsGram(self.kernel_x.resolve(X), X)
+        y = x if other is X and kernel_y == self.kernel_x else RowsGram(kernel_y.resolve(other), other)
         with steady_blas(len(X)):
             self.operator_, self.mean_fit_ = estimate_covariance(x, y, self.mean, self.centering)
         self.weights_ = self.operator_.weights
@@ -102,43 +101,31 @@ class KernelCovariance(ValueParametersMixin, BaseEstimator):
         return self
 
 
-class Side(NamedTuple):
-    """One side of the pairs: its kernel, with or without a bandwidth, and its rows."""
-
-    kernel: Kernel
-    rows: Array
-
-
 def estimate_covariance(
-    x: Side,
-    y: Side,
-    mean: BaseKernelMean | None,
-    centering: BaseKernelMean | None,
+    x: RowsGram, y: RowsGram, mean: BaseKernelMean | None, centering: BaseKernelMean | None
 ) -> tuple[CovarianceOperator, MeanFit | None]:
     r"""Estimate a covariance operator: a mean estimator on the Gram matrix :math:`\tilde K_X \circ \tilde K_Y`.
 
-    The plain operator minimises equation 14 of the paper, which has the form of a kernel mean's loss. One object is
-    both sides of the covariance operator of X with itself. ``centering`` estimates the means to centre about, and
+    The plain operator minimises equation 14 of the paper, which has the form of a kernel mean's loss. One Gram operator
+    is both sides of the covariance operator of X with itself. ``centering`` estimates the means to centre about, and
     ``mean`` the weights β, whose result is returned too; None is the plain average.
     """
     mean_x, K = _centred_gram(x, centering)
     mean_y, other = (mean_x, K) if y is x else _centred_gram(y, centering)
     with np.errstate(over="ignore"):
         K *= other
-        check_overflow(PairKernel(mean_x.kernel, mean_y.kernel, x.rows.shape[1]), np.diag(K))
+        check_overflow(PairKernel(x.kernel, y.kernel, x.points.shape[1]), np.diag(K))
     del other  # the weights may need its memory
     fit = mean_from_gram(mean, K)
-    operator = CovarianceOperator(x.rows, y.rows, mean_x, mean_y, fit.weights)
+    operator = CovarianceOperator(x.points, y.points, mean_x, mean_y, fit.weights)
     return operator, None if mean is None else fit
 
 
-def _centred_gram(side: Side, centering: BaseKernelMean | None) -> tuple[Element, Array]:
+def _centred_gram(G: RowsGram, centering: BaseKernelMean | None) -> tuple[Element, Array]:
     """The estimated mean of one side, and the Gram matrix centred about it."""
-    kernel = side.kernel.resolve(side.rows)
-    K = tiles.dense(kernel, side.rows, arrays=4)
+    K = G.dense(arrays=4)
     weights = mean_weights(centering, K)
-    center_gram(K, weights)
-    return Element(kernel, Atoms.trusted(side.rows, weights)), K
+    return G.element(weights), center_gram(K, weights)
 
 
 def _paired_rows(Y: Any, n: int) -> Array:

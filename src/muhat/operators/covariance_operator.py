@@ -28,13 +28,6 @@ class SingularSystem(NamedTuple):
     right: list[Element]
 
 
-class EigenSystem(NamedTuple):
-    """Eigenvalues, descending, with orthonormal eigenfunctions."""
-
-    values: Array
-    functions: list[Element]
-
-
 @dataclass(frozen=True, repr=False)
 class PairKernel(Kernel):
     r"""Kernel of pairs, k_x(x, x')·k_y(y, y'), for rows that are x and y side by side.
@@ -172,19 +165,6 @@ class CovarianceOperator:
         left = [_centred_combination(self.mean_y, self.y, column) for column in (of_left * sign).T]
         right = [_centred_combination(self.mean_x, self.x, column) for column in (of_right * sign).T]
         return SingularSystem(values[:k], left, right)
-
-    def eigen_system(self, n_components: int = 5) -> EigenSystem:
-        """Compute the largest eigenvalues and their functions, for a covariance operator of X with itself."""
-        if self.mean_x is not self.mean_y or self.x is not self.y:
-            raise ValueError("only a covariance operator of X with itself has eigenvalues; use singular_system()")
-        k = check_count("n_components", n_components)
-        basis = self._basis(self.x, self.mean_x)
-        values, vectors = eigh((basis.roots.T * self.weights) @ basis.roots)
-        top = np.argsort(-values)[:k]
-        coefficients = basis.coefficients @ vectors[:, top]
-        coefficients *= signs(coefficients)
-        functions = [_centred_combination(self.mean_x, self.x, column) for column in coefficients.T]
-        return EigenSystem(values[top], functions)
 
     def _basis(self, points: Array, mean: Element) -> _Basis:
         g, U = eigh(_centred_gram(points, mean).T, driver="evd", overwrite_a=True, check_finite=False)

@@ -23,10 +23,11 @@ from muhat._support.validation import (
     is_precomputed,
     unchanged_on_error,
 )
+from muhat.grams import MatrixGram, PairGram, RowsGram
 from muhat.kernels import tiles
 from muhat.kernels.base import Kernel
 from muhat.kernels.capabilities import gaussian_bandwidth
-from muhat.kernels.foreign import Precomputed, evaluates_new_rows
+from muhat.kernels.foreign import evaluates_new_rows
 from muhat.kernels.radial import Gaussian
 from muhat.linalg.blocks import blocks
 from muhat.linalg.centered_gram import center_gram
@@ -34,12 +35,7 @@ from muhat.linalg.distances import power_of_two_near
 from muhat.linalg.resources import FEWEST_NUMBERS_FOR_THREADS, steady_blas
 from muhat.means.base import BaseKernelMean, MeanFit
 from muhat.means.nested import check_mean, mean_from_gram
-from muhat.operators.principal_components import (
-    PrincipalComponents,
-    is_partial,
-    principal_components,
-    smallest_ritz_value,
-)
+from muhat.operators.principal_components import is_partial, principal_components, smallest_ritz_value
 
 
 class KernelPCA(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -154,25 +150,22 @@ class KernelPCA(ValueParametersMixin, ClassNamePrefixFeaturesOutMixin, Transform
 
     def _fit_gram(self, rows: Array, n_components: int | None) -> Array:
         if isinstance(self.kernel, Kernel):
-            self.kernel_, self._points = self.kernel.resolve(rows), rows
-            K = tiles.dense(self.kernel_, rows, arrays=2 if self.covariance is None else 5)
+            G: PairGram = RowsGram(self.kernel.resolve(rows), rows)
         else:
-            K = _checked_gram(self.kernel, rows, n_components)
-            self.kernel_ = Precomputed(K)
-            self._points = self.kernel_.training_points()
+            G = MatrixGram(_checked_gram(self.kernel, rows, n_components))
+        self.kernel_, self._points = G.kernel, G.points
+        K = G.dense(2 if self.covariance is None else 5)
         mean = mean_from_gram(self.mean, K)
         covariance = _covariance_fit(self.covariance, K, mean.weights)
         self.mean_fit_ = None if self.mean is None else mean
         self.covariance_fit_ = None if self.covariance is None else covariance
         self.covariance_weights_ = covariance.weights
-        self._store(principal_components(K, mean.weights, covariance.weights, n_components))
-        return K
-
-    def _store(self, found: PrincipalComponents) -> None:
+        found = principal_components(K, mean.weights, covariance.weights, n_components)
         self.eigenvalues_, self.explained_variance_ratio_ = found.eigenvalues, found.explained
         self.coefficients_, self.mean_weights_ = found.coefficients, found.mean_weights
         self._shift, self._squared_norm = found.shift, found.squared_norm
         self._n_features_out = len(found.eigenvalues)
+        return K
 
     def _checked_n_components(self, n: int) -> int | None:
         if self.n_components is None:

@@ -75,9 +75,9 @@ def principal_components(
     at_rows = K @ mean_weights  # μ(x_j)
     squared_norm = float(mean_weights @ at_rows)
     trace = float(B @ (np.diag(K) - 2.0 * at_rows + squared_norm))  # Σ_i B_i ‖φ(x_i) − μ‖²
-    return PrincipalComponents(
-        pairs.values, coefficients, mean_weights, at_rows @ coefficients, squared_norm, _shares(pairs.values, trace)
-    )
+    explained = pairs.values / trace if trace > 0 else np.zeros_like(pairs.values)
+    shift = at_rows @ coefficients
+    return PrincipalComponents(pairs.values, coefficients, mean_weights, shift, squared_norm, explained)
 
 
 def is_partial(n: int, n_components: int | None) -> bool:
@@ -113,10 +113,6 @@ def _standard_form(pairs: _EigenPairs, n_components: int | None) -> _EigenPairs:
     kept = max(np.count_nonzero(positive), 1) if n_components is None else n_components
     values, coefficients = np.where(positive, values, 0.0)[:kept], np.where(positive, coefficients, 0.0)[:, :kept]
     return _EigenPairs(values, coefficients * signs(coefficients))
-
-
-def _shares(values: Array, trace: float) -> Array:
-    return values / trace if trace > 0 else np.zeros_like(values)
 
 
 def _eigen_pairs(K: Array, mean_weights: Array, B: Array, n_components: int | None) -> _EigenPairs:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numbers
 from functools import cached_property, reduce
-from html import escape
 from operator import add
 from textwrap import shorten
 from typing import Any
@@ -178,20 +177,6 @@ class Element:
         space = _counted(self.n_features, "dimension")
         return f"Element({self.kernel!r}, {self._parts} in {space}, total weight {self._total_weight:.4g})"
 
-    def _repr_html_(self) -> str:
-        """For notebooks: a small table, without the rows. The norm is left out where it would take long."""
-        facts = {
-            "kernel": repr(self.kernel),
-            "measure": self._parts,
-            "dimensions": f"{self.n_features:,}",
-            "total weight": f"{self._total_weight:.4g}",
-        }
-        atoms = [measure for measure in self.measures if isinstance(measure, Atoms)]
-        if len(atoms) == len(self.measures) and sum(map(len, atoms)) <= _CHEAP:
-            facts["norm"] = f"{self.norm():.4g}"
-        rows = "".join(f"<tr><th>{name}</th><td>{escape(value)}</td></tr>" for name, value in facts.items())
-        return f"<table><caption>Element</caption><tbody>{rows}</tbody></table>"
-
     @property
     def _parts(self) -> str:
         return " + ".join(_counted(len(measure), _NAMES[type(measure)]) for measure in self.measures)
@@ -203,9 +188,6 @@ class Element:
 
 _SMALL = NUMBERS_OF_ONE_THREAD
 """Kernel values that are summed at once, without tiles and threads."""
-
-_CHEAP = 1000
-"""Up to this many atoms the display of an element shows its norm, which takes milliseconds."""
 
 _NAMES = {Atoms: "atom", Gaussians: "Gaussian", FactoredGaussian: "Gaussian"}
 
