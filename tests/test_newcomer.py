@@ -246,33 +246,6 @@ def test_notebooks_and_completion_compute_no_score(mean):
     assert mean.loo_score_ > 0
 
 
-def test_an_element_in_a_notebook():
-    shown = mh.KernelMean(mh.Gaussian(2.0)).fit(X).mean_._repr_html_()
-    assert "<td>Gaussian(bandwidth=2.0)</td>" in shown
-    assert "<td>30 atoms</td>" in shown
-    norm = np.sqrt(mh.Gaussian(2.0)(X).mean())
-    assert f"<th>norm</th><td>{norm:.4g}</td>" in shown
-
-
-@pytest.mark.parametrize(
-    "element",
-    [
-        mh.embed(mh.Gaussian(), mh.paper_mixture(2, random_state=0)),
-        mh.embed(mh.Laplace(1.0), mh.paper_mixture(2, random_state=0)),
-        mh.embed(mh.Gaussian(1.0), np.zeros((1001, 1))),
-    ],
-    ids=["no bandwidth", "no closed form", "many atoms"],
-)
-def test_an_element_whose_norm_is_unknown_or_dear(element):
-    shown = element._repr_html_()
-    assert "norm" not in shown
-    assert "total weight</th><td>1<" in shown
-
-
-def test_a_kernel_is_text_not_markup():
-    assert "&lt;function" in mh.embed(mh.as_kernel(lambda x, y: x @ y.T), X)._repr_html_()
-
-
 @pytest.mark.parametrize("mean", MEANS, ids=lambda mean: type(mean).__name__)
 def test_a_fitted_mean_in_a_notebook_shows_no_rows(mean):
     marked = np.array(X)
@@ -280,4 +253,3 @@ def test_a_fitted_mean_in_a_notebook_shows_no_rows(mean):
     shown = mean.fit(marked)._repr_html_()
     assert type(mean).__name__ in shown
     assert "12345" not in shown
-    assert "12346" not in mean.mean_._repr_html_()
