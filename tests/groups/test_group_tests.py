@@ -69,7 +69,7 @@ def test_the_global_statistic_is_that_of_loops():
     for order in [np.arange(30), *rng.draws]:
         groups = [found.values[order[a:b]] for a, b in itertools.pairwise(offsets)]
         everything.append(found.weights @ sum(len(g) * g.mean(axis=0) ** 2 for g in groups))
-    assert p == found.pvalue(np.array(everything).T, np.zeros(5))
+    assert p == found.pvalue(np.array(everything).T, np.zeros(5), 0.0)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -42,6 +42,9 @@ BLOCK, PREFIX_BYTES = 64, 2**26
 SECOND_STAGE, PER_GROUP, MOST = 20, 20, 100_000
 """P-values up to 20/(B + 1) are computed anew from 20 permutations per group, at most 100,000."""
 
+SINGLE_ROW = 1e-10
+"""Rounding error of a row's coordinates, relative to their root mean square: equal rows may differ by so much."""
+
 STAGE_BYTES = 2**28
 """Memory of the statistics of a part of the groups."""
 
@@ -61,13 +64,14 @@ class Coordinates(NamedTuple):
         """Combined statistics this close, relatively, are ties."""
         return 1e-4 if self.values.dtype == np.float32 else 1e-8
 
-    def pvalue(self, statistics: Array, sizes: Array) -> float:
+    def pvalue(self, statistics: Array, sizes: Array, rows: float) -> float:
         """P-value from three statistics on all permutations, the observed one first.
 
-        ``sizes`` are the sums of absolute coordinates behind the statistics, of which rounding errors are a share.
+        ``sizes`` are the sums of absolute coordinates behind the statistics, of which rounding errors are a share, and
+        ``rows`` how many rows were added up.
         """
         eps = float(np.finfo(self.values.dtype).eps)
-        rounding = self.weights @ np.square(eps * sizes)
+        rounding = self.weights @ np.square(eps * sizes) + (SINGLE_ROW * rows) ** 2
         components = [
             Component(name, name, row, max(float(least), eps * float(row.max())))
             for name, row, least in zip(("kernel", "columns", "whitened"), statistics, rounding, strict=True)
@@ -125,7 +129,11 @@ def join(features: Array, mapped: Map, columns: Array) -> Coordinates:
 
 @dataclass(frozen=True, eq=False)
 class Screen:
-    """Rows of groups and of their control, by stratum. Strata in which the control has no rows tell nothing."""
+    """Rows of groups and of their control, by stratum, less the mean of the control.
+
+    Sums of single precision are then exact where all rows are equal. Strata in which the control has no rows tell
+    nothing.
+    """
 
     coordinates: Coordinates
     control: list[Array]  # coordinates of the control's rows in each stratum
@@ -137,11 +145,20 @@ class Screen:
         codes = np.zeros(len(coordinates.values), np.intp) if strata is None else strata
         found, numbers = np.unique(codes[control], return_inverse=True)
         values = coordinates.values
+        middle = values[control].mean(axis=0, dtype=np.float64).astype(values.dtype)
+
+        def centred(rows: Any) -> Array:
+            return np.asarray(values[rows] - middle)
+
         return cls(
             coordinates,
-            [values[control[numbers == s]] for s in range(len(found))],
+            [centred(control[numbers == s]) for s in range(len(found))],
             [
-                [(s, values[rows[codes[rows] == stratum]]) for s, stratum in enumerate(found) if stratum in codes[rows]]
+                [
+                    (s, centred(rows[codes[rows] == stratum]))
+                    for s, stratum in enumerate(found)
+                    if stratum in codes[rows]
+                ]
                 for rows in groups
             ],
         )
@@ -190,8 +207,10 @@ class Screen:
         found: list[float] = []
         for part in blocks(len(chosen), most):
             statistics = self.statistics(chosen[part], n_resamples, rng)
-            sizes = [own + sum(np.abs(P).sum(axis=0) for _, P in self.groups[g]) for g in chosen[part]]
-            found += [self.coordinates.pvalue(*each) for each in zip(statistics, sizes, strict=True)]
+            for g, of_group in zip(chosen[part], statistics, strict=True):
+                sizes = own + sum(np.abs(P).sum(axis=0) for _, P in self.groups[g])
+                rows = sum(len(C) for C in self.control) + sum(len(P) for _, P in self.groups[g])
+                found.append(self.coordinates.pvalue(of_group, sizes, rows))
         return np.array(found)
 
     def two_stages(self, n_resamples: int, rng: np.random.Generator) -> Array:
@@ -237,7 +256,7 @@ def global_pvalue(
                 order[rows] = rng.permutation(rows)
         sums = csr_array((ones, order, offsets), shape=(len(sizes), n)) @ values
         statistics[:, b] = coordinates.weights @ (np.square(sums, dtype=np.float64) / sizes[:, None]).sum(axis=0)
-    return coordinates.pvalue(statistics, np.abs(values).sum(axis=0, dtype=np.float64) / np.sqrt(n))
+    return coordinates.pvalue(statistics, np.abs(values).sum(axis=0, dtype=np.float64) / np.sqrt(n), np.sqrt(n))
 
 
 def adjusted_pvalues(pvalues: Array, correction: str) -> Array:
