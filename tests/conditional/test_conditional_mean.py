@@ -350,6 +350,7 @@ CONSTANT = {
     "a constant column": (np.column_stack([pairs(9)[0], np.full(9, 7.0)]), pairs(9)[1]),
     "two values of y": (pairs(30)[0], (pairs(30)[1] > 0).astype(float)),
     "one outlier": (pairs(20)[0], np.append(np.zeros(19), 1e6)),
+    "subnormal y": (pairs(20)[0], 5e-324 * (np.arange(20) % 4)),
 }
 
 

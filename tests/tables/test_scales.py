@@ -36,6 +36,16 @@ def test_rows_are_divided_and_restored():
     assert_array_equal(ColumnScales.none(3).divide(ROWS), ROWS)
 
 
+@pytest.mark.parametrize("top", [np.finfo(float).max, 5e-324])
+def test_scales_at_the_ends_of_the_range(top):
+    """Warnings are errors here; rounding takes neither a centre nor a deviation beyond the largest number."""
+    rows = top * np.column_stack([np.repeat([1.0, -1.0], 50), np.r_[np.zeros(1), np.ones(99)], np.ones(100)])
+    for scales in (ColumnScales.of(rows), ColumnScales.of(np.tile(rows, (33, 1)))):
+        assert (scales.scale > 0).all()
+        assert np.isfinite(scales.divide(rows)).all()
+    assert_allclose(scales.scale[0], top)
+
+
 def test_given_scales_are_positive_numbers():
     assert_array_equal(given_scales([1, 2], 2), [1.0, 2.0])
     with pytest.raises(ValueError, match="scale has the entry 0; pass one positive number per column"):

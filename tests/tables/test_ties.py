@@ -70,6 +70,22 @@ def test_ends_of_the_range(top):
     np.testing.assert_array_equal(merged[0], x)
 
 
+def test_numbers_of_any_sizes_stay_themselves_up_to_the_coarser_precision():
+    """Warnings are errors here; below the range of single precision such a column has zeros and few digits."""
+    rng = np.random.default_rng(0)
+    sizes = np.array([0.0, 5e-324, 1e-310, 1e-300, 1e-40, 1e-5, 0.3, 1.0, 1e22, 3.4e38, 1e39, 1e289, 1e300, 1.79e308])
+    for _ in range(300):
+        samples = []
+        for n in rng.integers(2, 40, 2):
+            x = rng.choice(sizes, n) * rng.choice([-1.0, -0.3, 0.7, 1.0], n)
+            with np.errstate(over="ignore"):
+                x = rng.choice([*STORED.values(), np.copy])(x)
+            samples.append(x[np.isfinite(x)])
+        for x, merged in zip(samples, merge_ties(*samples), strict=True):
+            assert np.isfinite(merged).all()
+            np.testing.assert_allclose(merged / 2, x / 2, rtol=6e-6, atol=6e-7 * (np.abs(x) < 1).any())
+
+
 def test_missing_values_and_crowds():
     x = np.random.default_rng(0).random(20_000)
     x[::7] = np.nan

@@ -375,7 +375,7 @@ class ConditionalKernelMean(ValueParametersMixin, RegressorMixin, BaseEstimator)
 
     def _widths(self, low: Array, high: Array) -> Array:
         """What intervals are widened in proportion to: their widths, and a part of the spread of y."""
-        return high - low + LEAST_WIDTH * self._units.scale[0]
+        return high - low + max(LEAST_WIDTH * self._units.scale[0], np.finfo(np.float64).smallest_subnormal)
 
     def _widening(self, coverage: float) -> float:
         """By how many of their widths the ends of intervals move apart."""

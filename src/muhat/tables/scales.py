@@ -27,12 +27,14 @@ class ColumnScales:
     @classmethod
     def of(cls, rows: Array) -> Self:
         """Means and standard deviations of the columns; a constant column keeps the scale 1."""
-        powers = powers_of_two(np.abs(rows).max(axis=0))
-        small = rows / powers  # squares and sums of these do not overflow
-        centre = small.mean(axis=0)
-        deviations = (small - centre).std(axis=0)
+        tops = np.abs(rows).max(axis=0)
+        powers = powers_of_two(tops)
+        small, tops = rows / powers, tops / powers  # squares and sums of these do not overflow
+        centre = small.mean(axis=0).clip(-tops, tops)  # which rounding may take beyond the largest number
+        deviations = np.minimum((small - centre).std(axis=0), tops)
         varies = (rows != rows[0]).any(axis=0) & (deviations > 0)
-        return cls(np.where(varies, centre * powers, rows[0]), np.where(varies, deviations * powers, 1.0))
+        scale = np.maximum(deviations * powers, np.finfo(np.float64).smallest_subnormal)
+        return cls(np.where(varies, centre * powers, rows[0]), np.where(varies, scale, 1.0))
 
     @classmethod
     def none(cls, width: int) -> Self:

@@ -116,10 +116,10 @@ def _rounded(values: Array, precisions: list[Precision]) -> Array:
     (few,) = np.nonzero(places <= _MOST_PLACES)
     if not len(few):
         return values
-    factors, kept = 10.0 ** np.abs(places[few]), places[few] >= 0
-    scaled = np.where(kept, values[few] * factors, values[few] / factors)
+    up, down = (10.0 ** exponents.clip(0) for exponents in (places[few], -places[few]))
+    scaled = values[few] * up / down
     counts = np.rint(scaled)
-    rounded = np.where(kept, counts / factors, counts * factors)  # the nearest number, as powers of ten are exact
+    rounded = counts * down / up  # the nearest number, as powers of ten are exact and one of the two is 1
     for i in np.flatnonzero(np.abs(np.abs(scaled - counts) - 0.5) < 1e-3):  # which the last digits decide
         rounded[i] = round(float(values[few[i]]), int(places[few[i]]))
     values[few] = rounded
