@@ -249,7 +249,7 @@ def power(draws, names):
             a, b = change(np.random.default_rng([23, number, seed]), what)
             result = mh.compare(a, b, random_state=seed)
             differs += result.differs
-            columns = {column.name for column in result.columns if result.is_named(column)}
+            columns = {column.name for column in result.columns if result.named(column.parts)}
             pairs = {pair.names for pair in result.named(result.pairs)}
             wanted = {"x5", "x6", "x7"} if "three" in what else {"c"} if "category" in what else {"x5"}
             named += ("x0", "x1") in pairs if "correlation" in what else bool(wanted & columns)

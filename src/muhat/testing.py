@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from muhat.apps.compare.text_report import listed, summary
+from muhat.apps.compare.text_report import listed
 from muhat.apps.compare.two_tables import compare
 
 __all__ = ["assert_same_distribution"]
@@ -66,6 +66,6 @@ def assert_same_distribution(
     lost = [column.name for column in result.not_compared] if strict else []
     if lost:
         them = f"{listed(lost)} could not be compared; pass exclude={lost!r} or strict=False to pass over"
-        raise AssertionError("\n".join([f"{them} {'it' if len(lost) == 1 else 'them'}", *summary(result)]))
+        raise AssertionError("\n".join([f"{them} {'it' if len(lost) == 1 else 'them'}", *result.report.sentences]))
     if result.differs:
-        raise AssertionError("\n".join(summary(result)))
+        raise AssertionError("\n".join(result.report.sentences))

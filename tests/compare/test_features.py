@@ -8,7 +8,7 @@ from scipy import stats
 
 import muhat as mh
 from muhat.apps.compare import features
-from muhat.apps.compare.column_counts import number_grid, text_grid
+from muhat.apps.compare.column_counts import Grid
 from muhat.apps.compare.features import ColumnSums, coding, evidence, pair_evidence, paired_features
 from muhat.inference.combine import order_pvalue, step_down
 from muhat.inference.permutations import centred_splits, draw_units
@@ -31,11 +31,9 @@ def column(values):
 
 def sums_of(values, units):
     each = column(values)
-    grid = text_grid(each.kind, each.levels, [each]) if each.kind == "category" else None
-    grid = grid or number_grid(each.kind, each.values, None)
-    places = grid.places(each)
-    found = ColumnSums(coding(grid, np.bincount(places[places >= 0]).astype(float)), units)
-    found.add(places, units.numbers)
+    grid = Grid.of(each)
+    found = ColumnSums(coding(grid), units)
+    found.add(grid.places(each), units.numbers)
     return found
 
 
@@ -59,16 +57,16 @@ def test_categories_and_missing_values_are_compared_by_shares():
     rng = np.random.default_rng(1)
     x = rng.choice(["a", "b", "c", None], 40, p=[0.5, 0.2, 0.1, 0.2]).tolist()
     units, splits, first = design((15, 25))
-    values, missing = (np.zeros(first.shape[1]) for _ in "ab")
+    values, missing = np.zeros((2, first.shape[1])), np.zeros(first.shape[1])
     known = np.array([v is not None for v in x])
     for b, side in enumerate(first.T):
         for level in "abc":
             own = np.array([v == level for v in x]) - known * np.mean([v == level for v in x if v is not None])
             p = np.mean([v == level for v in x if v is not None])
-            values[b] += (own[side].mean() - own[~side].mean()) ** 2 / p**features.RARITY
+            values[:, b] += (own[side].mean() - own[~side].mean()) ** 2 / p ** np.array(features.RARITIES)
         missing[b] = (known[side].mean() - known[~side].mean()) ** 2
     found = sums_of(x, units).evidence(splits)
-    assert_allclose(found.values, evidence(values[None])[0], rtol=1e-8)
+    assert_allclose(found.values, evidence(values).max(axis=0), rtol=1e-8)
     assert_allclose(found.missing, evidence(missing[None])[0], rtol=1e-8)
 
 

@@ -27,7 +27,7 @@ def compare_tables(options: Any) -> int:
         options.files[0], options.files[1], **given, n_resamples=options.resamples, random_state=options.seed
     )
     result = replace(result, notes=tuple(map(in_shell, result.notes)))
-    write_text("html", options.html, lambda: page(result))
+    write_text("html", options.html, lambda: page(result.report))
     print(printable_json(result.to_dict(), indent=1) if options.json else result)
     if options.strict and result.not_compared:
         names = listed([column.name for column in result.not_compared])

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
-from math import hypot, sqrt
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,8 +16,8 @@ OTHERS = "(others)"
 """What all categories beyond the most frequent ones are counted as."""
 
 MOST_CATEGORIES = 1000
-MOST_VALUES = 1000
-"""More numbers than this are kept as counts between quantiles; in long tables and with strata they are read so too."""
+MOST_VALUES = 2**13
+"""More numbers than this are counted between so many quantiles."""
 
 BINS = 20
 SHOWN_CATEGORIES = 8
@@ -28,105 +25,32 @@ EARLIEST_YEAR, LATEST_YEAR = 1500, 2100
 """A column of whole numbers in this range is shown as years are."""
 
 
-class Moments(NamedTuple):
-    """Mean, standard deviation, smallest and largest value; NaN of a column without values."""
+class Grid(NamedTuple):
+    """The values of a column that are told apart: numbers ascending, or texts, the most frequent first.
 
-    mean: float
-    standard_deviation: float
-    smallest: float
-    largest: float
-
-    @classmethod
-    def of(cls, values: Array) -> Moments:
-        """Moments of numbers of any size.
-
-        >>> Moments.of(np.array([1e200, 3e200])).mean
-        2e+200
-        """
-        if not len(values):
-            return cls(np.nan, np.nan, np.nan, np.nan)
-        scale = float(np.abs(values).max()) or 1.0
-        scaled = values / scale
-        deviation = scale * float(scaled.std(ddof=1)) if len(values) > 1 else 0.0
-        return cls(scale * float(scaled.mean()), deviation, float(values.min()), float(values.max()))
-
-    def joined(self, n: int, other: Moments, m: int) -> Moments:
-        """Moments of n and m numbers together (Chan, Golub and LeVeque 1979)."""
-        if not (n and m):
-            return self if n else other
-        mean = self.mean * (n / (n + m)) + other.mean * (m / (n + m))
-        within = [part.standard_deviation * sqrt((size - 1) / (n + m - 1)) for part, size in ((self, n), (other, m))]
-        between = (self.mean - other.mean) * sqrt(n / (n + m) * m / (n + m - 1))
-        smallest, largest = min(self.smallest, other.smallest), max(self.largest, other.largest)
-        return Moments(mean, hypot(*within, between), smallest, largest)
-
-
-@dataclass(frozen=True, eq=False)
-class ColumnCounts:
-    """Counts of the values of a column in both tables and in all strata.
-
-    ``counts[s, i, k]`` rows of table i in stratum s hold ``values[k]``: numbers ascending, or categories, the most
-    frequent first. ``missing[s, i]`` rows hold none. ``distinct`` is the number of different values.
+    ``pooled`` is how many rows of the sample that the grid was made of have each of them.
     """
 
-    name: str
     kind: Kind
     values: NDArray[Any]
-    counts: Counts
-    missing: Counts
-    moments: tuple[Moments, ...]
-    distinct: int
+    pooled: Array
 
-    @property
-    def is_ordered(self) -> bool:
-        """Whether values are numbers, dates or durations."""
-        return self.kind not in ("category", "boolean")
-
-    @cached_property
-    def are_years(self) -> bool:
-        """Whether the values look like years: whole numbers in their range."""
-        return (
-            self.kind == "number"
-            and bool((self.values == np.floor(self.values)).all())
-            and all(m.smallest >= EARLIEST_YEAR and m.largest <= LATEST_YEAR for m in self.moments)
-        )
-
-    @property
-    def present(self) -> list[int]:
-        """How many rows of each table have a value."""
-        return [int(count) for count in self.counts.sum(axis=(0, 2))]
-
-    @property
-    def missing_shares(self) -> list[float]:
-        """The share of the rows of each table that have none."""
-        lost = self.missing.sum(axis=0)
-        return [float(lost[i] / max(lost[i] + count, 1)) for i, count in enumerate(self.present)]
-
-    def compressed(self) -> ColumnCounts:
-        """The same counts with at most 1,000 values: of numbers in between, the next larger one that is kept counts."""
-        if not self.is_ordered or len(self.values) <= MOST_VALUES:
-            return self
-        total = self.counts.sum(axis=(0, 1)).cumsum()
-        ends = np.unique(np.searchsorted(total, total[-1] * np.arange(1, MOST_VALUES + 1) / MOST_VALUES))
-        starts = np.concatenate([[0], ends[:-1] + 1])
-        return replace(self, values=self.values[ends], counts=np.add.reduceat(self.counts, starts, axis=2))
-
-    def shares(self) -> Array:
-        """Share of each value among the rows of each table that have one, over all strata."""
-        counts = self.counts.sum(axis=0)
-        return np.asarray(counts / np.maximum(counts.sum(axis=1, keepdims=True), 1))
-
-
-def are_sentences(texts: int, rows: int) -> bool:
-    """Whether a column of so many different texts in so many rows holds names or sentences, not categories."""
-    return texts > max(100, 0.1 * rows)
-
-
-class Grid(NamedTuple):
-    """The values of a column that are told apart: numbers ascending, or texts, the most frequent first."""
-
-    kind: Kind
-    values: NDArray[Any]
+    @classmethod
+    def of(cls, sample: Column) -> Grid:
+        """The grid of the values in some rows of both tables."""
+        known = sample.values[~sample.missing]
+        if sample.kind == "category":
+            counts = np.bincount(known, minlength=len(sample.levels))
+            order = np.argsort(-counts, kind="stable")
+            order, rest = order[:MOST_CATEGORIES], order[MOST_CATEGORIES:]
+            values = np.array([*(sample.levels[k] for k in order), *([OTHERS] if len(rest) else [])], dtype=object)
+            return cls(sample.kind, values, np.append(counts[order], counts[rest].sum())[: len(values)].astype(float))
+        values, counts = np.unique(known, return_counts=True)
+        if len(values) > MOST_VALUES:
+            steps = len(known) * np.arange(1, MOST_VALUES + 1) / MOST_VALUES
+            ends = np.unique(np.searchsorted(counts.cumsum(), steps))
+            values, counts = values[ends], np.add.reduceat(counts, np.append(0, ends[:-1] + 1))
+        return cls(sample.kind, values, counts.astype(float))
 
     def places(self, column: Column) -> NDArray[np.intp]:
         """The place of each value, −1 where it is missing; of a number in between, that of the next larger one."""
@@ -141,26 +65,95 @@ class Grid(NamedTuple):
         return np.where(np.isnan(column.values), -1, places)
 
 
-def number_grid(kind: Kind, values: Array, most: int | None) -> Grid:
-    """The different numbers, or about ``most`` quantiles where there are more, and the smallest and the largest."""
-    known = np.sort(values[~np.isnan(values)])
-    different = known[np.concatenate([[True], known[1:] != known[:-1]])] if len(known) else known
-    if most is not None and len(different) > most:
-        different = np.unique(known[np.linspace(0, len(known) - 1, most).astype(np.intp)])
-    return Grid(kind, different)
+class Moments(NamedTuple):
+    """Mean, standard deviation, smallest and largest value; NaN of a column without values."""
+
+    mean: float
+    standard_deviation: float
+    smallest: float
+    largest: float
 
 
-def text_grid(kind: Kind, levels: Sequence[str], columns: Sequence[Column]) -> Grid:
-    """All texts, those most frequent in some columns first; beyond 1,000 the rarer ones are one."""
-    totals = dict.fromkeys(levels, 0)
-    for column in columns:
-        counts = np.bincount(column.values + 1, minlength=len(column.levels) + 1)[1:]
-        for level, count in zip(column.levels, counts.tolist(), strict=True):
-            totals[level] += count
-    ranked = sorted(totals, key=lambda text: (-totals[text], text))
-    return Grid(
-        kind, np.array(ranked if len(ranked) <= MOST_CATEGORIES else [*ranked[:MOST_CATEGORIES], OTHERS], object)
-    )
+class Rows:
+    """What is seen of a column of one table as its rows come: moments, and whether values never fall."""
+
+    def __init__(self, grid: Grid) -> None:
+        self.ordered = grid.kind != "category"
+        half = grid.values.astype(float) / 2 if self.ordered else np.arange(2.0)  # whose differences do not overflow
+        self.centre = float(np.median(half)) if len(half) else 0.0
+        self.scale = float(np.abs(half - self.centre).max(initial=0.0)) or 1.0
+        self.sums = np.zeros(3)
+        self.smallest, self.largest = np.inf, -np.inf
+        self.increases = self.counts_rows = True
+        self.last = np.empty(0)
+
+    def add(self, values: Array) -> None:
+        """Go on with more rows: numbers, or the places of texts; NaN where a value is missing."""
+        known = values[~np.isnan(values)]
+        if not len(known):
+            self.counts_rows = False
+            return
+        with np.errstate(over="ignore"):
+            steps = np.diff(np.append(self.last, known))
+        self.increases &= bool(((steps >= 0) if self.ordered else (steps == 0)).all())
+        self.counts_rows &= bool((steps == 1).all()) and len(known) == len(values)
+        self.last = known[-1:]
+        scaled = (known / 2 - self.centre) / self.scale
+        self.sums += len(known), scaled.sum(), (scaled * scaled).sum()
+        self.smallest, self.largest = min(self.smallest, float(known.min())), max(self.largest, float(known.max()))
+
+    @property
+    def moments(self) -> Moments:
+        """Moments of all rows."""
+        n, total, squares = self.sums
+        if not n:
+            return Moments(np.nan, np.nan, np.nan, np.nan)
+        deviation = 2 * self.scale * np.sqrt(max(squares - total**2 / n, 0.0) / max(n - 1, 1))
+        mean = 2 * (self.centre + self.scale * total / n)
+        return Moments(float(mean), float(deviation), self.smallest, self.largest)
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnCounts:
+    """Counts of the values of a column in both tables and in all strata.
+
+    ``counts[s, i, k]`` rows of table i in stratum s hold ``values[k]``: numbers ascending, or categories, the most
+    frequent first. ``missing[s, i]`` rows hold none. ``moments`` are those of numbers, dates and durations.
+    """
+
+    name: str
+    kind: Kind
+    values: NDArray[Any]
+    counts: Counts
+    missing: Counts
+    moments: tuple[Moments, ...]
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether values are numbers, dates or durations."""
+        return self.kind not in ("category", "boolean")
+
+    @property
+    def are_years(self) -> bool:
+        """Whether the values look like years: whole numbers in their range."""
+        whole = self.kind == "number" and bool((self.values == np.floor(self.values)).all())
+        return whole and all(m.smallest >= EARLIEST_YEAR and m.largest <= LATEST_YEAR for m in self.moments)
+
+    @property
+    def present(self) -> list[int]:
+        """How many rows of each table have a value."""
+        return [int(count) for count in self.counts.sum(axis=(0, 2))]
+
+    @property
+    def missing_shares(self) -> tuple[float, ...]:
+        """The share of the rows of each table that have none."""
+        lost = self.missing.sum(axis=0)
+        return tuple(float(lost[i] / max(lost[i] + count, 1)) for i, count in enumerate(self.present))
+
+    def shares(self) -> Array:
+        """Share of each value among the rows of each table that have one, over all strata."""
+        counts = self.counts.sum(axis=0)
+        return np.asarray(counts / np.maximum(counts.sum(axis=1, keepdims=True), 1))
 
 
 class Histogram(NamedTuple):

@@ -31,22 +31,25 @@ MOST_STRATA = 500
 
 
 class Design(NamedTuple):
-    """Units and their splits; labels of the pooled rows; the sampled rows of each table, and as bins of all of them."""
+    """Units and their splits, labels of the pooled rows, and the sampled rows as numbers and in bins of all of them."""
 
     sizes: tuple[int, int]
     units: Units
     splits: Splits
     strata: Any
     clusters: Any
-    picked: list[NDArray[np.intp]]
+    picked: NDArray[np.intp]
     bins: Bins
-    labels_equal: bool
     smallest: float
     drawn: bool
 
     def of_table(self, which: int, labels: Any) -> Any:
         """The labels of the rows of one table."""
-        return labels[: self.sizes[0]] if which == 0 else labels[self.sizes[0] :]
+        return labels[self.sizes[0] :] if which else labels[: self.sizes[0]]
+
+    def picked_of(self, which: int) -> NDArray[np.intp]:
+        """The sampled rows of one table."""
+        return self.picked[(self.picked >= self.sizes[0]) == which] - which * self.sizes[0]
 
     @property
     def largest_clusters(self) -> tuple[int, int] | None:
@@ -57,9 +60,15 @@ class Design(NamedTuple):
         return first, second
 
     @property
+    def labels_equal(self) -> bool:
+        """Whether strata and clusters are the same in both tables, row by row."""
+        every = [labels for labels in (self.strata, self.clusters) if labels is not None]
+        return all(np.array_equal(self.of_table(0, labels), self.of_table(1, labels)) for labels in every)
+
+    @property
     def sampled_strata(self) -> Any:
         """The strata of the sampled rows of both tables, one below the other."""
-        return None if self.strata is None else self.strata[_pooled(self.picked, self.sizes)]
+        return None if self.strata is None else self.strata[self.picked]
 
 
 def draw_design(
@@ -70,58 +79,47 @@ def draw_design(
     n_resamples: int,
     rng: np.random.Generator,
 ) -> Design:
+    """The design of a comparison; names of columns that cannot be strata or clusters are ValueErrors."""
     sizes = sources[0].n_rows, sources[1].n_rows
     of_strata = of_clusters = None
     if strata is not None:
         of_strata, levels = _labels(sources, "strata", strata, missing)
-        shared = np.intersect1d(of_strata[: sizes[0]], of_strata[sizes[0] :])
         if len(levels) > MOST_STRATA:
-            few = f"has {len(levels):,} values; name a column of up to {MOST_STRATA} groups"
-            raise ValueError(told(lambda write: f"{write('strata', strata)} {few}"))
-        if not (shared < len(levels)).any():
-            apart = "has no value in common; strata need rows of both tables"
-            raise ValueError(told(lambda write: f"{write('strata', strata)} {apart}"))
+            _refuse("strata", strata, f" has {len(levels):,} values; name a column of up to {MOST_STRATA} groups")
+        if not (np.intersect1d(of_strata[: sizes[0]], of_strata[sizes[0] :]) < len(levels)).any():
+            _refuse("strata", strata, " has no value in common; strata need rows of both tables")
     if clusters is not None:
-        of_clusters = _checked_clusters(sources, clusters, missing, of_strata)
-    equal = all(
-        labels is None or np.array_equal(labels[: sizes[0]], labels[sizes[0] :]) for labels in (of_strata, of_clusters)
-    )
+        of_clusters, levels = _labels(sources, "clusters", clusters, missing)
+        if lost := int((of_clusters == len(levels)).sum()):
+            remedy = "give each row a cluster, or leave these rows out"
+            _refuse("clusters", clusters, f" is missing in {plural(lost, 'row')}; {remedy}")
+        try:
+            of_clusters = check_clusters(of_clusters, np.repeat([1.0, 0.0], sizes), of_strata)
+        except ClustersError as error:
+            label = "" if error.label is None else f" ({levels[error.label]!r})"
+            _refuse("clusters", clusters, f": {error.args[0].replace('samples', 'tables')}{label}")
     units = draw_units(sizes, of_strata, of_clusters, MAX_SINGLE_ROWS, BINS, rng)
     splits = centred_splits(units.of_first, n_resamples, rng, units.strata)
     mean_size = -(-int((units.numbers >= 0).sum()) // len(units.of_first))
     members = _members(units, max(1, min(mean_size, TOGETHER // len(units.of_first))), rng)
-    rows, places = np.unique(members, return_inverse=True)
-    bins = Bins(places.reshape(members.shape), units.of_first, units.strata, len(units.numbers) - len(rows), units.kind)
-    split = int(np.searchsorted(rows, sizes[0]))
-    drawn = splits.centred.shape[1] == n_resamples + 1
+    picked, places = np.unique(members, return_inverse=True)
+    unused = sum(sizes) - len(picked)
+    bins = Bins(places.reshape(members.shape), units.of_first, units.strata, unused, units.kind)
     smallest = smallest_pvalue(units.of_first, n_resamples, units.strata)
-    picked = [rows[:split], rows[split:] - sizes[0]]
-    return Design(sizes, units, splits, of_strata, of_clusters, picked, bins, equal, smallest, drawn)
+    drawn = splits.centred.shape[1] == n_resamples + 1  # and not all that there are
+    return Design(sizes, units, splits, of_strata, of_clusters, picked, bins, smallest, drawn)
 
 
 def _labels(sources: list[Source], parameter: str, name: str, missing: Sequence[Any]) -> tuple[Any, Any]:
     """The number of the label of each pooled row, and the labels; a missing one has the number after the last."""
     for source in sources:
         if name not in source.names:
-            lost = f"{source.name} has no such column; it has {list(source.names)[:8]}"
-            raise ValueError(told(lambda write: f"{write(parameter, name)}: {lost}"))  # noqa: B023 - called now
+            _refuse(parameter, name, f": {source.name} has no such column; it has {list(source.names)[:8]}")
     return column_of_all(sources, name, missing)
 
 
-def _checked_clusters(sources: list[Source], name: str, missing: Sequence[Any], strata: Any) -> Any:
-    labels, levels = _labels(sources, "clusters", name, missing)
-    lost = int((labels == len(levels)).sum())
-    if lost:
-        text = f"is missing in {plural(lost, 'row')}; give each row a cluster, or leave these rows out"
-        raise ValueError(told(lambda write: f"{write('clusters', name)} {text}"))
-    try:
-        return check_clusters(labels, np.repeat([1.0, 0.0], [source.n_rows for source in sources]), strata)
-    except ClustersError as error:
-        text, label = (
-            error.args[0].replace("samples", "tables"),
-            "" if error.label is None else f" ({levels[error.label]!r})",
-        )
-        raise ValueError(told(lambda write: f"{write('clusters', name)}: {text}{label}")) from None
+def _refuse(parameter: str, name: str, why: str) -> None:
+    raise ValueError(told(lambda write: f"{write(parameter, name)}{why}"))
 
 
 def _members(units: Units, size: int, rng: np.random.Generator) -> NDArray[np.intp]:
@@ -131,7 +129,3 @@ def _members(units: Units, size: int, rng: np.random.Generator) -> NDArray[np.in
         return units.members(size, rng)
     rows = np.sort(rng.choice(len(units.numbers), enough, replace=False, shuffle=False))
     return np.asarray(rows[units._replace(numbers=units.numbers[rows]).members(size, rng)])
-
-
-def _pooled(picked: Sequence[NDArray[np.intp]], sizes: tuple[int, int]) -> NDArray[np.intp]:
-    return np.concatenate([picked[0], picked[1] + sizes[0]])

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,8 +29,9 @@ THRESHOLDS = 32
 CATEGORIES = 40
 """The most frequent categories are compared each, and all others together."""
 
-RARITY = 0.5
-"""A category of the share p counts p to this negative power: 1 is Pearson's statistic, 0 the squared differences."""
+RARITIES = (0.5, 1.0)
+"""A category of the share p counts p to these negative powers, one statistic each: 1 is Pearson's, which sees rare ones
+that come or go, and is blind beside it to shares that move a little."""
 
 MOST_PAIRED = 300
 """Pairs are compared where numbers and categories make no more features than this."""
@@ -60,8 +60,9 @@ class Coding(NamedTuple):
     n_codes: int
 
 
-def coding(grid: Grid, pooled: NDArray[Any]) -> Coding:
-    """The coding of a grid, from how many pooled rows have each of its values."""
+def coding(grid: Grid) -> Coding:
+    """The coding of a grid, from how many rows of its sample have each of its values."""
+    pooled = grid.pooled
     if grid.kind == "category" or not len(pooled):
         return Coding(np.minimum(np.arange(len(pooled)), CATEGORIES), np.zeros(0), min(len(pooled), CATEGORIES + 1))
     total, cumulated = pooled.sum(), pooled.cumsum()
@@ -111,7 +112,7 @@ class ColumnSums:
         shares = present.sum(axis=0) / max(here.sum(), 1.0)
         place = spread = 0.0
         if len(self.coding.scores):
-            heights = shares.cumsum()[:-1]
+            heights = shares.cumsum()[:-1].clip(1e-9, 1.0 - 1e-9)  # 0 where all rows of a value are in no bin
             D = self._differences(present.cumsum(axis=1)[:, :-1], here, splits)
             found = [(1.0 / (heights * (1.0 - heights))) @ D**2]
             D = self._differences(self.scores, here, splits)
@@ -120,7 +121,7 @@ class ColumnSums:
             place, spread = (float(D[k, 0] / deviations[k]) if deviations[k] > 0 else 0.0 for k in (0, 1))
         else:
             D = self._differences(present, here, splits)
-            found = [(np.where(shares > 0, shares, 1.0) ** -RARITY) @ D**2]
+            found = [(np.where(shares > 0, shares, 1.0) ** -power) @ D**2 for power in RARITIES]
         missing = None
         if lost.any():
             missing = evidence(self._differences(lost, here + lost[:, 0], splits) ** 2, splits.eps)[0]
@@ -195,7 +196,6 @@ def _standardised(values: Array, strata: Any) -> Array:
 class PairEvidence(NamedTuple):
     """Evidence of two columns on every split, and the feature of each whose correlation changed most."""
 
-    columns: tuple[int, int]
     features: tuple[int, int]
     evidence: Array
 
@@ -209,7 +209,7 @@ def pair_evidence(
     of the two sides that have both. Since r and s do not depend on places and scales in their side, a change of the
     columns themselves hardly counts. Features of a category are added.
     """
-    i, j = np.array(list(combinations(range(len(features.parts)), 2)), dtype=np.intp).reshape(-1, 2).T
+    i, j = np.triu_indices(len(features.parts), 1)
     kept = features.columns[i] != features.columns[j]
     i, j = i[kept], j[kept]
     if not len(i):
@@ -217,75 +217,49 @@ def pair_evidence(
     values = features.values[members.ravel()]
     known = ~np.isnan(values)
     filled = np.where(known, values, 0.0).astype(splits.centred.dtype)
-    sides = _Sides(filled, known, len(members), units, splits)
+    shares = np.zeros(len(units.of_first)) if units.strata is None else units.strata
+    _, labels, sizes = np.unique(shares, return_inverse=True, return_counts=True)
+    means = (np.bincount(labels, weights=units.of_first) / sizes)[labels]
+    first = np.rint(splits.centred + means[:, None].astype(splits.centred.dtype))  # 1 in the first sample
+
+    def sides(rows: Array) -> Array:
+        """Sums over both sides of every split, of shape (2, columns, splits)."""
+        sums = rows.reshape(len(members), -1, rows.shape[1]).sum(axis=0, dtype=rows.dtype)
+        of_first = sums.T @ first
+        return np.stack([of_first, sums.sum(axis=0)[:, None] - of_first])
+
+    whole = known.all()
+    single = [sides(each) for each in (known.astype(filled.dtype), filled, filled**2)] if whole else []
     found: list[PairEvidence] = []
-    first = features.columns[i] * (len(features.columns) + 1) + features.columns[j]
-    starts = np.flatnonzero(np.concatenate([[True], first[1:] != first[:-1]]))
+    column_pairs = features.columns[i] * len(features.parts) + features.columns[j]
+    starts = np.flatnonzero(np.append(True, np.diff(column_pairs) != 0))
     for part in blocks(len(starts), _PAIRS):
         own = slice(starts[part.start], starts[part.stop] if part.stop < len(starts) else len(i))
-        changes, complete = sides.squared_changes(i[own], j[own])
+        u, v = i[own], j[own]
+        both = (known[:, u] & known[:, v]).astype(filled.dtype)
+        x, y = filled[:, u] * both, filled[:, v] * both
+        if whole:
+            n, *moments = single[0][:, u], single[1][:, u], single[1][:, v], single[2][:, u], single[2][:, v]
+        else:
+            n, *moments = (sides(each) for each in (both, x, y, x * x, y * y))
+        r, s = correlation(n, moments, sides(x * y))
+        changes = ((r - s) ** 2 * (n[0] * n[1] / np.maximum(n[0] + n[1], 1.0))).astype(np.float64)
         offsets = starts[part] - own.start
-        statistics = np.add.reduceat(changes, offsets, axis=0)
-        enough = np.maximum.reduceat(complete, offsets) >= LEAST_COMPLETE
-        rows = evidence(np.where(enough[:, None], statistics, 0.0), splits.eps)
-        ends = np.append(offsets[1:], len(changes))
-        for start, end, row in zip(offsets, ends, rows, strict=True):
-            strongest = own.start + start + int(changes[start:end, 0].argmax())
-            a, b = int(i[strongest]), int(j[strongest])
-            columns = int(features.columns[a]), int(features.columns[b])
-            found.append(PairEvidence(columns, (a, b), row.astype(np.float32)))
+        enough = np.maximum.reduceat(both.sum(axis=0), offsets) >= LEAST_COMPLETE
+        rows = evidence(np.add.reduceat(changes, offsets, axis=0) * enough[:, None], splits.eps)
+        for offset, row, strengths in zip(offsets, rows, np.split(changes[:, 0], offsets[1:]), strict=True):
+            strongest = offset + int(strengths.argmax())
+            found.append(PairEvidence((int(u[strongest]), int(v[strongest])), row.astype(np.float32)))
     return found
 
 
-class _Sides:
-    """Correlations in both sides of every split."""
-
-    def __init__(self, filled: Array, known: Any, size: int, units: Units, splits: Splits) -> None:
-        self.filled, self.known, self.size = filled, known, size
-        strata = np.zeros(len(units.of_first), dtype=np.intp) if units.strata is None else units.strata
-        means = (np.bincount(strata, weights=units.of_first) / np.maximum(np.bincount(strata), 1))[strata]
-        self.first = np.rint(splits.centred + means[:, None].astype(splits.centred.dtype))  # 1 in the first sample
-        self.complete = bool(known.all())
-        if self.complete:
-            self.means = [self._sums(filled), self._sums(filled**2)]
-
-    def _sums(self, rows: Array) -> tuple[Array, Array]:
-        """Sums of columns over both sides of every split."""
-        units = rows.reshape(self.size, -1, rows.shape[1]).sum(axis=0, dtype=rows.dtype)
-        first = units.T @ self.first
-        return first, units.sum(axis=0)[:, None] - first
-
-    def squared_changes(self, i: Any, j: Any) -> tuple[Array, Array]:
-        """(r − s)² nm / (n + m) of pairs of features on every split, and the number of rows that have both."""
-        x, y = self.filled[:, i], self.filled[:, j]
-        products = self._sums(x * y)
-        if self.complete:
-            rows = float(len(self.filled))
-            of_first = (self.size * self.first.sum(axis=0))[None]
-            counts = [of_first, rows - of_first]
-            moments = [[each[side][k] for each in self.means for k in (i, j)] for side in (0, 1)]
-            complete = np.full(len(i), rows)
-        else:
-            both = (self.known[:, i] & self.known[:, j]).astype(self.filled.dtype)
-            x, y = x * both, y * both
-            counts = list(self._sums(both))
-            sums = [self._sums(each) for each in (x, y, x * x, y * y)]
-            moments = [[each[side] for each in sums] for side in (0, 1)]
-            complete = both.sum(axis=0)
-        r, s = (_correlation(counts[side], moments[side], products[side]) for side in (0, 1))
-        n, m = counts
-        return np.asarray((r - s) ** 2 * (n * m / np.maximum(n + m, 1.0)), dtype=np.float64), complete
-
-
-def _correlation(n: Array, moments: Sequence[Array], xy: Array) -> Array:
+def correlation(n: Array, moments: Sequence[Array], xy: Array) -> Array:
     """Correlations from sums of n values and of their squares and products; 0 where a column does not vary."""
-    x, y, xx, yy = moments
     n = np.maximum(n, 1.0)
-    x, y = x / n, y / n
-    variances = (xx / n - x * x).clip(0.0) * (yy / n - y * y).clip(0.0)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        r = (xy / n - x * y) / np.sqrt(variances)
-    return np.where(variances > 1e-8, r, 0.0).clip(-1.0, 1.0)
+    x, y, xx, yy = (each / n for each in moments)
+    variances = (xx - x * x).clip(0.0) * (yy - y * y).clip(0.0)
+    r = (xy / n - x * y) / np.sqrt(np.where(variances > 1e-8, variances, np.inf))
+    return np.asarray(r.clip(-1.0, 1.0))
 
 
 def rank_correlations(columns: Sequence[Column], features: PairedFeatures, rows: slice, strata: Any) -> Array:
@@ -297,11 +271,9 @@ def rank_correlations(columns: Sequence[Column], features: PairedFeatures, rows:
         own = column.values[rows].astype(float)
         if column.kind == "category":
             own = np.where(column.missing[rows], np.nan, own == column.levels.index(part))
-        else:
-            own = np.asarray(rankdata(own, nan_policy="omit"))
-        values.append(_standardised(own, labels))
+        values.append(_standardised(np.asarray(rankdata(own, nan_policy="omit")), labels))
     X = np.column_stack(values)
     M = (~np.isnan(X)).astype(float)
     X = np.nan_to_num(X)
     sums, squares = X.T @ M, (X * X).T @ M
-    return _correlation(M.T @ M, (sums, sums.T, squares, squares.T), X.T @ X)
+    return correlation(M.T @ M, (sums, sums.T, squares, squares.T), X.T @ X)

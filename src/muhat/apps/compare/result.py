@@ -12,16 +12,22 @@ from typing import Any, Literal, NamedTuple
 import narwhals.stable.v2 as nw
 import numpy as np
 
+from muhat._support.archives import whole_file
 from muhat._support.extras import load_extra
 from muhat.apps.compare.bounds import Interval
 from muhat.apps.compare.column_counts import ColumnCounts, histogram
-from muhat.apps.compare.text_report import percent, readable, report, shown
+from muhat.apps.compare.text_report import Report, percent, readable, report, shown
 from muhat.apps.compare.unusual_rows import Sample, UnusualRow, unusual_rows
-from muhat.inference.results import ComponentResult
 from muhat.inference.two_sample import MMDResult
 from muhat.tables.frames import LeftOut
 
 _COLOURS = ("#2563eb", "#d97706")
+
+MOST_PAIRS = 100
+"""JSON has so many pairs, or all significant ones if these are more."""
+
+PLAIN_CHANGE = 2.0
+"""A difference of place or spread of so many standard deviations is what a changed column is described by."""
 
 
 class TableFacts(NamedTuple):
@@ -32,42 +38,33 @@ class TableFacts(NamedTuple):
     rows_together: int
 
 
-PLAIN_CHANGE = 2.0
-"""A difference of place or spread of so many standard deviations is what a changed column is described by."""
-
-
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Finding:
-    """An effect with its interval and p-values, as :class:`ColumnResult` describes them."""
+    """An effect with its interval and p-values, as :class:`ColumnResult` describes them; ``shares`` are of missing."""
 
     effect: float
-    interval: Interval
+    interval: Interval | None = None
     pvalue: float
     adjusted_pvalue: float
     exceeds_pvalue: float
+    shares: tuple[float, ...] = ()
 
-    @property
-    def effect_name(self) -> str:
-        """What the effect is."""
-        return "difference of shares"
-
-    @property
-    def _label(self) -> str:
-        """What the effect is of, where that has a name."""
-        return ""
+    effect_name = "difference of shares"
 
     def __repr__(self) -> str:
-        low, high = self.interval
+        low, high = self.interval or (np.nan, np.nan)
+        name = f"{self.name!r}, " if isinstance(self, ColumnResult) else ""
         return (
-            f"{type(self).__name__}({self._label}{self.effect_name} {readable(self.effect)}, {readable(low)} to "
+            f"{type(self).__name__}({name}{self.effect_name} {readable(self.effect)}, {readable(low)} to "
             f"{readable(high)}, adjusted p = {readable(self.adjusted_pvalue)})"
         )
 
-    def _numbers(self, level: float) -> dict[str, Any]:
+    def numbers(self, level: float) -> dict[str, Any]:
+        """Numbers and answers at a level, for JSON."""
         return {
             "effect": self.effect,
             "effect_name": self.effect_name,
-            "interval": list(self.interval),
+            **({} if self.interval is None else {"interval": list(self.interval)}),
             "pvalue": self.pvalue,
             "adjusted_pvalue": self.adjusted_pvalue,
             "exceeds_pvalue": self.exceeds_pvalue,
@@ -76,37 +73,9 @@ class Finding:
         }
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class MissingResult(Finding):
-    """Comparison of the shares of missing values of a column.
-
-    Parameters
-    ----------
-    effect : float
-        Difference of the shares.
-    interval, pvalue, adjusted_pvalue, exceeds_pvalue
-        As those of a ColumnResult.
-    shares : (float, float)
-        Share of missing values in each table.
-
-    See Also
-    --------
-    ColumnResult : The result that has it as ``missing``.
-
-    Examples
-    --------
-    >>> import muhat as mh
-    >>> old, new = {"plan": ["x", "y", None, "y"] * 20}, {"plan": ["x", None, None, "y"] * 20}
-    >>> mh.compare(old, new, random_state=0)["plan"].missing.shares
-    (0.25, 0.5)
-    """
-
-    shares: tuple[float, ...] = (0.0, 0.0)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class ColumnResult(Finding):
-    """Comparison of one column, by all rows of both tables.
+    """Result of :func:`muhat.compare` for one column, by all rows of both tables.
 
     Parameters
     ----------
@@ -120,28 +89,19 @@ class ColumnResult(Finding):
         The same, corrected for everything that was looked at.
     exceeds_pvalue : float
         Of an effect beyond ``at_least``, by the interval, corrected; with ``at_least=0`` that is ``adjusted_pvalue``.
+    shares : tuple of float
+        Of the missing values in each table, in ``missing``.
     counts : ColumnCounts
         The column's values, and how often each occurs in both tables.
     change : (float, float)
         How far the first table lies above the second in place and in spread, in standard deviations of the splits.
-    missing : MissingResult or None
-        Comparison of missing values; None where no value is missing.
-
-    See Also
-    --------
-    Comparison : The result that has it in ``columns``.
-
-    Examples
-    --------
-    >>> import muhat as mh
-    >>> result = mh.compare({"a": [1.0, 2.0, 3.0, 4.0] * 20}, {"a": [1.0, 5.0, 3.0, 6.0] * 20}, random_state=0)
-    >>> result["a"]
-    ColumnResult('a', KS distance 0.5, 0.169 to 0.831, adjusted p = 0.001)
+    missing : Finding or None
+        Comparison of the shares of missing values; None where no value is missing.
     """
 
     counts: ColumnCounts
     change: tuple[float, float] = (0.0, 0.0)
-    missing: MissingResult | None = None
+    missing: Finding | None = None
 
     @property
     def name(self) -> str:
@@ -149,18 +109,19 @@ class ColumnResult(Finding):
         return self.counts.name
 
     @property
-    def _label(self) -> str:
-        return f"{self.name!r}, "
-
-    @property
     def kind(self) -> str:
         """What the column holds: "number", "boolean", "date", "duration" or "category"."""
         return self.counts.kind
 
     @property
-    def effect_name(self) -> str:
+    def effect_name(self) -> str:  # type: ignore[override]
         """ "KS distance" of numbers, dates and durations, else "total variation"."""
         return "KS distance" if self.counts.is_ordered else "total variation"
+
+    @property
+    def parts(self) -> list[Finding]:
+        """The findings of the values, and of the missing ones if there are any."""
+        return [self] if self.missing is None else [self, self.missing]
 
     def in_words(self, names: tuple[str, str]) -> str:
         """What differs: place, spread or shape of numbers, or the share of the category that changed most."""
@@ -181,13 +142,9 @@ class ColumnResult(Finding):
 
     def to_dict(self, level: float, names: tuple[str, str]) -> dict[str, Any]:
         """Numbers and texts for JSON."""
-        found: dict[str, Any] = {
-            "name": self.name,
-            "kind": self.kind,
-            **self._numbers(level),
-            "change": self.in_words(names) if self.adjusted_pvalue <= level else None,
-            "rows": self.counts.present,
-        }
+        found: dict[str, Any] = {"name": self.name, "kind": self.kind, **self.numbers(level)}
+        found["change"] = self.in_words(names) if self.adjusted_pvalue <= level else None
+        found["rows"] = self.counts.present
         for j, moment in enumerate(("mean", "standard_deviation", "smallest", "largest")):
             if self.counts.moments:
                 found[moment] = [None if np.isnan(m[j]) else m[j] for m in self.counts.moments]
@@ -195,45 +152,37 @@ class ColumnResult(Finding):
             shares = self.counts.shares().T[:20].tolist()
             found["shares"] = [{"value": str(v), "shares": s} for v, s in zip(self.counts.values, shares, strict=False)]
         if self.missing is not None:
-            found["missing"] = {"shares": list(self.missing.shares), **self.missing._numbers(level)}
+            found["missing"] = {"shares": list(self.missing.shares), **self.missing.numbers(level)}
         return found
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class PairResult:
-    """Comparison of the dependence of two columns, by their correlation in each table.
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class PairResult(Finding):
+    """Result of :func:`muhat.compare` for two columns: the change of their dependence.
 
     Parameters
     ----------
     effect : float
         Difference of the rank correlations.
-    pvalue, adjusted_pvalue
+    interval : None
+        There is none, and ``at_least`` does not apply.
+    pvalue, adjusted_pvalue, exceeds_pvalue
         As those of a ColumnResult; they are of the correlations of normal scores.
+    shares : tuple
+        Not used.
     columns : (str, str)
         Names of the columns.
     parts : (str, str)
         The categories that the correlation is of, "" for a column of numbers.
     correlations : (float, float)
         Rank correlation in each table.
-
-    See Also
-    --------
-    Comparison : The result that has it in ``pairs``.
-
-    Examples
-    --------
-    >>> import numpy as np, muhat as mh
-    >>> x, y = np.random.default_rng(0).normal(size=(2, 80))
-    >>> mh.compare({"x": x, "y": x + y}, {"x": x, "y": y}, random_state=0).pairs[0].names
-    ('x', 'y')
     """
 
-    effect: float
-    pvalue: float
-    adjusted_pvalue: float
     columns: tuple[str, str]
     parts: tuple[str, str]
     correlations: tuple[float, float]
+
+    effect_name = "difference of rank correlations"
 
     @property
     def names(self) -> tuple[str, str]:
@@ -241,22 +190,18 @@ class PairResult:
         first, second = (f"{c} = {p}" if p else c for c, p in zip(self.columns, self.parts, strict=True))
         return first, second
 
+    @property
+    def in_words(self) -> str:
+        """The rank correlations of both tables, such as "0.50 → −0.25"."""
+        return " → ".join(f"{value:.2f}".replace("-", "−") for value in self.correlations)
+
     def __repr__(self) -> str:
-        r, s = (readable(round(value, 3)) for value in self.correlations)
-        names = " and ".join(map(repr, self.names))
-        return f"PairResult({names}, rank correlation {r} → {s}, adjusted p = {readable(self.adjusted_pvalue)})"
+        names, p = " and ".join(map(repr, self.names)), readable(self.adjusted_pvalue)
+        return f"PairResult({names}, rank correlation {self.in_words}, adjusted p = {p})"
 
     def to_dict(self, level: float) -> dict[str, Any]:
         """Numbers and texts for JSON."""
-        return {
-            "names": list(self.names),
-            "rank_correlations": list(self.correlations),
-            "effect": self.effect,
-            "effect_name": "difference of rank correlations",
-            "pvalue": self.pvalue,
-            "adjusted_pvalue": self.adjusted_pvalue,
-            "significant": self.adjusted_pvalue <= level,
-        }
+        return {"names": list(self.names), "rank_correlations": list(self.correlations), **self.numbers(level)}
 
 
 class Columns(tuple[ColumnResult, ...]):
@@ -269,17 +214,6 @@ class Columns(tuple[ColumnResult, ...]):
             if column.name == key:
                 return column
         raise KeyError(f"{key!r} is none of the columns that were compared: {[c.name for c in self][:8]}")
-
-
-def _clearness(part: ComponentResult) -> float:
-    """Evidence; a change of a column alone shows in its relation to the others too, which counts less."""
-    return part.evidence * (0.75 if part.change == "relation" else 1.0)
-
-
-def _without_own_relations(parts: list[ComponentResult], level: float) -> list[ComponentResult]:
-    """Without relations of categories whose shares differ: they may be those to other categories of their column."""
-    shares = {part.column for part in parts if part.change == "share" and len(parts) * part.pvalue <= level}
-    return [part for part in parts if part.change != "relation" or part.column not in shares]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -316,7 +250,7 @@ class Comparison:
     notes : tuple of str
         Remarks for the reader, such as what was sampled, or that rows depend on each other.
     identical : bool
-        Whether both tables hold the same rows.
+        Whether both tables hold the same rows in the same order.
     """
 
     names: tuple[str, str]
@@ -347,12 +281,22 @@ class Comparison:
 
     def named(self, findings: Any) -> list[Any]:
         """Those of some findings that the answer rests on: significant ones, or those that exceed ``at_least``."""
-        return [found for found in findings if getattr(found, "exceeds_pvalue", found.adjusted_pvalue) <= self.level]
+        return [found for found in findings if found.exceeds_pvalue <= self.level]
 
-    @cached_property
+    @property
     def significant_columns(self) -> list[ColumnResult]:
         """Columns whose values differ significantly."""
         return [column for column in self.columns if column.adjusted_pvalue <= self.level]
+
+    @property
+    def significant_pairs(self) -> list[PairResult]:
+        """Pairs of columns whose dependence changed significantly."""
+        return [pair for pair in self.pairs if pair.adjusted_pvalue <= self.level]
+
+    @property
+    def missing(self) -> dict[str, Finding]:
+        """The comparison of missing values, by the name of the column."""
+        return {column.name: column.missing for column in self.columns if column.missing is not None}
 
     @cached_property
     def rows(self) -> tuple[UnusualRow, ...]:
@@ -361,27 +305,19 @@ class Comparison:
         return unusual_rows(self.sampled, [counts[name] for name in self.sampled[0].table.names])
 
     @cached_property
-    def missing(self) -> dict[str, MissingResult]:
-        """The comparison of missing values, by the name of the column."""
-        return {column.name: column.missing for column in self.columns if column.missing is not None}
-
-    @cached_property
-    def significant_pairs(self) -> list[PairResult]:
-        """Pairs of columns whose dependence changed significantly."""
-        return [pair for pair in self.pairs if pair.adjusted_pvalue <= self.level]
-
-    def is_named(self, column: ColumnResult) -> bool:
-        """Whether the values of a column or their missing values differ, by more than ``at_least``."""
-        return bool(self.named([part for part in (column, column.missing) if part is not None]))
+    def report(self) -> Report:
+        """What text, HTML and JSON say."""
+        return report(self)
 
     @property
     def joint_explanation(self) -> str:
         """What the joint test saw, in words, with the column in which it is clearest."""
         a, b = self.names
         named = [part for part in self.joint.components if part.column is not None]
-        components = _without_own_relations(named, self.level)
-        found = max(components, key=_clearness, default=None)
-        if found is None or len(components) * found.pvalue > self.level:
+        named = [part for part in named if len(named) * part.pvalue <= self.level]
+        # a change of a column shows in its relation to the others too, and says less there
+        found = max(named, key=lambda part: (part.change != "relation", part.evidence), default=None)
+        if found is None:
             return f"the rows of {a} and {b} differ"
         words = re.sub(r"(column )?'(column \d+)'", r"\2", found.explanation)  # of columns without names
         # such as "column 'age' is higher in Y" or "'age' is missing more often in Y: 1 % → 4 %"
@@ -394,7 +330,7 @@ class Comparison:
         return column
 
     def __str__(self) -> str:
-        return report(self).as_text()
+        return self.report.as_text()
 
     def __repr__(self) -> str:
         return (
@@ -404,7 +340,7 @@ class Comparison:
     def _repr_html_(self) -> str:
         from muhat.apps.compare.html_report import fragment
 
-        return fragment(self)
+        return fragment(self.report)
 
     def to_dict(self) -> dict[str, Any]:
         """Return all numbers and texts as lists and dicts, for JSON."""
@@ -417,9 +353,9 @@ class Comparison:
             "significant": self.is_significant,
             "significance": self.significance,
             "tables": [table._asdict() for table in self.tables],
-            "summary": list(report(self).sentences),
+            "summary": list(self.report.sentences),
             "columns": [column.to_dict(self.level, self.names) for column in self.columns],
-            "pairs": [pair.to_dict(self.level) for pair in self.pairs[: max(100, len(self.significant_pairs))]],
+            "pairs": [pair.to_dict(self.level) for pair in self.pairs[: max(MOST_PAIRS, len(self.significant_pairs))]],
             "joint": {
                 "pvalue": self.joint.pvalue,
                 "adjusted_pvalue": self.joint_pvalue,
@@ -435,27 +371,25 @@ class Comparison:
 
     def to_frame(self, backend: Literal["pandas", "polars", "pyarrow"] | None = None) -> Any:
         """Return a data frame of pandas, polars or pyarrow (the first that is installed) with one row per column."""
-        libraries: tuple[Literal["pandas", "polars", "pyarrow"], ...] = ("pandas", "polars", "pyarrow")
-        backend = backend or next((name for name in libraries if find_spec(name)), None)
+        backend = backend or next((name for name in ("pandas", "polars", "pyarrow") if find_spec(name)), None)  # type: ignore[assignment]
         if backend is None:
             load_extra("pandas", "data", "to_frame()")
-        rows = [{**column._numbers(self.level), "column": column.name, "kind": column.kind} for column in self.columns]
-        for row, column in zip(rows, self.columns, strict=True):
+        rows = []
+        for column in self.columns:
+            row = {"column": column.name, "kind": column.kind, **column.numbers(self.level)}
             row["low"], row["high"] = row.pop("interval")
-            lost = column.missing
             row["missing_a"], row["missing_b"] = column.counts.missing_shares
-            row["missing_adjusted_pvalue"] = None if lost is None else lost.adjusted_pvalue
-            row["missing_significant"] = lost is not None and lost.adjusted_pvalue <= self.level
-            row["missing_differs"] = lost is not None and lost.exceeds_pvalue <= self.level
-        order = ["column", "kind", *(key for key in rows[0] if key not in ("column", "kind"))]
-        return nw.from_dict({key: [row[key] for row in rows] for key in order}, backend=backend).to_native()
+            lost = {} if column.missing is None else column.missing.numbers(self.level)
+            row["missing_adjusted_pvalue"] = lost.get("adjusted_pvalue")
+            row |= {f"missing_{key}": lost.get(key, False) for key in ("significant", "differs")}
+            rows.append(row)
+        return nw.from_dict({key: [row[key] for row in rows] for key in rows[0]}, backend=backend).to_native()
 
     def save_html(self, path: str | Path) -> None:
         """Write the report as one HTML page that loads nothing from elsewhere."""
-        from muhat._support.archives import whole_file
         from muhat.apps.compare.html_report import page
 
-        text = page(self)
+        text = page(self.report)
         with whole_file(Path(path)) as file:
             file.write(text.encode())
 
@@ -469,20 +403,19 @@ class Comparison:
         chosen = self.columns[:columns]
         width = min(3, len(chosen))
         height = -(-len(chosen) // width)
-        size = (3.2 * width, 2.3 * height)
-        figure, axes = plt.subplots(height, width, figsize=size, squeeze=False, layout="constrained")
+        figure, axes = plt.subplots(
+            height, width, figsize=(3.2 * width, 2.3 * height), squeeze=False, layout="constrained"
+        )
         for ax in axes.flat[len(chosen) :]:
             ax.set_axis_off()
         for ax, column in zip(axes.flat, chosen, strict=False):
             drawn = histogram(column.counts)
             places = np.arange(drawn.heights.shape[1])
             for which, heights in enumerate(drawn.heights):
-                options = {"color": _COLOURS[which], "label": plain(self.names[which])}
-                ax.bar(places + 0.4 * which, heights, 0.4, align="edge", **options)
-            ax.set_xticks(
-                [0.4, len(places) - 0.6],
-                [plain(shown(column.kind, end, 12, column.counts.are_years)) for end in drawn.ends],
-            )
+                label = plain(self.names[which])
+                ax.bar(places + 0.4 * which, heights, 0.4, align="edge", color=_COLOURS[which], label=label)
+            ends = [plain(shown(column.kind, end, 12, column.counts.are_years)) for end in drawn.ends]
+            ax.set_xticks([0.4, len(places) - 0.6], ends)
             ax.set_yticks([])
             ax.set_title(plain(f"{column.name[:28]}: {column.effect_name} {column.effect:.2f}"), fontsize=9)
             ax.spines[["top", "right", "left"]].set_visible(False)

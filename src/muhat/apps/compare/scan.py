@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -12,29 +12,21 @@ from numpy.typing import NDArray
 
 from muhat._support.types import Array
 from muhat.apps.compare.bounds import Counts, Effect, ks_effect, variation_effect
-from muhat.apps.compare.column_counts import (
-    MOST_VALUES,
-    ColumnCounts,
-    Grid,
-    Moments,
-    are_sentences,
-    number_grid,
-    text_grid,
-)
+from muhat.apps.compare.column_counts import ColumnCounts, Grid, Rows
 from muhat.apps.compare.design import Design
 from muhat.apps.compare.features import ColumnSums, coding
 from muhat.apps.compare.text_report import listed
 from muhat.apps.compare.unusual_rows import Sample
-from muhat.apps.files.tables import MOST_TEXTS_HELD, ManyTextsError, Source, concatenated
+from muhat.apps.files.tables import ManyTextsError, Source, concatenated
 from muhat.apps.files.told import told
-from muhat.tables.frames import KIND_IN_WORDS, Column, LeftOut, Table
+from muhat.tables.frames import KIND_IN_WORDS, Column, Kind, LeftOut, Table
 from muhat.tables.ties import Precision, merge_ties
 
 LONG, BATCH = 2**22, 2**20
-"""Tables with more rows together are read in parts of so many, and their numbers are counted between thresholds."""
+"""Tables with more rows together are read in parts of so many."""
 
 PROBES = 2**16
-"""Rows of long tables from which these thresholds are taken."""
+"""Rows of long tables from which it is learnt which values a column has."""
 
 NEIGHBOURS = 500
 """So many first rows of a table are looked at for dependence."""
@@ -43,19 +35,81 @@ _SAVED_INDEX = re.compile(r"__index_level_\d+__|Unnamed: \d+|column \d+|")
 """Names of columns that nobody named: the index of a data frame that was saved."""
 
 
-class _Evidence(NamedTuple):
-    """An effect and its evidence on every split."""
+class ScannedColumn(NamedTuple):
+    """A column with its effects and their evidence on every split, of its values and of its missing values."""
 
+    counts: ColumnCounts
     effect: Effect
     evidence: Array
+    change: tuple[float, float]
+    missing: tuple[Effect, Array] | None
+    sampled: list[Column]
+    beginnings: list[Column]
 
 
-class _Facts(NamedTuple):
-    """What a column is beside its counts."""
+class _NotCompared(ValueError):
+    """A column that cannot be compared, and why."""
 
-    counts_rows: bool
-    separates: bool
-    increases: bool
+
+class _Parts:
+    """A column of both tables in parts, each with its table and the slice of its rows among the pooled ones.
+
+    Short tables have one part each. Values that agree to the precision of the coarser table are equal in them; of long
+    tables, single precision is all that is looked for, in the first rows.
+    """
+
+    def __init__(self, sources: list[Source], name: str, prepare: Any) -> None:
+        self.sources, self.name, self.prepare = sources, name, prepare
+        self.sizes = [source.n_rows for source in sources]
+        self.held: list[Column] = []
+        first = NEIGHBOURS if sum(self.sizes) > LONG else None
+        columns = [prepare(source.column(name, slice(0, first))) for source in sources]
+        numbers = all(column.kind == "number" for column in columns)
+        self.is_single = numbers and any(Precision.of(column.values).single == 0.0 for column in columns)
+        if first is None:
+            merged = merge_ties(*(column.values for column in columns)) if numbers else [c.values for c in columns]
+            self.held = [column._replace(values=values) for column, values in zip(columns, merged, strict=True)]
+
+    def __iter__(self) -> Iterator[tuple[int, slice, Column]]:
+        for which, source in enumerate(self.sources):
+            before = which * self.sizes[0]
+            for start in range(0, source.n_rows, BATCH if not self.held else source.n_rows):
+                column = self.held[which] if self.held else self._read(source, start)
+                yield which, slice(before + start, before + start + len(column.values)), column
+
+    def _read(self, source: Source, start: int) -> Column:
+        column = self.prepare(source.column(self.name, slice(start, start + BATCH)))
+        if self.is_single:
+            with np.errstate(over="ignore"):
+                column = column._replace(values=column.values.astype(np.float32).astype(np.float64))
+        return column
+
+    def sample(self, rows: NDArray[np.intp] | None) -> Column:
+        """The pooled rows with these numbers, or all; a _NotCompared error where the tables hold other kinds."""
+        kinds: list[set[Kind]] = [set(), set()]
+        example, found = [""] * 2, []
+        for which, place, column in self:
+            kinds[which].add(column.kind)
+            example[which] = column.levels[0] if column.levels else example[which]
+            found.append(column if rows is None else _within(rows, place, column))
+        own = [kind - {"missing"} for kind in kinds]
+        if set.union(*own) == {"number", "boolean"}:  # truth values go with numbers
+            found = [part._replace(kind="number") if part.kind == "boolean" else part for part in found]
+        elif len(set.union(*own)) > 1:
+            held = (
+                f"text such as {text[:30]!r} in {source.name}"
+                if "category" in kind
+                else f"{KIND_IN_WORDS[min(kind)]} in {source.name}"
+                for kind, text, source in zip(own, example, self.sources, strict=True)
+            )
+            raise _NotCompared(f"it holds {' and '.join(held)}")
+        return concatenated(self.name, found)
+
+
+def _within(rows: NDArray[np.intp], place: slice, part: Column) -> Column:
+    """The given pooled rows that lie in a part of a table."""
+    own = rows[(rows >= place.start) & (rows < place.stop)] - place.start
+    return part._replace(values=part.values[own])
 
 
 @dataclass
@@ -66,316 +120,137 @@ class Scan:
     prepare: Any
     design: Design
     asked_for: bool
-    counts: list[ColumnCounts] = field(default_factory=list)
-    values: list[_Evidence] = field(default_factory=list)
-    missing: list[_Evidence | None] = field(default_factory=list)
-    changes: list[tuple[float, float]] = field(default_factory=list)
-    sampled: list[list[Column]] = field(default_factory=list)
-    beginnings: list[list[Column]] = field(default_factory=list)
+    found: list[ScannedColumn] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     not_compared: list[LeftOut] = field(default_factory=list)
     left_out: dict[str, list[str]] = field(default_factory=dict)
     separating: list[str] = field(default_factory=list)
-    equal: bool = True
 
     def __post_init__(self) -> None:
-        self.is_long = sum(self.design.sizes) > LONG
-        self.n_strata = 1 if self.design.strata is None else 1 + int(self.design.strata.max())
-        total = sum(self.design.sizes)
-        rng = np.random.default_rng(0)
-        self.probes = rng.choice(total, min(PROBES, total), replace=False, shuffle=False) if self.is_long else None
-        self.cached: list[Column] = []
-        self.is_single = False
-        self.texts = 0
+        sizes = self.design.sizes
+        self.probes = np.random.default_rng(0).choice(sum(sizes), PROBES, False) if sum(sizes) > LONG else None
+        self.equal = sizes[0] == sizes[1] and self.design.labels_equal and self.probes is None
 
     def add(self, name: str, separating: bool = False) -> None:
         """Count a column of all rows, and keep its evidence and its sampled rows."""
-        hint = next((source.hints[name] for source in self.sources if name in source.hints), "")
+        hint = next((f"; {source.hints[name]}" for source in self.sources if name in source.hints), "")
         try:
-            self._merge_ties(name)
-            grid = self._grid(name)
-        except ManyTextsError as error:
-            self._leave_out_texts(name, str(error), hint)
+            parts = _Parts(self.sources, name, self.prepare)
+            sample = parts.sample(self.probes)
+            known = sum(self.design.sizes) * float(np.mean(~sample.missing))
+            if sample.kind == "category" and len(sample.levels) > max(100, 0.1 * known):
+                raise ManyTextsError(f"it holds {len(sample.levels):,} different texts")
+        except _NotCompared as error:
+            self.not_compared.append(LeftOut(name, f"{error}{hint}"))
             return
-        if isinstance(grid, str):
-            self.not_compared.append(LeftOut(name, f"{grid}{f'; {hint}' if hint else ''}"))
+        except ManyTextsError as error:  # names or sentences, and no categories
+            if hint:
+                self.not_compared.append(LeftOut(name, f"{error}{hint}"))
+            else:
+                self.notes.append(f"column {name!r} is left out, because {error}")
             return
-        counts, sums, facts, sampled, beginnings = self._read(name, grid)
-        if not separating and self._is_left_out(counts, facts, hint):
-            return
-        if hint:
-            self.notes.append(f"column {name!r} is taken as text; {hint}")
-        found = sums.evidence(self.design.splits)
-        largest = self.design.largest_clusters
-        empty = min(counts.present) == 0
-        effect = (ks_effect if counts.is_ordered else variation_effect)(counts.counts, largest)
-        self.values.append(_Evidence(Effect(0.0, np.inf, 0.0) if empty else effect, found.values))
-        lost: Counts = np.stack([counts.missing, counts.counts.sum(axis=2)], axis=2)
-        self.missing.append(
-            None if found.missing is None else _Evidence(variation_effect(lost, largest), found.missing)
-        )
-        self.changes.append((found.place, found.spread))
-        self.counts.append(counts.compressed())
-        self.sampled.append(sampled)
-        if not facts.increases:
-            self.beginnings.append(beginnings)
+        if self.equal:
+            (a, b) = parts.held
+            self.equal = a.levels == b.levels and np.array_equal(a.values, b.values, equal_nan=a.kind != "category")
+        self._count(parts, Grid.of(sample), separating)
+        if hint and self.found and self.found[-1].counts.name == name:
+            self.notes.append(f"column {name!r} is taken as text{hint}")
 
-    def _batches(self, which: int, name: str) -> Iterator[tuple[int, Column]]:
-        """The column of a table, in parts where tables are long, each with the number of its first row."""
-        source = self.sources[which]
-        if not self.is_long:
-            yield 0, self.cached[which]
-            return
-        for start in range(0, source.n_rows, BATCH):
-            column = self.prepare(source.column(name, slice(start, start + BATCH)))
-            if self.is_single:
-                with np.errstate(over="ignore"):
-                    column = column._replace(values=column.values.astype(np.float32).astype(np.float64))
-            yield start, column
-
-    def _merge_ties(self, name: str) -> None:
-        """Read the column of short tables, and let values that agree to the precision of the coarser one be equal."""
-        self.is_single = False
-        if self.is_long:  # single precision is all that is looked for, in the first rows
-            beginnings = [self.prepare(source.column(name, slice(0, NEIGHBOURS))) for source in self.sources]
-            if all(column.kind == "number" for column in beginnings):
-                self.is_single = any(Precision.of(column.values).single == 0.0 for column in beginnings)
-            return
-        self.cached = [self.prepare(source.column(name)) for source in self.sources]
-        if all(column.kind == "number" for column in self.cached):
-            merged = merge_ties(*(column.values for column in self.cached))
-            self.cached = [column._replace(values=values) for column, values in zip(self.cached, merged, strict=True)]
-
-    def _grid(self, name: str) -> Grid | str:
-        """The values that are told apart, or why the column cannot be compared."""
-        probed: list[list[Any]] = [[], []]
-        kinds: list[set[Any]] = [set(), set()]
-        example = [""] * 2
-        levels: set[str] = set()
-        last: tuple[str, ...] = ()
-        extremes: list[float] = []
-        for which in (0, 1):
-            for start, column in self._batches(which, name):
-                kinds[which].add(column.kind)
-                example[which] = column.levels[0] if column.levels else example[which]
-                if column.levels is not last:
-                    last = column.levels
-                    levels |= set(last)
-                if len(levels) > MOST_TEXTS_HELD:
-                    raise ManyTextsError(f"it holds more than {MOST_TEXTS_HELD:,} different texts")
-                if self.probes is not None:
-                    if column.kind not in ("category", "missing"):
-                        extremes += [float(np.nanmin(column.values)), float(np.nanmax(column.values))]
-                    column = self._within(self.probes, which, start, column)
-                probed[which].append(column)
-        found = [kind - {"missing"} for kind in kinds]
-        kind = _common_kind(found)
-        if kind is None:
-            held = (
-                f"text such as {text[:30]!r}" if "category" in own else KIND_IN_WORDS[min(own)]
-                for own, text in zip(found, example, strict=True)
-            )
-            return "it holds " + " and ".join(
-                f"{each} in {source.name}" for each, source in zip(held, self.sources, strict=True)
-            )
-        parts = [column for table in probed for column in table if column.kind != "missing"]
-        if kind == "category":
-            self.texts = len(levels)
-            return text_grid(kind, sorted(levels), parts)
-        most = MOST_VALUES if self.is_long or self.design.strata is not None else None
-        return number_grid(kind, np.concatenate([*(column.values for column in parts), extremes]), most)
-
-    def _within(self, rows: NDArray[np.intp], which: int, start: int, part: Column) -> Column:
-        """The given pooled rows that lie in a part of a table."""
-        own = rows - which * self.design.sizes[0] - start
-        return part._replace(values=part.values[own[(own >= 0) & (own < len(part.values))]])
-
-    def _read(self, name: str, grid: Grid) -> tuple[ColumnCounts, ColumnSums, _Facts, list[Column], list[Column]]:
-        design, width = self.design, len(grid.values)
-        counts = np.zeros((self.n_strata, 2, width), dtype=np.int64)
-        missing = np.zeros((self.n_strata, 2), dtype=np.int64)
-        moments: list[Moments] = []
-        pooled = np.zeros(width)
-        if self.probes is not None:  # in short tables all rows are read, and their places kept
-            for which in (0, 1):
-                for start, column in self._batches(which, name):
-                    places = grid.places(self._within(self.probes, which, start, column))
-                    pooled += np.bincount(places[places >= 0], minlength=width)
-        else:
-            held = [grid.places(next(self._batches(which, name))[1]) for which in (0, 1)]
-            pooled += np.bincount(np.concatenate(held) + 1, minlength=width + 1)[1:]
-        sums = ColumnSums(coding(grid, np.maximum(pooled, 1e-9)), design.units)
-        order = [_Order(), _Order()]
+    def _count(self, parts: _Parts, grid: Grid, separating: bool) -> None:
+        design, width = self.design, len(grid.values) + 1
+        n_strata = 1 if design.strata is None else 1 + int(design.strata.max())
+        flat = np.zeros(n_strata * 2 * width, dtype=np.int64)
+        sums = ColumnSums(coding(grid), design.units)
+        rows = Rows(grid), Rows(grid)
         sampled: list[list[Column]] = [[], []]
-        beginnings: list[Column] = []
-        for which in (0, 1):
-            of_rows = Moments.of(np.empty(0))
-            for start, column in self._batches(which, name):
-                stop = start + len(column.values)
-                places = grid.places(column) if self.probes is not None else held[which]
-                labels = 0 if design.strata is None else design.of_table(which, design.strata)[start:stop]
-                flat = np.bincount(labels * (width + 1) + places + 1, minlength=self.n_strata * (width + 1))
-                flat = flat.reshape(self.n_strata, width + 1)
-                counts[:, which] += flat[:, 1:]
-                missing[:, which] += flat[:, 0]
-                sums.add(places, design.of_table(which, design.units.numbers)[start:stop])
-                if column.kind != "category":
-                    before = int(counts[:, which].sum() - flat[:, 1:].sum())
-                    known = column.values[~np.isnan(column.values)]
-                    of_rows = of_rows.joined(before, Moments.of(known), len(known))
-                order[which].add(column, start)
-                if column.kind == "boolean":
-                    column = column._replace(kind=grid.kind)  # truth values go with numbers
-                sampled[which].append(
-                    self._within(design.picked[which] + which * design.sizes[0], which, start, column)
-                )
-                if start == 0:
-                    beginnings.append(column._replace(values=column.values[:NEIGHBOURS]))
-            moments.append(of_rows)
+        beginnings: list[list[Column]] = [[], []]
+        for which, place, column in parts:
+            places = grid.places(column)
+            cells = which + 2 * (0 if design.strata is None else design.strata[place].astype(np.intp))
+            flat += np.bincount(cells * width + places + 1, minlength=len(flat))
+            sums.add(places, design.units.numbers[place])
+            rows[which].add(np.where(places < 0, np.nan, places) if grid.kind == "category" else column.values)
+            if column.kind == "boolean":
+                column = column._replace(kind=grid.kind)
+            sampled[which].append(_within(design.picked, place, column))
+            if place.start == which * design.sizes[0]:
+                beginnings[which].append(column._replace(values=column.values[:NEIGHBOURS]))
+        counts = flat.reshape(n_strata, 2, width)
+        if self._is_left_out(parts.name, grid, counts, rows) and not separating:
+            return
+        missing, counts = counts[:, :, 0], counts[:, :, 1:]
         kept = counts.any(axis=(0, 1))
         values = grid.values[kept]
-        ordered = grid.kind not in ("category", "boolean")
         if grid.kind == "boolean":
             values = np.array(["False", "True"], dtype=object)[values.astype(np.intp)]
-        distinct = self.texts if grid.kind == "category" else len(values)
-        found = ColumnCounts(
-            name, grid.kind, values, counts[:, :, kept], missing, tuple(moments) if ordered else (), distinct
-        )
-        self._compare_rows(name, order)
-        facts = _Facts(all(o.counts_rows for o in order), _separates(counts, ordered), all(o.increases for o in order))
-        return found, sums, facts, [concatenated(name, parts) for parts in sampled], beginnings
+        moments = () if grid.kind in ("category", "boolean") else (rows[0].moments, rows[1].moments)
+        column_counts = ColumnCounts(parts.name, grid.kind, values, counts[:, :, kept], missing, moments)
+        found = sums.evidence(design.splits)
+        largest = design.largest_clusters
+        effect = (ks_effect if column_counts.is_ordered else variation_effect)(column_counts.counts, largest)
+        effect = effect if min(column_counts.present) else Effect(0.0, np.inf, 0.0)
+        lost: Counts = np.stack([missing, counts.sum(axis=2)], axis=2)
+        of_missing = None if found.missing is None else (variation_effect(lost, largest), found.missing)
+        together = [concatenated(parts.name, columns) for columns in sampled]
+        first = [] if all(each.increases for each in rows) else [columns[0] for columns in beginnings]
+        change = found.place, found.spread
+        self.found.append(ScannedColumn(column_counts, effect, found.values, change, of_missing, together, first))
 
-    def _compare_rows(self, name: str, order: list[_Order]) -> None:
-        """Whether the column is the same in both tables, row by row."""
-        if not self.equal or self.design.sizes[0] != self.design.sizes[1]:
-            self.equal = False
-            return
-        pairs = zip(self._batches(0, name), self._batches(1, name), strict=True)
-        self.equal = all(
-            first.levels == second.levels
-            and np.array_equal(first.values, second.values, equal_nan=first.kind != "category")
-            for (_, first), (_, second) in pairs
-        )
-
-    def _is_left_out(self, counts: ColumnCounts, facts: _Facts, hint: str) -> bool:
-        name = counts.name
-        if not sum(counts.present):
+    def _is_left_out(self, name: str, grid: Grid, counts: Counts, rows: tuple[Rows, Rows]) -> bool:
+        """Whether a column tells nothing of the rows; what it is noted for."""
+        lost, known = counts[:, :, 0].sum(axis=0), counts[:, :, 1:].sum(axis=0)
+        increases = all(each.increases for each in rows)
+        low, high = min(each.smallest for each in rows), max(each.largest for each in rows)
+        if not known.any():
             reason = "all their values are missing"
-        elif counts.distinct == 1 and len(set(counts.missing_shares)) == 1:
+        elif low == high and lost[0] * known[1].sum() == lost[1] * known[0].sum():
             reason = "they hold a single value"
-        elif not self.asked_for and facts.counts_rows:
+        elif self.asked_for:
+            return False
+        elif grid.kind == "number" and all(each.counts_rows and each.sums[0] > 2 for each in rows):
             reason = "they count the rows (name them in {columns} to use them)"
-        elif not self.asked_for and facts.increases and _SAVED_INDEX.fullmatch(name) and self.sources[0].named:
+        elif increases and _SAVED_INDEX.fullmatch(name) and self.sources[0].named:
             reason = "nobody named them and they increase with the rows, as a saved index does"
-        elif not self.asked_for and facts.separates and facts.increases:
+        elif (increases or grid.kind == "date") and _lie_apart(rows):
             self.separating.append(name)
-            return True
-        elif counts.kind == "category" and are_sentences(counts.distinct, sum(counts.present)):
-            self._leave_out_texts(name, f"it holds {counts.distinct:,} different texts", hint)
             return True
         else:
             return False
         self.left_out.setdefault(reason, []).append(name)
         return True
 
-    def _leave_out_texts(self, name: str, texts: str, hint: str) -> None:
-        if hint:
-            self.not_compared.append(LeftOut(name, f"{texts}; {hint}"))
-        else:
-            self.notes.append(f"column {name!r} is left out, because {texts}")
-
     def finish(self) -> None:
         """Raise a ValueError where no column is left; otherwise note those that were left out."""
-        if not self.counts and self.separating:
-            for name in self.separating:  # nothing else can be compared
+        if not self.found and self.separating:
+            alone, self.separating = self.separating, []
+            for name in alone:  # nothing else can be compared
                 self.add(name, separating=True)
             self.separating = []
         for reason, names in self.left_out.items():
             text = f"left out, because {reason}: {listed(names)}".split("{columns}")
             self.notes.append(told(lambda write: write("columns").join(text)))  # noqa: B023 - called now
-        if not self.counts:
+        if not self.found:
             tables = " and ".join(source.name for source in self.sources)
             apart = [f"{column.name!r}: {column.reason}" for column in self.not_compared]
-            why = next(iter([*self.notes, *apart]), "all rows are equal")
-            raise ValueError(f"{tables}: no column is left that could be compared; {why}")
+            raise ValueError(f"{tables}: no column is left that could be compared; {[*self.notes, *apart][0]}")
 
     def samples(self) -> list[Sample]:
         """The sampled rows of each table."""
         indexed = any(source.index is not None for source in self.sources)
-        tables = zip(self.sources, self.design.picked, zip(*self.sampled, strict=True), strict=True)
-        return [
-            Sample(Table(source.name, len(picked), tuple(columns)), picked, replace(source, fetch=_gone), indexed)
-            for source, picked, columns in tables
-        ]
-
-    def are_identical(self) -> bool:
-        """Whether both tables hold the same rows: in their order, or in any where all rows are sampled."""
-        sizes = self.design.sizes
-        if self.not_compared or self.separating or sizes[0] != sizes[1]:
-            return False
-        if self.equal and self.design.labels_equal:
-            return True
-        if self.design.clusters is not None or sum(map(len, self.design.picked)) < sum(sizes):
-            return False
-        codes = [_codes(columns) for columns in self.sampled]
-        rows = np.column_stack([*codes, *([] if self.design.strata is None else [self.design.sampled_strata])])
-        first, second = (part[np.lexsort(part.T)] for part in (rows[: sizes[0]], rows[sizes[0] :]))
-        return bool((first == second).all())
+        found = []
+        for which, source in enumerate(self.sources):
+            rows = self.design.picked_of(which)
+            table = Table(source.name, len(rows), tuple(column.sampled[which] for column in self.found))
+            found.append(Sample(table, rows, replace(source, fetch=_gone), indexed))
+        return found
 
 
 def _gone(name: str, rows: slice) -> Column:
     raise ValueError(f"column {name!r} can no longer be read; compare the tables again")
 
 
-def _codes(columns: Sequence[Column]) -> NDArray[np.intp]:
-    """The values of a column of both tables as numbers."""
-    pooled = concatenated(columns[0].name, columns)
-    return np.asarray(np.unique(pooled.values, return_inverse=True)[1])
-
-
-class _Order:
-    """What can be seen as the rows of a column come: whether they are counted, and whether they never fall."""
-
-    def __init__(self) -> None:
-        self.increases, self.rows, self.last = True, 0, -np.inf
-        self.offsets: set[float | None] = set()
-        self.levels: set[str] = set()
-
-    @property
-    def counts_rows(self) -> bool:
-        """Whether each value is one more than the one before."""
-        return self.rows > 2 and len(self.offsets) == 1 and None not in self.offsets
-
-    def add(self, column: Column, start: int) -> None:
-        """Go on with more rows, the first of which has this number."""
-        self.rows += len(column.values)
-        if column.kind == "category":
-            self.levels |= {column.levels[k] for k in np.unique(column.values[column.values >= 0])}
-            self.increases &= len(self.levels) < 2
-            return
-        known = column.values[~np.isnan(column.values)]
-        if len(known):
-            self.increases &= bool(known[0] >= self.last) and bool((known[1:] >= known[:-1]).all())
-            self.last = float(known[-1])
-        offsets = column.values - np.arange(start, start + len(column.values))
-        constant = column.kind == "number" and bool((offsets == offsets[0]).all())
-        self.offsets.add(float(offsets[0]) if constant else None)
-
-
-def _separates(counts: Counts, ordered: bool) -> bool:
-    """Whether no value of one table lies among those of the other; categories have to be one in each table."""
-    found = counts.sum(axis=0) > 0
-    if not found.any(axis=1).all():
-        return False
-    (a, b), (c, d) = ((int(row.argmax()), len(row) - 1 - int(row[::-1].argmax())) for row in found)
-    return (b < c or d < a) and (ordered or (a == b and c == d))
-
-
-def _common_kind(kinds: Sequence[set[Any]]) -> Any:
-    """The kind of a column in both tables: truth values go with numbers, and no values with all; None for others."""
-    found = set().union(*kinds)
-    if not found:
-        return "missing"
-    if len(found) == 1:
-        return found.pop()
-    return "number" if found == {"number", "boolean"} else None
+def _lie_apart(rows: tuple[Rows, Rows]) -> bool:
+    """Whether no value of one table lies among those of the other; categories are one in each table."""
+    a, b = rows
+    constant = a.ordered or (a.smallest == a.largest and b.smallest == b.largest)
+    return constant and bool(a.sums[0] and b.sums[0]) and (a.largest < b.smallest or b.largest < a.smallest)

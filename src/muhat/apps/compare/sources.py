@@ -78,26 +78,16 @@ def _frame_source(X: Any, name: str) -> Source:
 
 def _matched_by_position(sources: list[Source]) -> list[Source]:
     """Tables without names have their columns called alike."""
-    named = [source for source in sources if source.named]
-    unnamed = [source for source in sources if not source.named]
-    if named and unnamed:
-        text = f"{named[0].name} names its columns and {unnamed[0].name} does not; give both names or neither"
-        raise ValueError(
-            told(
-                lambda write: (
-                    f"{text} (say {write('header', True)} or {write('header', False)} where the first row of a "
-                    "file was misread)"
-                )
-            )
-        )
-    if len(unnamed) < 2 or unnamed[0].names == unnamed[1].names:
+    first, second = sorted(sources, key=lambda source: not source.named)
+    if first.named and not second.named:
+        start = f"{first.name} names its columns and {second.name} does not; give both names or neither (say "
+        end = " where the first row of a file was misread)"
+        raise ValueError(told(lambda write: f"{start}{write('header', True)} or {write('header', False)}{end}"))
+    if first.named or first.names == second.names:
         return sources
-    first, second = unnamed
     if len(first.names) != len(second.names):
-        raise ValueError(
-            f"{first.name} and {second.name} have {len(first.names)} and {len(second.names)} columns; without names "
-            "they cannot be matched: give the columns names"
-        )
+        counts = f"{len(first.names)} and {len(second.names)} columns"
+        raise ValueError(f"{first.name} and {second.name} have {counts}; without names they cannot be matched")
     own = dict(zip(first.names, second.names, strict=True))
 
     def fetch(name: str, rows: slice) -> Column:
@@ -106,25 +96,21 @@ def _matched_by_position(sources: list[Source]) -> list[Source]:
     return [first, replace(second, names=first.names, fetch=fetch, flaws={})]
 
 
-# ------------------------------------------------------------------------------------------------- choice of columns
+# ------------------------------------------------------------------------------------------------------------- names
 
 
-def matching_names(sources: Sequence[Source], patterns: Sequence[Any] | None, option: str) -> list[str]:
+def matching_names(sources: Sequence[Source], patterns: Sequence[Any] | None, parameter: str) -> list[str]:
     """The columns that names or patterns such as ``price_*`` choose, in the order of the patterns.
 
     All tables must have them, except to leave them out.
     """
-    if isinstance(patterns, str):
-        patterns = [patterns]
     chosen: dict[str, None] = {}
-    for pattern in map(str, patterns or ()):
-        by_number = pattern.isdecimal() and not sources[0].named
-        wanted = f"column {pattern}" if by_number else pattern
+    for pattern in map(str, [patterns] if isinstance(patterns, str) else patterns or ()):
+        wanted = f"column {pattern}" if pattern.isdecimal() and not sources[0].named else pattern
         fitting = [_fitting_names(source, wanted) for source in sources]
-        enough = any(fitting) if option == "exclude" else all(fitting)
-        if not enough:
+        if not (any if parameter == "exclude" else all)(fitting):
             lost = _no_such_column(sources[fitting.index([])], wanted)
-            raise ValueError(told(lambda write: f"{write(option, pattern)}: {lost}"))  # noqa: B023 - called now
+            raise ValueError(told(lambda write: f"{write(parameter, pattern)}: {lost}"))  # noqa: B023 - called now
         chosen |= dict.fromkeys(name for names in fitting for name in names)
     return list(chosen)
 
@@ -149,25 +135,17 @@ def _all_names(source: Source) -> list[str]:
 def chosen_names(sources: Sequence[Source], columns: Sequence[Any] | None, exclude: Sequence[Any] | None) -> list[str]:
     """The columns that all tables have, or those that were asked for, without the excluded ones."""
     excluded = set(matching_names(sources, exclude, "exclude"))
+    shared = [name for name in sources[0].names if all(name in source.names for source in sources)]
+    unused = {column.name: column.reason for source in sources for column in source.left_out}
     if columns is not None:
-        wanted = [name for name in matching_names(sources, columns, "columns") if name not in excluded]
-        for source in sources:
-            for name in wanted:
-                if name not in source.names:
-                    reason = next((c.reason for c in source.left_out if c.name == name), "it has no such column")
-                    lost = f"cannot be used in {source.name}: {reason}; name other columns"
-                    raise ValueError(told(lambda write: f"{write('columns', name)} {lost}"))  # noqa: B023 - called now
-    else:
-        wanted = [name for name in sources[0].names if all(name in source.names for source in sources)]
-        if not wanted and len(sources) == 1:
-            apart = "; ".join(f"{column.name!r} ({column.reason})" for column in sources[0].left_out[:5])
-            raise ValueError(f"{sources[0].name} has no columns that can be used: {apart or 'none at all'}")
-        if not wanted:
-            held = " and ".join(f"{source.name} has {listed(source.names) or 'none'}" for source in sources)
-            unused = {column.name: column.reason for source in sources for column in source.left_out}
-            apart = "".join(f"; {name!r} cannot be used: {reason}" for name, reason in [*unused.items()][:3])
-            raise ValueError(f"no column in common: {held}; give columns of one meaning one name{apart}")
-        wanted = [name for name in wanted if name not in excluded]
+        wanted = matching_names(sources, columns, "columns")
+        for name in set(wanted) - set(shared) - excluded:
+            raise ValueError(told(lambda write: f"{write('columns', name)} cannot be used: {unused[name]}"))  # noqa: B023 - called now
+    elif not shared:
+        held = " and ".join(f"{source.name} has {listed(source.names) or 'none'}" for source in sources)
+        apart = "".join(f"; {name!r} cannot be used: {reason}" for name, reason in [*unused.items()][:3])
+        raise ValueError(f"no column in common: {held}; give columns of one meaning one name{apart}")
+    wanted = [name for name in (shared if columns is None else wanted) if name not in excluded]
     if not wanted:
         raise ValueError(f"{' and '.join(source.name for source in sources)}: no columns are left to use")
     return wanted
@@ -178,25 +156,16 @@ def unmatched(sources: Sequence[Source], exclude: Sequence[Any] | None) -> list[
     excluded = set(matching_names(sources, exclude, "exclude"))
     reasons: dict[str, str] = {}
     for source in sources:
-        for column in source.left_out:
-            reasons[column.name] = (
-                column.reason if column.name in reasons else f"{column.reason} in {source.name}"
-            )  # without a name where it holds of both
-    everywhere = [{*source.names, *(column.name for column in source.left_out)} for source in sources]
-    for which, source in enumerate(sources):
-        for other, names in enumerate(everywhere):
-            alike = {_loosely(name): name for name in sorted(names - everywhere[which])}
-            for name in source.names:
-                if name not in names:
-                    twin = alike.get(_loosely(name)) if which < other else None
-                    maybe = f"; {twin!r} in {sources[other].name} may be the same: give them one name" if twin else ""
-                    reasons[name] = f"only {source.name} has it{maybe}"
+        for name, reason in source.left_out:  # without the table where it holds of both
+            reasons[name] = reason if name in reasons else f"{reason} in {source.name}"
+    for source, other in zip(sources, sources[::-1], strict=True):
+        lost = [name for name in source.names if name not in _all_names(other)]
+        alike = {name.casefold().replace("_", " "): name for name in other.names if name not in _all_names(source)}
+        for name in lost:
+            twin = alike.get(name.casefold().replace("_", " ")) if source is sources[0] else None
+            maybe = f"; {twin!r} in {other.name} may be the same: give them one name" if twin else ""
+            reasons[name] = f"only {source.name} has it{maybe}"
     return [LeftOut(name, reason) for name, reason in reasons.items() if name not in excluded]
-
-
-def _loosely(name: str) -> str:
-    """A name without capitals, blanks and signs that stand for blanks."""
-    return "".join(name.replace("_", " ").replace("-", " ").split()).casefold()
 
 
 # ---------------------------------------------------------------------------------------------------- single columns
@@ -244,16 +213,10 @@ def _without_marks(column: Column, marks: set[str]) -> Column:
         if column.kind != "number" or not numbers:
             return column
         return column._replace(values=np.where(np.isin(column.values, numbers), np.nan, column.values))
-    marked = [level.strip() in marks for level in column.levels]
-    if not any(marked):
+    levels = [None if level.strip() in marks else level for level in column.levels]
+    if None not in levels:
         return column
-    kept = [level for level, is_mark in zip(column.levels, marked, strict=True) if not is_mark]
-    converted = [number(level, False) for level in kept]
-    if None not in converted:  # numbers that were text because of the marks among them
-        values = iter(converted)
-        cells = [None if is_mark else next(values) for is_mark in marked]
-        table = np.array([*cells, None], dtype=np.float64)
-        return Column(column.name, "number" if kept else "missing", table[column.values])
-    places = iter(range(len(kept)))
-    order = np.array([-1 if is_mark else next(places) for is_mark in marked] + [-1], dtype=np.intp)
-    return Column(column.name, "category", order[column.values], tuple(kept))
+    numbers = [None if level is None else number(level, False) for level in levels]
+    if numbers.count(None) == levels.count(None):  # numbers that were text because of the marks among them
+        return as_table({column.name: [*np.array([*numbers, None])[column.values]]}).columns[0]
+    return as_table({column.name: [*np.array([*levels, None])[column.values]]}).columns[0]

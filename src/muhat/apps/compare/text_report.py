@@ -15,8 +15,8 @@ from muhat.tables.frames import Kind
 
 if TYPE_CHECKING:
     from muhat.apps.compare.column_counts import ColumnCounts
-    from muhat.apps.compare.result import ColumnResult, Comparison, Finding, PairResult
-    from muhat.apps.compare.unusual_rows import Reason, UnusualRow
+    from muhat.apps.compare.result import ColumnResult, Comparison, Finding
+    from muhat.apps.compare.unusual_rows import UnusualRow
 
 _ROWS = 12
 _WIDEST = 24
@@ -109,7 +109,7 @@ def listed(names: Sequence[str], most: int = 8, form: Callable[[str], str] = rep
 class ReportPart(NamedTuple):
     """A part of a report: a title, a table and its remarks; rows that the answer rests on are ``marked``.
 
-    ``columns`` or ``pairs`` are what the rows are about, for pictures.
+    ``columns`` are what the rows are about, for pictures.
     """
 
     title: str
@@ -118,100 +118,112 @@ class ReportPart(NamedTuple):
     caption: str = ""
     marked: Sequence[bool] = ()
     columns: Sequence[ColumnResult] = ()
-    pairs: Sequence[PairResult] = ()
 
 
 class Report(NamedTuple):
     """What text, HTML and JSON say of a comparison: the answer and further sentences, parts, and notes."""
 
+    names: tuple[str, str]
     sentences: Sequence[str]
     parts: Sequence[ReportPart]
     notes: Sequence[str]
 
     def as_text(self) -> str:
         """The report for a terminal."""
-        found = [paragraph(self.sentences)]
+        width = max(40, min(100, get_terminal_size().columns))
+        found = ["\n".join(line for sentence in self.sentences for line in wrap(printable(sentence), width))]
         for part in self.parts:
-            marks = [f"{'* ' if mark else '  '}" for mark in part.marked] or [""] * len(part.cells)
-            rows = [[f"{mark}{row[0]}", *row[1:]] for mark, row in zip(marks, part.cells, strict=True)]
             star = " (* differs)" if any(part.marked) else ""
             title = f"{part.title}{star}{f': {part.caption}' if part.caption else ''}"
-            found.append(table(title, part.head, rows, left=(0,) if part.columns else (0, 1)))
-        return "\n\n".join(part for part in [*found, notes_text(self.notes)] if part)
+            found.append(table(title, part.head, part.cells, part.marked))
+        notes = [line for n in self.notes for line in wrap(f"- {printable(n)}", width - 2, subsequent_indent="  ")]
+        return "\n\n".join([*found, *(["\n  ".join(["Notes", *notes])] if notes else [])])
 
 
 def report(result: Comparison) -> Report:
     """The whole report of a comparison."""
-    parts = [] if result.identical else [_columns_part(result)]
-    return Report(summary(result), [*parts, *_pairs_parts(result), *_rows_parts(result)], result.notes)
-
-
-def summary(result: Comparison) -> list[str]:
-    """The answer, what it rests on, and the rows that were used, one sentence each."""
-    a, b = result.names
     if result.identical:
         rows = plural(result.tables[0].rows, "row")
-        return [f"{a} and {b} hold the same {rows}: all values of the columns that were compared are equal."]
-    return [_answer(result), *_not_compared(result), *_findings(result), *_rows_used(result)]
+        same = f"{result.names[0]} and {result.names[1]} hold the same {rows}"
+        said = [f"{same}: all values of the columns that were compared are equal."]
+        return Report(result.names, said, [], result.notes)
+    parts = [_columns_part(result), *_pairs_parts(result), *_rows_parts(result)]
+    return Report(result.names, _sentences(result), parts, result.notes)
 
 
-def _answer(result: Comparison) -> str:
+def _sentences(result: Comparison) -> list[str]:
+    """The answer, what it rests on, and the rows that were used, one sentence each."""
     a, b = result.names
     where = " in the columns that could be compared" if result.not_compared or result.separating else ""
-    about = f"an effect beyond {percent(result.at_least)}" if result.at_least else "any difference"
-    how = f"{pvalue_text(result.pvalue, sign=True)} for {about}, level {result.level:g}"
-    if result.at_least == 0.0:
-        if result.differs:
-            return f"{a} and {b} differ ({how})."
-        return f"No difference found between {a} and {b}{where} ({how})."
-    if result.differs:
-        return f"{a} and {b} differ by more than {percent(result.at_least)} ({how})."
-    return f"No effect between {a} and {b} is shown to exceed {percent(result.at_least)}{where} ({how})."
+    beyond = percent(result.at_least)
+    about = f"an effect beyond {beyond}" if result.at_least else "any difference"
+    if result.at_least:
+        answer = f"No effect between {a} and {b} is shown to exceed {beyond}{where}"
+        answer = f"{a} and {b} differ by more than {beyond}" if result.differs else answer
+    else:
+        answer = f"{a} and {b} differ" if result.differs else f"No difference found between {a} and {b}{where}"
+    said = [f"{answer} ({pvalue_text(result.pvalue, sign=True)} for {about}, level {result.level:g})."]
+    said += _not_compared(result)
+    said += _findings(result) if result.is_significant else [NO_PROOF]
+    totals, together = (" and ".join(f"{table[k]:,}" for table in result.tables) for k in (1, 2))
+    if totals == together:
+        return [*said, f"All {totals} rows were used."]
+    return [*said, f"All {totals} rows were used for single columns, {together} of them for pairs and the joint test."]
+
+
+NO_PROOF = "This does not prove that there is none: a small difference may go unseen."
+
+
+def _not_compared(result: Comparison) -> list[str]:
+    left = result.not_compared
+    said = [f"{column.name!r} could not be compared: {column.reason}." for column in left[:_NAMED]]
+    said += [f"{len(left) - _NAMED:,} more columns could not be compared."] if len(left) > _NAMED else []
+    if result.separating:
+        said.append(
+            f"Not counted, because values of one table all lie above those of the other, as in an index, a date or the "
+            f"column of a split: {listed(result.separating)}."
+        )
+    return said
 
 
 def _findings(result: Comparison) -> list[str]:
-    if not result.is_significant:
-        return ["This does not prove that there is none: a small difference may go unseen."]
-    sentences = [_columns(result)]
-    missing = result.missing
-    lost = [name for name in missing if missing[name] in result.named(missing.values())]
-    sentences += [_missing_sentence(name, missing[name], result.at_least) for name in lost[:_NAMED]]
+    said, beyond = [_columns(result)], percent(result.at_least)
+    more = f", a difference of more than {beyond}" if result.at_least else ""
+    lost = [(name, found) for name, found in result.missing.items() if result.named([found])]
+    for name, found in lost[:_NAMED]:
+        shares, how = " and ".join(map(percent, found.shares)), pvalue_text(found.exceeds_pvalue, sign=True)
+        said.append(f"{name} is missing in {shares} of the rows{more} ({how}).")
     if result.at_least:
         how = pvalue_text(result.significance, sign=True)
-        sentences.append(f"That there is any difference, however small, is a question of its own ({how}).")
-    pairs = result.significant_pairs
-    if pairs:
-        named = listed([f"{pair.names[0]} and {pair.names[1]} ({correlations(pair)})" for pair in pairs], _NAMED, str)
-        beyond = ", to which the bound does not apply" if result.at_least else ""
-        sentences.append(f"The rank correlation of {plural(len(pairs), 'pair')} of columns changed{beyond}: {named}.")
+        said.append(f"That there is any difference, however small, is a question of its own ({how}).")
+    if pairs := result.significant_pairs:
+        named = listed([f"{pair.names[0]} and {pair.names[1]} ({pair.in_words})" for pair in pairs], _NAMED, str)
+        bound = ", to which the bound does not apply" if result.at_least else ""
+        said.append(f"The rank correlation of {plural(len(pairs), 'pair')} of columns changed{bound}: {named}.")
     if result.joint_pvalue <= result.level:
         also = " as well" if result.significant_columns or lost or pairs else ""
         start = f"All columns together differ{also}"
         if result.at_least:
             start = "In the test of all columns together, to which the bound does not apply, the tables differ"
-        how = pvalue_text(result.joint_pvalue, sign=True)
-        sentences.append(f"{start} ({how}): {result.joint_explanation}.")
-    return sentences
+        said.append(f"{start} ({pvalue_text(result.joint_pvalue, sign=True)}): {result.joint_explanation}.")
+    return said
 
 
 def _columns(result: Comparison) -> str:
-    found, total = result.significant_columns, len(result.columns)
+    found, total, beyond = result.significant_columns, len(result.columns), percent(result.at_least)
     if not found:
-        if any(lost.adjusted_pvalue <= result.level for lost in result.missing.values()):
-            return "No column differs significantly in its values."
-        return "No single column can be named at this level."
+        return "No single column can be named at this level by its values."
     count = f"{len(found):,} of {plural(total, 'column')}" if total > 1 else "The one column"
     start = f"{count} differ{'s' if len(found) == 1 else ''} significantly"
-    if result.at_least == 0.0:
-        return f"{start}: {listed([with_effect(column, result) for column in found], _NAMED, str)}."
-    beyond = result.named(found)
-    if beyond:
-        them = "it" if len(found) == 1 else "all of them" if len(beyond) == len(found) else f"{len(beyond):,} of them"
-        named = listed([with_effect(column, result) for column in beyond], _NAMED, str)
-        return f"{start}; for {them} the effect exceeds {percent(result.at_least)}: {named}."
-    largest = max(found, key=lambda column: column.effect)
-    none = f"for none of them the effect is shown to exceed {percent(result.at_least)}"
-    return f"{start}; {none}: {with_effect(largest, result)} is the largest."
+    named = result.named(found)
+    if result.at_least and not named:
+        largest = max(found, key=lambda column: column.effect)
+        none = f"for none of them the effect is shown to exceed {beyond}"
+        return f"{start}; {none}: {with_effect(largest, result)} is the largest."
+    if result.at_least:
+        them = "it" if len(found) == 1 else "all of them" if len(named) == len(found) else f"{len(named):,} of them"
+        start = f"{start}; for {them} the effect exceeds {beyond}"
+    return f"{start}: {listed([with_effect(column, result) for column in named], _NAMED, str)}."
 
 
 def with_effect(column: ColumnResult, result: Comparison) -> str:
@@ -222,43 +234,9 @@ def with_effect(column: ColumnResult, result: Comparison) -> str:
 
 def interval_text(finding: Finding, level: float) -> str:
     """The interval of an effect in words; that of a significant one begins above 0, whatever the bound of it is."""
-    low, high = finding.interval
+    low, high = finding.interval or (0.0, 1.0)
     start = "above 0" if low == 0.0 and finding.adjusted_pvalue <= level else f"{low:.2g}"
     return f"{start} to {high:.2g}"
-
-
-def _missing_sentence(name: str, lost: Finding, at_least: float) -> str:
-    shares = " and ".join(percent(share) for share in getattr(lost, "shares", ()))
-    beyond = f", a difference of more than {percent(at_least)}" if at_least else ""
-    return f"{name} is missing in {shares} of the rows{beyond} ({pvalue_text(lost.exceeds_pvalue, sign=True)})."
-
-
-def _not_compared(result: Comparison) -> list[str]:
-    left = result.not_compared
-    found = [f"{column.name!r} could not be compared: {column.reason}." for column in left[:_NAMED]]
-    found += [f"{len(left) - _NAMED:,} more columns could not be compared."] if len(left) > _NAMED else []
-    if result.separating:
-        names, one = listed(result.separating), len(result.separating) == 1
-        text = (
-            f"{names} {'separates' if one else 'separate'} the tables completely and "
-            f"{'increases' if one else 'increase'} with the rows, as an index or the column of a split does; "
-            f"{'it is' if one else 'they are'} not counted."
-        )
-        found.append(text)
-    return found
-
-
-def _rows_used(result: Comparison) -> list[str]:
-    totals = " and ".join(f"{table.rows:,}" for table in result.tables)
-    if all(table.rows == table.rows_together for table in result.tables):
-        return [f"All {totals} rows were used."]
-    together = " and ".join(f"{table.rows_together:,}" for table in result.tables)
-    return [f"All {totals} rows were used for single columns, and {together} of them for pairs and the joint test."]
-
-
-def correlations(pair: PairResult) -> str:
-    """The rank correlations before and after, such as "0.50 → −0.25"."""
-    return " → ".join(f"{value:.2f}".replace("-", "−") for value in pair.correlations)
 
 
 # --------------------------------------------------------------------------------------------------- tables
@@ -272,14 +250,17 @@ def _columns_part(result: Comparison) -> ReportPart:
     head = ["column", "effect", "interval", exceeds, "differs in", *lost_heads, *result.names]
     rows = []
     for column in result.columns:
+        effect = ["–", "–", "–"]  # nothing is known of an effect where a table has no values
+        if min(column.counts.present):
+            short = f"{'KS' if column.counts.is_ordered else 'TV'} {column.effect:.2g}"
+            effect = [short, interval_text(column, result.level), pvalue_text(column.exceeds_pvalue)]
         what = column.in_words(result.names) if column.adjusted_pvalue <= result.level else ""
-        shares = ["", ""]
+        shares = ["", ""] if any_missing else []
         if column.missing is not None:
             lost = " → ".join(map(percent, column.missing.shares))
             shares = [lost, pvalue_text(column.missing.exceeds_pvalue)]
-        described = [in_short(column.counts, which) for which in (0, 1)]
-        rows.append([column.name, *_effect_cells(column, result), what, *(shares if any_missing else []), *described])
-    marked = [result.is_named(column) for column in result.columns]
+        rows.append([column.name, *effect, what, *shares, *(in_short(column.counts, which) for which in (0, 1))])
+    marked = [bool(result.named(column.parts)) for column in result.columns]
     caption = "significant ones first, by their effect; adjusted p, simultaneous intervals"
     caption += ", mean ± standard deviation" if any(" ± " in row[-1] for row in rows) else ""
     return ReportPart("Columns", head, rows, caption, marked, columns=result.columns)
@@ -287,29 +268,23 @@ def _columns_part(result: Comparison) -> ReportPart:
 
 def _pairs_parts(result: Comparison) -> list[ReportPart]:
     """The pairs whose dependence changed, where there are any."""
-    head = ("column", "column", "rank correlation", "p (adjusted)")
+    head = ("columns", "rank correlation", "p (adjusted)")
     pairs = result.significant_pairs
-    cells = [(*p.names, correlations(p), pvalue_text(p.adjusted_pvalue)) for p in pairs]
-    return [ReportPart("Pairs of columns whose dependence changed", head, cells, pairs=pairs)] if cells else []
+    cells = [(" and ".join(p.names), p.in_words, pvalue_text(p.adjusted_pvalue)) for p in pairs]
+    return [ReportPart("Pairs of columns whose dependence changed", head, cells)] if cells else []
 
 
 def _rows_parts(result: Comparison) -> list[ReportPart]:
     """The rows of each table that are most unlike the other, where the tables differ as a whole."""
-    if not result.is_significant or result.joint_pvalue > result.level:
+    if result.joint_pvalue > result.level:
         return []
     found = []
     for name, other in (result.names, result.names[::-1]):
         rows = [row for row in result.rows if row.table == name]
-        title, head = f"Rows of {name} most unlike {other}", f"values that are rare in {other}"
-        found += [ReportPart(title, (rows[0].place, head), row_cells(rows, other))] if rows else []
+        head = (rows[0].place, f"values that are rare in {other}")
+        cells = [(_label(row), _reasons_text(row, other)) for row in rows]
+        found.append(ReportPart(f"Rows of {name} most unlike {other}", head, cells))
     return found
-
-
-def _effect_cells(column: ColumnResult, result: Comparison) -> tuple[str, str, str]:
-    if not min(column.counts.present):
-        return "–", "–", "–"  # nothing is known of an effect where a table has no values
-    effect = f"{'KS' if column.counts.is_ordered else 'TV'} {column.effect:.2g}"
-    return effect, interval_text(column, result.level), pvalue_text(column.exceeds_pvalue)
 
 
 def in_short(column: ColumnCounts, which: int) -> str:
@@ -317,76 +292,53 @@ def in_short(column: ColumnCounts, which: int) -> str:
     if not column.present[which]:
         return "no values"
     if not column.is_ordered:
-        shares = column.shares()[which]
-        return ", ".join(
-            f"{shown(column.kind, column.values[k])} {percent(float(shares[k]))}" for k in range(min(2, len(shares)))
-        )
-    moments = column.moments[which]
-    if column.kind == "date" or column.are_years:
-        ends = (shown(column.kind, end, is_year=column.are_years) for end in (moments.smallest, moments.largest))
-        return " to ".join(ends)
-    if column.kind == "duration":
-        return f"{shown('duration', moments.mean)} ± {shown('duration', moments.standard_deviation)}"
-    return f"{readable(moments.mean)} ± {readable(moments.standard_deviation)}"
+        shares = [percent(share) for share in column.shares()[which, :2].tolist()]
+        return ", ".join(f"{shown(column.kind, v)} {s}" for v, s in zip(column.values, shares, strict=False))
+    moments, years = column.moments[which], column.are_years
+    if column.kind == "date" or years:
+        return " to ".join(shown(column.kind, end, is_year=years) for end in (moments.smallest, moments.largest))
+    return f"{shown(column.kind, moments.mean)} ± {shown(column.kind, moments.standard_deviation)}"
 
 
-def row_cells(rows: Sequence[UnusualRow], where: str) -> list[tuple[str, str]]:
-    """Where each row stands, and why it is unlike the rows of the table ``where``."""
-    return [
-        (
-            str(row.label) if row.place == "index" else f"{row.label:,}",
-            "; ".join(_reason_text(reason, where) for reason in row.reasons) or "no single value: their combination",
-        )
-        for row in rows
-    ]
+def _label(row: UnusualRow) -> str:
+    return str(row.label) if row.place == "index" else f"{row.label:,}"
 
 
-def _reason_text(reason: Reason, where: str) -> str:
-    """A value and how rare it is, such as "age = 93 (1 % of b.csv as high)"."""
-    value = shown(reason.kind, reason.value, is_year=reason.is_year)
-    share = "none" if reason.share == 0 else percent(reason.share)
+def _reasons_text(row: UnusualRow, where: str) -> str:
+    """Values of a row and how rare they are in the other table, such as "age = 93 (1 % of b.csv as high)"."""
     words = {"low": "as low", "high": "as high", "same": "the same", "missing": "missing"}
-    return f"{reason.column} = {value} ({share} of {where} {words[reason.side]})"
+    said = []
+    for reason in row.reasons:
+        value = shown(reason.kind, reason.value, is_year=reason.is_year)
+        share = "none" if reason.share == 0 else percent(reason.share)
+        said.append(f"{reason.column} = {value} ({share} of {where} {words[reason.side]})")
+    return "; ".join(said) or "no single value: their combination"
 
 
-def table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], left: Sequence[int] = (0,)) -> str:
-    """Columns of equal width, those not ``left`` at the right; long names, cells and tables are cut.
+def table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], marked: Sequence[bool] = ()) -> str:
+    """Columns of equal width, numbers at the right; long names, cells and tables are cut, and rows marked by a star.
 
-    >>> print(table("Fruit", ("name", "grams"), [("apple", "180"), ("fig", "40")]))
+    >>> print(table("Fruit", ("name", "grams"), [("apple", "180"), ("fig", "40")], [True, False]))
     Fruit
-      name   grams
-      apple    180
-      fig       40
+        name   grams
+      * apple    180
+        fig       40
     """
-    shown_rows = [head, *rows[:_ROWS]]
+    marks = ["* " if mark else "  " for mark in marked[:_ROWS]] if marked else [""] * len(rows[:_ROWS])
+    blank = "  " if marked else ""
     cut = [
-        [_cut(cells[0], _WIDEST), *(_cut(c, 2 * _WIDEST) for c in cells[1:-1]), printable(cells[-1])]
-        for cells in shown_rows
+        [_cut(f"{mark}{cells[0]}"), *(_cut(cell, 2) for cell in cells[1:-1]), printable(cells[-1])]
+        for mark, cells in zip([blank, *marks], [head, *rows[:_ROWS]], strict=True)
     ]
     widths = [max(len(row[j]) for row in cut) for j in range(len(head))]
+    left = [j == 0 or any(row[j][:1].isalpha() for row in cut[1:]) for j in range(len(head))]
     lines = [
-        "  ".join(f"{cell:{'<' if j in left else '>'}{widths[j]}}" for j, cell in enumerate(row)).rstrip()
-        for row in cut
+        "  ".join(f"{cell:{'<' if left[j] else '>'}{widths[j]}}" for j, cell in enumerate(row)).rstrip() for row in cut
     ]
     more = [f"… and {len(rows) - _ROWS:,} more (JSON has all)"] if len(rows) > _ROWS else []
     return "\n".join([printable(title), *(f"  {line}" for line in [*lines, *more])])
 
 
-def _cut(cell: str, widest: int) -> str:
+def _cut(cell: str, times: int = 1) -> str:
     cell = printable(cell)
-    return cell if len(cell) <= widest else f"{cell[: widest - 1]}…"
-
-
-def paragraph(sentences: Sequence[str]) -> str:
-    """Sentences, a line or more each, as wide as the terminal but no wider than is easy to read."""
-    return "\n".join(line for sentence in sentences for line in wrap(printable(sentence), _width()))
-
-
-def _width() -> int:
-    return max(40, min(100, get_terminal_size().columns))
-
-
-def notes_text(notes: Sequence[str]) -> str:
-    """Notes as a list."""
-    lines = [line for note in notes for line in wrap(f"- {printable(note)}", _width() - 2, subsequent_indent="  ")]
-    return "\n".join(["Notes", *(f"  {line}" for line in lines)]) if lines else ""
+    return cell if len(cell) <= times * _WIDEST else f"{cell[: times * _WIDEST - 1]}…"

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from muhat._support.progress import progress
-from muhat._support.types import Array, RandomState
+from muhat._support.types import RandomState
 from muhat._support.validation import check_count, check_number, check_rng
 from muhat.apps.compare.bounds import Interval
-from muhat.apps.compare.design import draw_design
+from muhat.apps.compare.design import Design, draw_design
 from muhat.apps.compare.features import (
     MOST_PAIRED,
     PairedFeatures,
@@ -23,11 +23,10 @@ from muhat.apps.compare.features import (
     paired_features,
     rank_correlations,
 )
-from muhat.apps.compare.result import ColumnResult, Columns, Comparison, MissingResult, PairResult, TableFacts
+from muhat.apps.compare.result import ColumnResult, Columns, Comparison, Finding, PairResult, TableFacts
 from muhat.apps.compare.scan import Scan
 from muhat.apps.compare.sources import chosen_names, open_sources, preparation, unmatched
 from muhat.apps.compare.text_report import listed, plural
-from muhat.apps.compare.unusual_rows import Sample
 from muhat.apps.files.tables import Reading, concatenated
 from muhat.apps.files.told import told
 from muhat.inference.combine import order_pvalue, step_down
@@ -168,12 +167,12 @@ def compare(
             scan.add(name)
         scan.finish()
         say("pairs of columns, and all columns together")
-        first, second = samples = scan.samples()
+        first, second = scan.samples()
         with _without_bandwidth_warnings():
             tables = {first.table.name: first.table, second.table.name: second.table}
             joint_rows = encode_samples(tables, "auto", default=True, told=True)
             joint = default_test_of(joint_rows, design.bins, design.splits, n_resamples, rng)
-        return _result(scan, samples, joint, at_least, level, rng)
+        return _result(scan, joint, at_least, level, rng)
 
 
 def _check_effect(at_least: Any) -> float:
@@ -200,7 +199,48 @@ def _without_bandwidth_warnings() -> Iterator[None]:
         yield
 
 
-# ---------------------------------------------------------------- the answer
+def _result(scan: Scan, joint: MMDResult, at_least: float, level: float, rng: np.random.Generator) -> Comparison:
+    design, samples = scan.design, scan.samples()
+    pooled = [concatenated(column.counts.name, column.sampled) for column in scan.found]
+    features = paired_features(pooled, design.sampled_strata)
+    with_pairs = len(features.parts) <= MOST_PAIRED
+    pairs = pair_evidence(features, design.bins.members, design.units, design.splits) if with_pairs else []
+    together = evidence(np.array([[joint.statistic, *joint.null_distribution]]))[0]
+    lost = [column.missing for column in scan.found if column.missing is not None]
+    effects = [*((column.effect, column.evidence) for column in scan.found), *lost]
+    every = np.stack([*(row for _, row in effects), *(pair.evidence for pair in pairs), together])
+    families = np.repeat([0, 1, 2], [len(effects), len(pairs), 1]).tolist()
+    adjusted = step_down(every, families).tolist()
+    pvalues = permutation_pvalue(every, 1e-6).tolist()
+    identical = scan.equal and not scan.not_compared and not scan.separating
+    significance = 1.0 if identical else min(adjusted)
+    found = []
+    for (effect, _), pvalue, corrected in zip(effects, pvalues, adjusted, strict=False):
+        beyond = len(effects) * effect.exceeds(at_least) if at_least else corrected
+        beyond = float(np.clip(beyond, 1.0 / every.shape[1], 1.0))
+        interval = effect.interval(level / len(effects))
+        found.append(_Numbers(effect.value, interval, pvalue, corrected, beyond))
+    numbers = [row._asdict() for row in found]
+    of_pairs = slice(len(effects), len(every) - 1)
+    names = tuple(source.name for source in scan.sources)
+    exceeding = min(row.exceeds_pvalue for row in found) if at_least else significance
+    return Comparison(
+        names=(names[0], names[1]),
+        tables=tuple(TableFacts(s.table.name, s.source.n_rows, s.table.n_rows) for s in samples),
+        level=level,
+        at_least=at_least,
+        pvalue=1.0 if identical else exceeding,
+        significance=significance,
+        columns=_column_results(scan, numbers, level),
+        pairs=_pair_results(pooled, features, pairs, design, pvalues[of_pairs], adjusted[of_pairs]),
+        joint=joint,
+        joint_pvalue=adjusted[-1],
+        sampled=tuple(samples),
+        separating=tuple(scan.separating),
+        not_compared=tuple(scan.not_compared),
+        notes=(*scan.notes, *_notes(scan, with_pairs, level, rng)),
+        identical=identical,
+    )
 
 
 class _Numbers(NamedTuple):
@@ -213,113 +253,65 @@ class _Numbers(NamedTuple):
     exceeds_pvalue: float
 
 
-def _result(
-    scan: Scan, samples: list[Sample], joint: MMDResult, at_least: float, level: float, rng: np.random.Generator
-) -> Comparison:
-    design = scan.design
-    pooled = [concatenated(columns[0].name, columns) for columns in scan.sampled]
-    features = paired_features(pooled, design.sampled_strata)
-    with_pairs = len(features.parts) <= MOST_PAIRED
-    pairs = pair_evidence(features, design.bins.members, design.units, design.splits) if with_pairs else []
-    together = evidence(np.array([[joint.statistic, *joint.null_distribution]]))[0]
-    effects = [*scan.values, *(found for found in scan.missing if found is not None)]
-    every = np.stack([*(found.evidence for found in effects), *(pair.evidence for pair in pairs), together])
-    families = np.repeat([0, 1, 2], [len(effects), len(pairs), 1]).tolist()
-    adjusted = step_down(every, families)
-    pvalues = permutation_pvalue(every, 1e-6)
-    alpha, least = level / len(effects), 1.0 / every.shape[1]
-    numbers = []
-    for found, pvalue, corrected in zip(effects, pvalues.tolist(), adjusted.tolist(), strict=False):
-        beyond = float(np.clip(len(effects) * found.effect.exceeds(at_least), least, 1.0)) if at_least else corrected
-        numbers.append(_Numbers(found.effect.value, found.effect.interval(alpha), pvalue, corrected, beyond))
-    identical = scan.are_identical()
-    significance = 1.0 if identical else float(adjusted.min())
-    exceeding = min(row.exceeds_pvalue for row in numbers) if at_least else significance
-    places = slice(len(effects), len(effects) + len(pairs))
-    names = tuple(source.name for source in scan.sources)
-    return Comparison(
-        names=(names[0], names[1]),
-        tables=tuple(TableFacts(s.table.name, s.source.n_rows, s.table.n_rows) for s in samples),
-        level=level,
-        at_least=at_least,
-        pvalue=1.0 if identical else exceeding,
-        significance=significance,
-        columns=_column_results(scan, numbers, level),
-        pairs=_pair_results(scan, pooled, features, pairs, pvalues[places], adjusted[places]),
-        joint=joint,
-        joint_pvalue=float(adjusted[-1]),
-        sampled=tuple(samples),
-        separating=tuple(scan.separating),
-        not_compared=tuple(scan.not_compared),
-        notes=(*scan.notes, *_notes(scan, samples, with_pairs, level, rng)),
-        identical=identical,
-    )
-
-
-def _column_results(scan: Scan, numbers: list[_Numbers], level: float) -> Columns:
-    of_missing = iter(numbers[len(scan.values) :])
+def _column_results(scan: Scan, numbers: list[dict[str, Any]], level: float) -> Columns:
+    of_missing = iter(numbers[len(scan.found) :])
     found = []
-    for counts, lost, own, change in zip(scan.counts, scan.missing, numbers, scan.changes, strict=False):
-        shares = tuple(counts.missing_shares)
-        missing = None if lost is None else MissingResult(**next(of_missing)._asdict(), shares=shares)
-        found.append(ColumnResult(**own._asdict(), counts=counts, change=change, missing=missing))
+    for column, own in zip(scan.found, numbers, strict=False):
+        shares = column.counts.missing_shares
+        missing = None if column.missing is None else Finding(**next(of_missing), shares=shares)
+        found.append(ColumnResult(**own, counts=column.counts, change=column.change, missing=missing))
 
     def order(column: ColumnResult) -> tuple[Any, ...]:
-        parts = [part for part in (column, column.missing) if part is not None]
-        significant = [part.effect for part in parts if part.adjusted_pvalue <= level]
+        significant = [part.effect for part in column.parts if part.adjusted_pvalue <= level]
         return not significant, -max(significant, default=column.effect)
 
     return Columns(sorted(found, key=order))
 
 
 def _pair_results(
-    scan: Scan,
     pooled: list[Column],
     features: PairedFeatures,
     pairs: list[PairEvidence],
-    pvalues: Array,
-    adjusted: Array,
+    design: Design,
+    pvalues: list[float],
+    adjusted: list[float],
 ) -> tuple[PairResult, ...]:
     if not pairs:
         return ()
-    first, strata = len(scan.design.picked[0]), scan.design.sampled_strata
-    r, s = (rank_correlations(pooled, features, rows, strata) for rows in (slice(first), slice(first, None)))
+    first = int(np.searchsorted(design.picked, design.sizes[0]))
+    r, s = (
+        rank_correlations(pooled, features, rows, design.sampled_strata) for rows in (slice(first), slice(first, None))
+    )
     found = []
-    for pair, pvalue, corrected in zip(pairs, pvalues.tolist(), adjusted.tolist(), strict=True):
+    for pair, pvalue, corrected in zip(pairs, pvalues, adjusted, strict=True):
         i, j = pair.features
-        correlations = float(r[i, j]), float(s[i, j])
-        columns = pooled[pair.columns[0]].name, pooled[pair.columns[1]].name
-        parts = features.parts[i], features.parts[j]
-        found.append(
-            PairResult(abs(correlations[0] - correlations[1]), pvalue, corrected, columns, parts, correlations)
-        )
+        numbers = {"pvalue": pvalue, "adjusted_pvalue": corrected, "exceeds_pvalue": corrected}
+        columns = pooled[features.columns[i]].name, pooled[features.columns[j]].name
+        parts, correlations = (features.parts[i], features.parts[j]), (float(r[i, j]), float(s[i, j]))
+        effect = abs(correlations[0] - correlations[1])
+        found.append(PairResult(effect=effect, **numbers, columns=columns, parts=parts, correlations=correlations))
     return tuple(sorted(found, key=lambda pair: (pair.adjusted_pvalue, -pair.effect)))
 
 
-def _notes(
-    scan: Scan, samples: list[Sample], with_pairs: bool, level: float, rng: np.random.Generator
-) -> Iterator[str]:
+def _notes(scan: Scan, with_pairs: bool, level: float, rng: np.random.Generator) -> Iterator[str]:
     design = scan.design
     what = "rows" if design.clusters is None else "clusters"
     if design.smallest > level:
-        few = f"so few {what} and permutations give no p-value below {design.smallest:.2g}; compare more {what}"
-        yield told(
-            lambda write: (
-                f"no difference can be found at level {level:g}: {few}"
-                + (f", or take more permutations ({write('n_resamples')})" if design.drawn else "")
-            )
-        )
+        few = f"so few {what} and permutations give no p-value below {design.smallest:.2g}"
+        start = f"no difference can be found at level {level:g}: {few}; compare more {what}"
+        more = ", or take more permutations ({})" if design.drawn else ""
+        yield told(lambda write: start + more.format(write("n_resamples")))
     if scan.separating:
         yield told(lambda write: f"{listed(scan.separating)}: name them in {write('columns')} to count them")
-    small = [f"{s.name} has {plural(s.n_rows, 'row')}" for s in scan.sources if s.n_rows < FEW_ROWS]
-    if small:
+    if small := [f"{s.name} has {plural(s.n_rows, 'row')}" for s in scan.sources if s.n_rows < FEW_ROWS]:
         yield f"{' and '.join(small)}: with fewer than {FEW_ROWS}, large differences may go unseen too"
     yield from _note_of_order(scan, rng)
-    for sample in samples:
-        if sample.table.n_rows < sample.source.n_rows:
+    for which, source in enumerate(scan.sources):
+        picked = len(design.picked_of(which))
+        if picked < source.n_rows:
             yield (
-                f"pairs and all columns together are compared in {sample.table.n_rows:,} of the "
-                f"{sample.source.n_rows:,} rows of {sample.source.name}, drawn at random"
+                f"pairs and all columns together are compared in {picked:,} of the {source.n_rows:,} rows of "
+                f"{source.name}, drawn at random"
             )
     if design.strata is not None:
         yield "rows are compared within strata"
@@ -329,26 +321,20 @@ def _notes(
 
 def _note_of_order(scan: Scan, rng: np.random.Generator) -> Iterator[str]:
     """A note where neighbouring rows are alike, which permutations of single rows do not allow for."""
-    if scan.design.clusters is not None or not scan.beginnings:
+    beginnings = [column.beginnings for column in scan.found if column.beginnings]
+    if scan.design.clusters is not None or not beginnings:
         return
     for which, source in enumerate(scan.sources):
+        columns = [both[which] for both in beginnings]
         labels = None if scan.design.strata is None else scan.design.of_table(which, scan.design.strata)
-        beginnings = [pair[which] for pair in scan.beginnings]
-        labels = None if labels is None else labels[: len(beginnings[0].values)]
-        rows = np.nan_to_num(paired_features(beginnings, labels).values)
-        if rows.shape[1] and len(rows) > 2:
-            pvalue = order_pvalue(rows, ORDER_RESAMPLES, rng)
-            if pvalue <= ORDER_LEVEL:
-                yield _told_of_order(source.name, pvalue)
-                return
-
-
-def _told_of_order(name: str, pvalue: float) -> str:
-    return told(
-        lambda write: (
-            f"neighbouring rows of {name} are more alike than in random order (p = {pvalue:.2g}). Where rows "
-            "depend on each other, as in time series or with several rows per person, p-values are too small and "
-            f"intervals too narrow: name a column such as week or person by {write('clusters')}. Where rows were only "
-            "sorted, nothing is wrong"
-        )
-    )
+        labels = None if labels is None else labels[: len(columns[0].values)]
+        rows = np.nan_to_num(paired_features(columns, labels).values)
+        pvalue = order_pvalue(rows, ORDER_RESAMPLES, rng) if rows.shape[1] and len(rows) > 2 else 1.0
+        if pvalue <= ORDER_LEVEL:
+            start = (
+                f"neighbouring rows of {source.name} are more alike than in random order (p = {pvalue:.2g}). Where "
+                "rows depend on each other, as in time series or with several rows per person, p-values are too small "
+                "and intervals too narrow: name a column such as week or person by "
+            )
+            yield told(lambda write: f"{start}{write('clusters')}. Where rows were only sorted, nothing is wrong")  # noqa: B023 - called now
+            return

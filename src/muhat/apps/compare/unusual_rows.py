@@ -83,22 +83,16 @@ class UnusualRow(NamedTuple):
 
 def unusual_rows(samples: Sequence[Sample], counts: Sequence[ColumnCounts]) -> tuple[UnusualRow, ...]:
     """The rows of each table that are farthest from the other table, and their values that are rare there."""
-    points = scaled_points([sample.table for sample in samples])
+    encoder = fit_encoder([sample.table for sample in samples], scaling=standard_deviations)
+    points = [encoder.transform(sample.table) / encoder.scales for sample in samples]
     found = []
     for which, sample in enumerate(samples):
-        other = 1 - which
-        scores = distances_to_nearest(points[which], points[other])
-        for i in np.argsort(-scores, kind="stable")[:SHOWN_ROWS]:
-            values = {column.name: as_written(column, int(i)) for column in sample.table.columns}
-            reasons = _reasons(sample.table.columns, int(i), other, counts)
+        scores = distances_to_nearest(points[which], points[1 - which])
+        for i in np.argsort(-scores, kind="stable")[:SHOWN_ROWS].tolist():
+            values = {column.name: as_written(column, i) for column in sample.table.columns}
+            reasons = _reasons(sample.table.columns, i, 1 - which, counts)
             found.append(UnusualRow(sample.table.name, *sample.place(i), float(scores[i]), reasons, values))
     return tuple(found)
-
-
-def scaled_points(tables: Sequence[Table]) -> list[Array]:
-    """The rows of each table as features in standard deviations."""
-    encoder = fit_encoder(tables, scaling=standard_deviations)
-    return [encoder.transform(table) / encoder.scales for table in tables]
 
 
 def distances_to_nearest(points: Array, others: Array) -> Array:
@@ -116,9 +110,9 @@ def distances_to_nearest(points: Array, others: Array) -> Array:
 def plain_value(column: Column, i: int) -> Any:
     """A number, a text or None; dates and durations are days."""
     value = column.values[i]
-    if column.kind == "category":
-        return column.levels[value] if value >= 0 else None
-    return None if np.isnan(value) else bool(value) if column.kind == "boolean" else float(value)
+    if column.missing[i]:
+        return None
+    return column.levels[value] if column.kind == "category" else (bool if column.kind == "boolean" else float)(value)
 
 
 def as_written(column: Column, i: int) -> Any:
@@ -137,22 +131,17 @@ def as_written(column: Column, i: int) -> Any:
 
 
 def _reasons(columns: Sequence[Column], i: int, other: int, counts: Sequence[ColumnCounts]) -> tuple[Reason, ...]:
+    """The values of which fewest rows of the other table are as extreme; of equally few, the farthest first."""
     found = []
     for column, summary in zip(columns, counts, strict=True):
         value = plain_value(column, i)
         share, side = _share(value, summary, other)
         if share <= RARE:
-            reason = Reason(summary.name, summary.kind, value, share, side, summary.are_years)
-            found.append((share, -_distance(value, summary, other), reason))
-    found.sort(key=lambda each: each[:2])
-    return tuple(reason for _, _, reason in found[:MOST_REASONS])
-
-
-def _distance(value: Any, summary: ColumnCounts, other: int) -> float:
-    """Standard deviations from the mean, to order values of which equally few rows are as extreme."""
-    if value is None or not summary.is_ordered or not summary.moments[other].standard_deviation > 0:
-        return 0.0
-    return float(abs(value - summary.moments[other].mean) / summary.moments[other].standard_deviation)
+            far = 0.0
+            if value is not None and summary.is_ordered and summary.moments[other].standard_deviation > 0:
+                far = abs(value - summary.moments[other].mean) / summary.moments[other].standard_deviation
+            found.append((share, -far, Reason(summary.name, summary.kind, value, share, side, summary.are_years)))
+    return tuple(reason for _, _, reason in sorted(found, key=lambda each: each[:2])[:MOST_REASONS])
 
 
 def _share(value: Any, summary: ColumnCounts, other: int) -> tuple[float, str]:
