@@ -159,3 +159,9 @@ def test_rooms_are_found_where_nobody_imported_them():
         assert mh.__getattr__(subpackage) is importlib.import_module(f"muhat.{subpackage}")
     with pytest.raises(AttributeError, match="module 'muhat' has no attribute 'subpackages'"):
         mh.__getattr__("subpackages")
+
+
+@pytest.mark.parametrize(("old", "name"), [("comparison", "Comparison"), ("monitor", "Drift")])
+def test_moved_subpackages_are_found_with_a_warning(old, name):
+    with pytest.warns(DeprecationWarning, match=rf"muhat\.{old} is muhat\.apps\."):
+        assert inspect.isclass(getattr(mh.__getattr__(old), name))

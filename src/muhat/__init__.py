@@ -2,6 +2,7 @@
 
 from importlib import import_module as _import_module
 from typing import TYPE_CHECKING as _TYPE_CHECKING
+from warnings import warn as _warn
 
 from muhat.bags.anomaly import GroupAnomalyDetector
 from muhat.bags.data import BagScaler, bags_from_groups
@@ -107,6 +108,9 @@ __all__ = [
 _APPLICATIONS = {"DriftMonitor": "muhat.apps.monitor.drift_monitor", "compare": "muhat.apps.compare.two_tables"}
 """Names of applications, which are imported when they are asked for."""
 
+_MOVED = {"comparison": "apps.compare", "monitor": "apps.monitor"}
+"""Subpackages that 0.3 had elsewhere; the old names go with 0.5."""
+
 _SUBPACKAGES = (
     "apps",
     "bags",
@@ -149,6 +153,9 @@ else:
         """Import an application, or a subpackage with public names of its own, when it is asked for."""
         if name in _SUBPACKAGES:
             return _import_module(f"muhat.{name}")
+        if name in _MOVED:
+            _warn(f"muhat.{name} is muhat.{_MOVED[name]}", DeprecationWarning, stacklevel=2)
+            return _import_module(f"muhat.{_MOVED[name]}")
         if name in _APPLICATIONS:
             globals()[name] = getattr(_import_module(_APPLICATIONS[name]), name)
             return globals()[name]
