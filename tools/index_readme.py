@@ -17,7 +17,7 @@ def for_package_index(text: str, source: str | None) -> str:
     """README without comments, and with links to ``source`` or with names of files in their place."""
     text = re.sub(r"<!--.*?-->", "", text)
     if source is None:
-        text = re.sub(r"<img .*?>\n\n\*.*?\*\n", "", text, flags=re.DOTALL)  # the picture and what it shows
+        text = re.sub(r"<img .*?><br>\n\*.*?\*\n\n", "", text, flags=re.DOTALL)  # the picture and what it shows
     else:
         text = text.replace('<img src="', f'<img src="{source}/raw/main/')
     return re.sub(
