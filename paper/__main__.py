@@ -52,10 +52,9 @@ def _experiments(arguments: Sequence[str]) -> int:
     add("--jobs", type=_whole(1), default=os.cpu_count() or 1, metavar="N", help="processes; default: one per core")
     add("--seed", type=_whole(0), default=0, metavar="S", help="seed of all random numbers; default 0")
     add("--repetitions", type=_whole(1), metavar="R", help="repetitions of each experiment; default: its own")
-    add("--dask", metavar="ADDRESS", help="run on the Dask cluster of this scheduler")
     options = parser.parse_args(arguments)
     plan = Plan(options.quick, options.seed, options.repetitions)
-    return reproduce(options.names, plan, options.out, options.data, options.jobs, options.dask)
+    return reproduce(options.names, plan, options.out, options.data, options.jobs)
 
 
 def _claims(arguments: Sequence[str]) -> int:

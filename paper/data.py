@@ -242,32 +242,12 @@ def load_bags(name: str, *, data: str | os.PathLike[str] | None = None) -> Bunch
         reason = str(error) or type(error).__name__
         remedy = "make it again by `python -m paper prepare`, or copy it again"
         raise ValueError(f"{path} is damaged ({reason}); {remedy}") from error
-    _check_groups(path, arrays, checked)
+    missing = [key for key in (*checked, *(("class_names",) if "bag" in checked else ())) if key not in arrays]
+    if missing:
+        raise ValueError(f"{path} must hold {missing[0]}; make it by `python -m paper prepare`")
     original = _checksum(*(arrays[key] for key in checked)) == checksum
     bunch = _bunch_of_bags(name, arrays) if "bag" in checked else _bunch_of_events(name, checked[0], arrays)
     return Bunch(**bunch, original=original)
-
-
-def _check_groups(path: Path, arrays: dict[str, NDArray[Any]], checked: tuple[str, ...]) -> None:
-    """Raise a ValueError unless the file holds what bags, or events, need."""
-    wanted = f"{path.name} must hold {checked}; make it by `python -m paper prepare` (docs/paper.md names its sources)"
-    needed = (*checked, "class_names") if "bag" in checked else checked
-    missing = [key for key in needed if key not in arrays]
-    if missing:
-        raise ValueError(f"{wanted}: {missing[0]} is missing.")
-    rows = arrays[checked[0]]
-    labels = arrays["y"]
-    if rows.ndim != 2 or rows.dtype.kind != "f" or not np.isfinite(rows).all():
-        raise ValueError(f"{wanted}: {checked[0]} must be a matrix of finite numbers.")
-    if labels.ndim != 1 or labels.dtype.kind not in "iu":
-        raise ValueError(f"{wanted}: y must hold whole numbers, one class each.")
-    if "bag" in checked:
-        offsets = arrays["bag"]
-        ordered = offsets.ndim == 1 and offsets.dtype.kind in "iu" and bool((np.diff(offsets) > 0).all())
-        if not ordered or len(offsets) != len(labels) + 1 or offsets[0] != 0 or offsets[-1] != len(rows):
-            raise ValueError(f"{wanted}: bag must hold increasing offsets from 0 to {len(rows)}, one more than y has.")
-    elif len(labels) != len(rows):
-        raise ValueError(f"{wanted}: y has {len(labels)} entries for {len(rows)} events.")
 
 
 def _bunch_of_bags(name: str, arrays: dict[str, NDArray[Any]]) -> Bunch:

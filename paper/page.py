@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -60,18 +58,6 @@ def page_template(name: str) -> Template:
     return environment.get_template(name)
 
 
-@contextmanager
-def whole_file(path: Path) -> Iterator[BinaryIO]:
-    """A file beside the path, moved over it at the end: a reader sees the old content or the new."""
-    temporary = path.with_name(f".{path.name}.part")
-    try:
-        with temporary.open("wb") as file:
-            yield file
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
 def inline_svg(svg: str, prefix: str) -> Markup:
     """A picture for the page: no size of its own, no id that another picture has, no digits that a screen cannot show.
 
@@ -87,7 +73,7 @@ def inline_svg(svg: str, prefix: str) -> Markup:
     text = re.sub(r'xlink:href="', 'href="', text)
     text = re.sub(r"<[^>]+>", _with_fewer_digits, text)
     text = re.sub(r' transform="rotate\(-0[^"]*"', "", re.sub(r"\s*\n\s*(?=[A-Za-z])", " ", text))
-    return Markup(_styles_as_classes(_without_idle_groups(_short_ids(re.sub(r">\s+<", "><", text), prefix)), prefix))
+    return Markup(_styles_as_classes(_short_ids(re.sub(r">\s+<", "><", text), prefix), prefix))
 
 
 def _with_fewer_digits(tag: re.Match[str]) -> str:
@@ -101,22 +87,6 @@ def _short_ids(svg: str, prefix: str) -> str:
     names = {name: f"{prefix}-{i}" for i, name in enumerate(used)}
     svg = re.sub(r' id="([^"]*)"', lambda found: f' id="{names[found[1]]}"' if found[1] in names else "", svg)
     return re.sub(r'(url\(#|href="#)([^")]+)', lambda found: found[1] + names[found[2]], svg)
-
-
-def _without_idle_groups(svg: str) -> str:
-    """The same without groups that have no attribute, which do nothing."""
-    parts: list[str] = []
-    idle: list[bool] = []
-    for part in re.split(r"(<g\b[^>]*>|</g>)", svg):
-        if part == "</g>":
-            dropped = idle.pop()
-        elif part.startswith("<g"):
-            dropped = part == "<g>"
-            idle.append(dropped)
-        else:
-            dropped = False
-        parts += [] if dropped else [part]
-    return "".join(parts)
 
 
 def _styles_as_classes(svg: str, prefix: str) -> str:

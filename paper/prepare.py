@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from sklearn.decomposition import PCA
 
 from paper.experiment import Array
-from paper.page import whole_file
 
 PATCH, STEP = 32, 8
 """Pixels of a patch, and between two neighbouring patches."""
@@ -174,6 +173,5 @@ def _events(file: Path, n_events: int) -> tuple[list[str], Array, NDArray[np.int
 def _write(out: Path, name: str, **arrays: NDArray[Any]) -> Path:
     folder = out / "groups"
     folder.mkdir(parents=True, exist_ok=True)
-    with whole_file(folder / f"{name}.npz") as file:
-        np.savez_compressed(file, allow_pickle=False, **arrays)
+    np.savez_compressed(folder / f"{name}.npz", allow_pickle=False, **arrays)
     return folder / f"{name}.npz"

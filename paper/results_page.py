@@ -10,9 +10,8 @@ from typing import Any
 
 from paper.claim import MARGINS, VERDICTS
 from paper.experiment import PaperTable, Section
-from paper.page import Picture, page_template, whole_file
+from paper.page import Picture, page_template
 from paper.registry import HEADLINES
-from paper.runner import StoreError
 
 Results = dict[str, Any]
 """Content of ``results.json``: ``{"claims": […], "experiments": {name: …}, "meta": {…}}``.
@@ -46,16 +45,16 @@ def conclusion(experiments: dict[str, Any]) -> dict[str, str]:
 
 
 def write_report(folder: Path, results: Results, sections: dict[str, Section]) -> Path:
-    """Write ``results.json`` and ``index.html``, each whole or not at all, and return the path of the page.
+    """Write ``results.json`` and ``index.html``, and return the path of the page.
 
     The page is one file that loads nothing: it can be sent, stored and printed. ``sections`` holds pictures, tables
     and notes by the name of the experiment.
     """
     text = json.dumps(_rounded(results), separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    _write(folder / "results.json", text + "\n")
-    page = folder / "index.html"
-    _write(page, render(results, sections))
-    return page
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, content in (("results.json", text + "\n"), ("index.html", render(results, sections))):
+        (folder / name).write_text(content, encoding="utf-8", newline="\n")
+    return folder / "index.html"
 
 
 def _rounded(value: Any) -> Any:
@@ -133,19 +132,6 @@ def claims_text(results: Results, width: int | None = None) -> str:
     verdicts = [claim["verdict"] for claim in results["claims"]]
     counts = ", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in _shown_verdicts(results["claims"]))
     return "\n".join([*lines, "", *wrap(counts, width)])
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with whole_file(path) as file:
-            file.write(text.encode())
-    except OSError as error:
-        reason = error.strerror or error
-        raise StoreError(
-            f"cannot write {path} ({reason}); all finished cells are kept: make room and run the same command, or "
-            "choose another folder with --out"
-        ) from error
 
 
 def _link(claim: dict[str, Any], experiments: dict[str, Any]) -> str | None:

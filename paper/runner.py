@@ -1,4 +1,4 @@
-"""Runner of the experiments: cells over processes or a Dask cluster, each stored in a file when it is finished."""
+"""Runner of the experiments: cells over processes, each stored in a file when it is finished."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pathlib import Path
 from time import perf_counter, process_time
 from typing import Any, NamedTuple
 
-from joblib import Parallel, delayed, parallel_config
+from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
 from paper.experiment import Experiment, Plan, Row, RunCell, Setting, cell_key
@@ -23,10 +23,6 @@ FILE = "cells.jsonl"
 
 if sys.platform != "win32":  # there, two runs in one folder are not told apart
     import fcntl
-
-
-class StoreError(ValueError):
-    """The folder of the results cannot be used as it is."""
 
 
 class CellStore:
@@ -68,16 +64,7 @@ class CellStore:
         cost = round(seconds, 3), date.today().isoformat()
         cell = {**about, "seconds": cost[0], "date": cost[1], "rows": rows}
         line = json.dumps(cell, separators=(",", ":"), allow_nan=False).encode() + b"\n"
-        end = self._file.seek(0, os.SEEK_END)
-        try:
-            if self._file.write(line) < len(line):
-                raise OSError("only a part of the line was written")
-        except OSError as error:
-            self._file.truncate(end)
-            raise StoreError(
-                f"cannot write to {self.path} ({error.strerror or error}); all cells finished before are kept: "
-                "make room and run the same command, or choose another folder with --out"
-            ) from error
+        self._file.write(line)
         key = cell_key(experiment.name, setting)
         self.rows[key], self.costs[key] = rows, cost
 
@@ -101,14 +88,14 @@ def open_store(folder: str | os.PathLike[str], version: str) -> Iterator[CellSto
         file = path.open("a+b", buffering=0)
     except OSError as error:
         reason = error.strerror or error
-        raise StoreError(f"cannot write to {path} ({reason}); choose another folder with --out") from error
+        raise ValueError(f"cannot write to {path} ({reason}); choose another folder with --out") from error
     with file:
         if sys.platform != "win32":
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError as error:
                 remedy = "wait for it, or choose another folder with --out"
-                raise StoreError(f"{path.parent} is in use by another run; {remedy}") from error
+                raise ValueError(f"{path.parent} is in use by another run; {remedy}") from error
         yield CellStore(file, path, version)
 
 
@@ -132,29 +119,17 @@ def missing_cells(experiments: list[Experiment], plan: Plan, store: CellStore, d
     return sorted(missing, key=lambda cell: -cell.seconds)
 
 
-def run(cells: list[Cell], store: CellStore, workers: int = 1, dask: str | None = None) -> Iterator[tuple[Cell, float]]:
+def run(cells: list[Cell], store: CellStore, workers: int = 1) -> Iterator[tuple[Cell, float]]:
     """Run cells in this order, store each when it is finished, and yield it with its seconds by the clock."""
-    with _parallel(workers, dask) as parallel:
-        tasks = (
-            delayed(_perform)(number, cell.experiment.run, cell.setting, cell.data) for number, cell in enumerate(cells)
-        )
-        results: Generator[tuple[int, list[Row], float, float], None, None] = parallel(tasks)
-        with closing(results):
-            for number, rows, seconds, elapsed in results:
-                store.add(cells[number].experiment, cells[number].setting, rows, seconds)
-                yield cells[number], elapsed
-
-
-@contextmanager
-def _parallel(workers: int, dask: str | None) -> Iterator[Parallel]:
-    """joblib over processes, or over the cluster of a Dask scheduler; results come as they finish."""
-    if dask is None:
-        yield Parallel(workers, return_as="generator_unordered")
-        return
-    from distributed import Client
-
-    with Client(dask), parallel_config("dask"):
-        yield Parallel(-1, return_as="generator_unordered")
+    tasks = (
+        delayed(_perform)(number, cell.experiment.run, cell.setting, cell.data) for number, cell in enumerate(cells)
+    )
+    results: Generator[tuple[int, list[Row], float, float], None, None]
+    results = Parallel(workers, return_as="generator_unordered")(tasks)
+    with closing(results):
+        for number, rows, seconds, elapsed in results:
+            store.add(cells[number].experiment, cells[number].setting, rows, seconds)
+            yield cells[number], elapsed
 
 
 def _perform(number: int, run_cell: RunCell, setting: Setting, data: str | None) -> tuple[int, Any, float, float]:

@@ -165,36 +165,13 @@ def test_bags_that_are_not_there(tmp_path):
         load_bags("hep", data=tmp_path)
 
 
-def damaged(arrays, **changes):
-    return {key: value for key, value in {**arrays, **changes}.items() if value is not None}
-
-
-EVENTS = {"P5": np.ones((3, 5)), "y": np.array([0, 1, 0])}
-SCENES = {
-    "X": np.ones((4, 2)),
-    "bag": np.array([0, 1, 4]),
-    "y": np.array([0, 1]),
-    "split": np.array([0, 1]),
-    "class_names": np.array(["a", "b"]),
-}
-
-
 @pytest.mark.parametrize(
-    ("name", "arrays", "message"),
-    [
-        ("hep", damaged(EVENTS, y=None), r"must hold \('P5', 'y'\).*python -m paper prepare.*y is missing"),
-        ("hep", damaged(EVENTS, y=np.zeros(3)), "y must hold whole numbers"),
-        ("hep", damaged(EVENTS, y=np.zeros(2, int)), "y has 2 entries for 3 events"),
-        ("hep", damaged(EVENTS, P5=np.full((3, 5), np.nan)), "P5 must be a matrix of finite numbers"),
-        ("scenes15", damaged(SCENES, bag=np.array([0, 4, 1])), "bag must hold increasing offsets from 0 to 4"),
-        ("scenes15", damaged(SCENES, bag=np.array([0, 4])), "one more than y has"),
-        ("scenes15", damaged(SCENES, X=np.ones(4)), "X must be a matrix"),
-    ],
+    ("name", "held", "missing"), [("hep", {"P5": np.ones((3, 5))}, "y"), ("scenes15", {"X": np.ones((4, 2))}, "bag")]
 )
-def test_bags_are_checked(tmp_path, name, arrays, message):
+def test_bags_are_checked(tmp_path, name, held, missing):
     (tmp_path / "groups").mkdir()
-    np.savez(tmp_path / "groups" / f"{name}.npz", **arrays)
-    with pytest.raises(ValueError, match=message):
+    np.savez(tmp_path / "groups" / f"{name}.npz", **held)
+    with pytest.raises(ValueError, match=rf"{name}\.npz must hold {missing}; make it by `python -m paper prepare`"):
         load_bags(name, data=tmp_path)
 
 

@@ -33,19 +33,16 @@ ODD_NAMES = ("it's", 'a"b', "a?b", "a*b", "a[b]c", "a b", "a{b,c}d", "a;b", "a%2
 Fault = str | None
 
 
-def tables(folder: Path) -> dict[str, list[str]]:
-    """Commands over small tables, and the answers 0 or 1 that they give in peace."""
+def comparison(folder: Path) -> list[str]:
+    """A command over small tables that differ."""
     rng = np.random.default_rng(0)
     for name, shift in (("a", 0.0), ("b", 1.0)):
         rows = rng.normal(size=(120, 3)) + shift
         np.savetxt(folder / f"{name}.csv", rows, fmt="%.4f", delimiter=",", header="x,y,z", comments="")
-    a, b = str(folder / "a.csv"), str(folder / "b.csv")
-    return {
-        "compare": ["compare", a, b, "--resamples", "99"],
-    }
+    return ["compare", str(folder / "a.csv"), str(folder / "b.csv"), "--resamples", "99"]
 
 
-ANSWERS = {"compare": 1}
+DIFFER = 1
 
 
 def started(folder: Path, command: list[str], before: str = "", **options: Any) -> subprocess.Popen[str]:
@@ -77,42 +74,39 @@ def fault(folder: Path, process: subprocess.Popen[str], expected: int | tuple[in
     return None if code == 2 or not out or out.isprintable() or "\x1b" not in out else "escape sequences in the output"
 
 
-def closed_streams(folder: Path, names: Sequence[str] = tuple(ANSWERS)) -> Iterator[tuple[str, Fault]]:
+def closed_streams(folder: Path) -> Iterator[tuple[str, Fault]]:
     """Nobody reads the output, it is closed, the disk is full; standard error or input is closed."""
-    for name, command in ((name, tables(folder)[name]) for name in names):
-        reader, writer = os.pipe()
-        os.close(reader)
-        yield f"{name} | head -0", fault(folder, started(folder, command, stdout=writer), 141)
-        yield f"{name} 2| head -0", fault(folder, started(folder, command, stderr=writer), (ANSWERS[name], 141))
-        os.close(writer)
-        for number, expected in ((1, 2), (2, ANSWERS[name]), (0, ANSWERS[name])):
-            process = started(folder, command, preexec_fn=lambda number=number: os.close(number))
-            yield f"{name} {number}>&-", fault(folder, process, expected)
-        if Path("/dev/full").exists():
-            with open("/dev/full", "w") as full:
-                yield f"{name} > /dev/full", fault(folder, started(folder, command, stdout=full), 2)
-        short = [part if not part.endswith("b.csv") else "-" for part in command]
-        process = started(folder, short, preexec_fn=lambda: os.close(0))
-        yield f"{name} - <&-", fault(folder, process, 2)
+    command = comparison(folder)
+    reader, writer = os.pipe()
+    os.close(reader)
+    yield "| head -0", fault(folder, started(folder, command, stdout=writer), 141)
+    yield "2| head -0", fault(folder, started(folder, command, stderr=writer), (DIFFER, 141))
+    os.close(writer)
+    for number, expected in ((1, 2), (2, DIFFER), (0, DIFFER)):
+        process = started(folder, command, preexec_fn=lambda number=number: os.close(number))
+        yield f"{number}>&-", fault(folder, process, expected)
+    if Path("/dev/full").exists():
+        with open("/dev/full", "w") as full:
+            yield "> /dev/full", fault(folder, started(folder, command, stdout=full), 2)
+    short = [part if not part.endswith("b.csv") else "-" for part in command]
+    process = started(folder, short, preexec_fn=lambda: os.close(0))
+    yield "- <&-", fault(folder, process, 2)
 
 
 def odd_folders(folder: Path, names: Sequence[str] = ODD_NAMES) -> Iterator[tuple[str, Fault]]:
     """Temporary folders whose names hold signs that shells, SQL and patterns interpret."""
-    commands = tables(folder)
+    command = comparison(folder)
     for name in names:
         odd = folder / "odd" / name
         odd.mkdir(parents=True, exist_ok=True)
-        for command, arguments in commands.items():
-            process = started(folder, arguments, env={"TMPDIR": str(odd)})
-            found = fault(folder, process, ANSWERS[command])
-            left = [path.name for path in odd.iterdir()]
-            yield f"{command} in {name}", found or (f"left behind: {left}" if left else None)
+        found = fault(folder, started(folder, command, env={"TMPDIR": str(odd)}), DIFFER)
+        left = [path.name for path in odd.iterdir()]
+        yield name, found or (f"left behind: {left}" if left else None)
 
 
 def endless_input(folder: Path) -> Iterator[tuple[str, Fault]]:
     """Devices and pipes without an end; the limit is lowered so that it is reached soon."""
-    commands = tables(folder)
-    table = commands["compare"][1]
+    table = comparison(folder)[1]
     yield "compare /dev/zero", fault(folder, started(folder, ["compare", table, "/dev/zero"]), 2)
     yield "compare /dev/urandom", fault(folder, started(folder, ["compare", table, "/dev/urandom"], SMALL_COPIES), 2)
     for name, text in (("rows", "1,2,3"), ("one line", "1,")):
@@ -157,23 +151,23 @@ def hostile_names(folder: Path) -> Iterator[tuple[str, Fault]]:
     for options in ([], ["--json"]):
         yield "compare", fault(folder, started(folder, ["compare", *paths, "--resamples", "19", *options]), 1)
     opened = folder / "opened.csv"
-    commands = tables(folder)
+    first = comparison(folder)[1]
     for rows in (5, 50_000):
         opened.write_text('x,y,z\n1,2,3\n"1,2,3\n' + rows * "1,2,3\n")
-        command = [*commands["compare"][:2], str(opened)]
-        yield "compare with an open quotation mark", fault(folder, started(folder, command), 2)
+        process = started(folder, ["compare", first, str(opened)])
+        yield "compare with an open quotation mark", fault(folder, process, 2)
 
 
 def low_memory(
     folder: Path, megabytes: Sequence[int] = (700, 900, 1000, 1200, 1600, 2400)
 ) -> Iterator[tuple[str, Fault]]:
     """Bounds on the address space: the command answers, or ends with 2, in either case soon."""
+    command = comparison(folder)
     for size in megabytes:
-        for name, command in tables(folder).items():
-            bound = (size * 2**20, size * 2**20)
-            start = "import resource; from muhat.apps.cli.command_line import main; "
-            process = started(folder, command, f"{start}resource.setrlimit(resource.RLIMIT_AS, {bound}); ")
-            yield f"{name} in {size} MB", fault(folder, process, (ANSWERS[name], 2))
+        bound = (size * 2**20, size * 2**20)
+        start = "import resource; from muhat.apps.cli.command_line import main; "
+        process = started(folder, command, f"{start}resource.setrlimit(resource.RLIMIT_AS, {bound}); ")
+        yield f"{size} MB", fault(folder, process, (DIFFER, 2))
 
 
 ATTACKS: dict[str, Callable[..., Iterator[tuple[str, Fault]]]] = {
