@@ -40,6 +40,13 @@ def exact_squared_distances(X, Y):
 
 
 @by_width
+def test_rows_of_single_precision_are_compared_with_no_number_beyond_it(width):
+    """A kernel's ``evaluate`` takes rows as they are: no comparison with them may overflow."""
+    X = sample(20, width, 0).astype(np.float32)
+    assert_allclose(squared_distances(X, X), squared_distances(X.astype(float), X.astype(float)), rtol=1e-4)
+
+
+@by_width
 @few
 @given(seed=st.integers(0, 10**6), offset=st.sampled_from([0.0, 1e3, 1e8]), spread=st.sampled_from([1.0, 1e-3]))
 def test_distances_lose_no_digits_far_from_the_origin(width, seed, offset, spread):

@@ -69,7 +69,7 @@ def squared_distances(X: Array, Y: Array, scale: float = 1.0) -> Array:
     given = X, Y
     same = X is Y
     direct = X.shape[1] <= _DIRECT_WIDTH or X.size * len(Y) <= _DIRECT_SIZE
-    largest = max(np.abs(rows).max(initial=0.0) for rows in ((X,) if same else (X, Y))) if direct else np.inf
+    largest = max(float(np.abs(rows).max(initial=0.0)) for rows in ((X,) if same else (X, Y))) if direct else inf
     if largest < _ORDINARY and 1 / _ORDINARY < scale < _ORDINARY:
         distances = cdist(X, Y, "sqeuclidean")
         distances /= scale * scale
@@ -78,11 +78,11 @@ def squared_distances(X: Array, Y: Array, scale: float = 1.0) -> Array:
         centre = X.mean(axis=0)
         A = X - centre
         B = A if same else Y - centre
-        spread = max(np.abs(A).max(initial=0.0), np.abs(B).max(initial=0.0))
+        spread = float(max(np.abs(A).max(initial=0.0), np.abs(B).max(initial=0.0)))
     if not np.isfinite(spread):  # sums or differences of the rows overflow
         X = X * _SMALLER
         return squared_distances(X, X if same else Y * _SMALLER, scale * _SMALLER)
-    unit = power_of_two_near(max(scale, float(spread), _TINY_SHARE * float(np.abs(centre).max(initial=0.0))))
+    unit = power_of_two_near(max(scale, spread, _TINY_SHARE * float(np.abs(centre).max(initial=0.0))))
     X = X / unit
     Y = X if same else Y / unit
     if direct:
