@@ -55,13 +55,13 @@ oldest:
 		$(PIP) $(VENV)-oldest/bin/python install --progress-bar off pip -e '.[test]'
 	$(RUN) $(VENV)-oldest/bin/python $(PYTEST) -m "not slow" tests
 
-# The wheel alone, without extras, in an environment and a folder that know nothing of this one.
+# The wheel, without extras or with EXTRA=files, in an environment and a folder that know nothing of this one.
 wheel:
 	rm -rf dist $(VENV)-wheel
 	$(PYTHON) -m venv --without-pip $(VENV)-wheel
 	$(PYTHON) -m pip -qq wheel --no-deps -w dist .
-	$(PIP) $(VENV)-wheel/bin/python install --progress-bar off dist/*.whl
-	cd dist && ../$(VENV)-wheel/bin/python ../tools/smoke.py
+	$(PIP) $(VENV)-wheel/bin/python install --progress-bar off "$$(echo dist/*.whl)$(if $(EXTRA),[$(EXTRA)])"
+	cd dist && ../$(VENV)-wheel/bin/python ../tools/smoke.py $(EXTRA)
 
 reproduce: $(VENV)/.reproduce
 	$(BIN)/python -m paper --quick --out report
