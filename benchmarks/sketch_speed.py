@@ -43,12 +43,6 @@ def measure():
         return best_times(library, rival)
 
 
-def sketch_ratio() -> float:
-    """How many times faster the library is."""
-    library, rival = measure()
-    return rival / library
-
-
 if __name__ == "__main__":
     library, rival = measure()
     print(f"{BLOCKS} blocks x {ROWS} rows x {WIDTH} columns, {FEATURES} features, one thread")

@@ -1,6 +1,5 @@
 """A page in headless Chromium, driven by selenium through the driver that is installed beside the browser."""
 
-import base64
 import json
 import shutil
 import tempfile
@@ -34,7 +33,7 @@ def require_chromium():
 
 
 class Browser:
-    """A browser with an empty profile. ``open`` shows a page; then ``evaluate``, ``press`` and ``screenshot`` it."""
+    """A browser with an empty profile. ``open`` shows a page; then ``evaluate`` and ``press`` it."""
 
     def __enter__(self):
         from selenium.webdriver import Chrome
@@ -88,12 +87,6 @@ class Browser:
         from selenium.webdriver import ActionChains, Keys
 
         ActionChains(self._driver).send_keys(getattr(Keys, key)).perform()
-
-    def screenshot(self, path):
-        """The page as PNG, also what lies below the window."""
-        clip = {**self._call("Page.getLayoutMetrics")["cssContentSize"], "scale": 1}
-        answer = self._call("Page.captureScreenshot", format="png", captureBeyondViewport=True, clip=clip)
-        Path(path).write_bytes(base64.b64decode(answer["data"]))
 
     @property
     def requests(self):
