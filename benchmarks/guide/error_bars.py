@@ -38,38 +38,38 @@ def ball(measure: mh.GaussianMixture, kernel: mh.kernels.Kernel, method: str) ->
     return held
 
 
-def bands(measure: mh.GaussianMixture, kernel: mh.kernels.Kernel, method: str) -> Held:
+def bands(measure: mh.GaussianMixture, kernel: mh.kernels.Kernel) -> Held:
     """Whether the bands hold the mean as a function, at each of three points."""
     truth = mh.embed(kernel, measure)(POINTS)
 
     def held(n: int, level: float, seed: int, resamples: int) -> object:
         mean = mh.embed(kernel, measure.sample(n, random_state=seed))
-        found = mean_bands(mean, POINTS, level, method, resamples, seed)
+        found = mean_bands(mean, POINTS, level)
         return (found.low <= truth) & (truth <= found.high)
 
     return held
 
 
-def mmd(other: mh.GaussianMixture, method: str) -> Held:
+def mmd(other: mh.GaussianMixture) -> Held:
     """Whether an interval holds the squared MMD between P and another distribution."""
     truth = mh.embed(GAUSSIAN, P).distance(mh.embed(GAUSSIAN, other)) ** 2
 
     def held(n: int, level: float, seed: int, resamples: int) -> object:
         X, Y = P.sample(n, random_state=[seed, 0]), other.sample(n, random_state=[seed, 1])
-        found = mmd_interval(X, Y, GAUSSIAN, level, method, resamples, seed)
+        found = mmd_interval(X, Y, GAUSSIAN, level)
         return found.low <= truth <= found.high
 
     return held
 
 
-def difference(method: str) -> Held:
+def difference() -> Held:
     """Whether an interval holds the difference of two squared MMDs."""
     first, second, third = (mh.embed(GAUSSIAN, measure) for measure in (P, Q, R))
     truth = first.distance(second) ** 2 - first.distance(third) ** 2
 
     def held(n: int, level: float, seed: int, resamples: int) -> object:
         samples = [measure.sample(n, random_state=[seed, k]) for k, measure in enumerate((P, Q, R))]
-        found = mmd_difference_interval(*samples, GAUSSIAN, level, method, resamples, seed)
+        found = mmd_difference_interval(*samples, GAUSSIAN, level)
         return found.low <= truth <= found.high
 
     return held
@@ -80,15 +80,11 @@ ROWS: dict[str, Held] = {
     "ball, Gaussian kernel, bootstrap": ball(P, GAUSSIAN, "bootstrap"),
     "ball, quadratic kernel, bootstrap": ball(P, QUADRATIC, "bootstrap"),
     "ball, quadratic kernel, bootstrap, heavy tails": ball(HEAVY, QUADRATIC, "bootstrap"),
-    "bands, Gaussian kernel, jackknife": bands(P, GAUSSIAN, "jackknife"),
-    "bands, Gaussian kernel, bootstrap": bands(P, GAUSSIAN, "bootstrap"),
-    "bands, quadratic kernel, jackknife, heavy tails": bands(HEAVY, QUADRATIC, "jackknife"),
-    "MMD², jackknife": mmd(Q, "jackknife"),
-    "MMD², bootstrap": mmd(Q, "bootstrap"),
-    "MMD² of equal distributions, jackknife": mmd(P, "jackknife"),
-    "MMD² of equal distributions, bootstrap": mmd(P, "bootstrap"),
-    "difference of two MMD², jackknife": difference("jackknife"),
-    "difference of two MMD², bootstrap": difference("bootstrap"),
+    "bands, Gaussian kernel": bands(P, GAUSSIAN),
+    "bands, quadratic kernel, heavy tails": bands(HEAVY, QUADRATIC),
+    "MMD²": mmd(Q),
+    "MMD² of equal distributions": mmd(P),
+    "difference of two MMD²": difference(),
 }
 
 

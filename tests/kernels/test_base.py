@@ -142,7 +142,7 @@ def test_error_bars():
     found = mean_bands(mean, Y)
     assert (found.low <= mean.mean_(Y)).all()
     assert (mean.mean_(Y) <= found.high).all()
-    interval = mmd_interval(X, Y + 2, kernel=KERNEL, random_state=0)
+    interval = mmd_interval(X, Y + 2, kernel=KERNEL)
     assert 0 < interval.low < interval.high
 
 

@@ -5,7 +5,6 @@ Everything reads one Gram matrix: the jackknife through its row sums, the bootst
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -78,8 +77,6 @@ class Bands:
         Values of the estimate, and the ends of the intervals.
     level : float
         The probability with which the truth is inside, at each point by itself.
-    method : str
-        "jackknife" or "bootstrap".
     """
 
     points: Array
@@ -87,12 +84,10 @@ class Bands:
     low: Array
     high: Array
     level: float
-    method: str
 
     def __repr__(self) -> str:
         width = float(np.mean(self.high - self.low))
-        found = f"n_points={len(self.values):,}, mean_width={width:.4g}"
-        return f"Bands({found}, level={self.level:g}, method={self.method!r})"
+        return f"Bands(n_points={len(self.values):,}, mean_width={width:.4g}, level={self.level:g})"
 
 
 # ---------------------------------------------------------------- the sample behind a mean
@@ -286,11 +281,11 @@ def _bootstrap_radius(
     n, share = len(sample.copies()), sample.repetitions / sample.n
     K = tiles.dense(sample.kernel, sample.points)
     draws = []
-    for counts in bootstrap_counts(rng, n, share, n_resamples):
-        W = counts / n - share[:, None]
+    for part in blocks(n_resamples, max(1, COUNT_BYTES // (8 * len(share)))):
+        W = rng.multinomial(n, share, size=part.stop - part.start).T / n - share[:, None]
         draws.append(np.einsum("ib,ib->b", W, K @ W).clip(0))
-    distances = np.sqrt(np.concatenate(draws) * n / (n - 1))
-    radius = float(upper_quantile(distances, level))
+    distances = np.sort(np.sqrt(np.concatenate(draws) * n / (n - 1)))
+    radius = float(distances[min(int(np.ceil(level * (n_resamples + 1))), n_resamples) - 1])
     products = K @ share
     from_mean = np.sqrt(np.maximum(np.diag(K) - 2.0 * products + share @ products, 0.0))[sample.copies()]
     rounding = 1e-6 * float(np.sqrt(np.diag(K).max()))  # the root of that of squares
@@ -306,14 +301,7 @@ def _bootstrap_radius(
 
 
 @one_blas_thread()
-def mean_bands(
-    mean: BaseKernelMean | Element,
-    X_eval: Any,
-    level: float = 0.95,
-    method: Literal["jackknife", "bootstrap"] = "jackknife",
-    n_resamples: int = 999,
-    random_state: RandomState = None,
-) -> Bands:
+def mean_bands(mean: BaseKernelMean | Element, X_eval: Any, level: float = 0.95) -> Bands:
     r"""Bands of an estimated mean as a function, at each point by itself.
 
     The plain mean at x is an average of the n numbers k(xᵢ, x). Its jackknife interval is that of Student's t,
@@ -336,12 +324,6 @@ def mean_bands(
         Where; for ``kernel="precomputed"`` the kernel values with the training rows, (m, n).
     level : float in (0, 1), default 0.95
         That of each point. All points at once are covered less often.
-    method : "jackknife" or "bootstrap", default "jackknife"
-        "bootstrap" takes quantiles of the resampled values; other estimators are fitted ``n_resamples`` times.
-    n_resamples : int, default 999
-        Number of resamples of the rows, for method "bootstrap".
-    random_state : None, int, Generator, SeedSequence or RandomState
-        The seed: the same number gives the same result.
 
     Returns
     -------
@@ -359,26 +341,18 @@ def mean_bands(
     >>> import muhat as mh
     >>> X = np.random.default_rng(0).normal(size=(40, 1))
     >>> mh.mean_bands(mh.KernelMean(mh.Gaussian(1.0)).fit(X), np.linspace(-3, 3, 50)[:, None])
-    Bands(n_points=50, mean_width=0.157..., level=0.95, method='jackknife')
+    Bands(n_points=50, mean_width=0.157..., level=0.95)
     """
     level, sample = check_level(level), _sample_of(mean)
-    n_resamples, rng = check_count("n_resamples", n_resamples), check_rng(random_state)
     points = sample.kernel.points(X_eval, sample.mean.n_features)
     values = sample.mean.values(points)
     rows = sample.copies()
     V = sample.kernel.evaluate(points, sample.points)[:, rows]
-    if method == "jackknife":
-        left_out = _left_out_values(sample, rows, points, V)
-        n = len(rows)
-        errors = np.sqrt((n - 1) / n * ((left_out - left_out.mean(axis=1, keepdims=True)) ** 2).sum(axis=1))
-        half = student.ppf(0.5 + 0.5 * level, n - 1) * errors
-        low, high = values - half, values + half
-    elif method == "bootstrap":
-        low, high = tails(_resampled_values(sample, rows, points, V, n_resamples, rng), level)
-    else:
-        raise ValueError(f'method={method!r} must be "jackknife" or "bootstrap"')
-    low, high = _allowing_for_unseen_rows(sample, values, low, high, V, level)
-    return Bands(points, values, low, high, level, method)
+    left_out, n = _left_out_values(sample, rows, points, V), len(rows)
+    errors = np.sqrt((n - 1) / n * ((left_out - left_out.mean(axis=1, keepdims=True)) ** 2).sum(axis=1))
+    half = student.ppf(0.5 + 0.5 * level, n - 1) * errors
+    low, high = _allowing_for_unseen_rows(sample, values, values - half, values + half, V, level)
+    return Bands(points, values, low, high, level)
 
 
 def _allowing_for_unseen_rows(
@@ -402,56 +376,19 @@ def _allowing_for_unseen_rows(
 
 def _left_out_values(sample: _Sample, rows: Any, points: Array, V: Array) -> Array:
     """Column i holds the values of the estimate without row i."""
-    n = len(rows)
-    if sample.estimator is None:
+    n, estimator = len(rows), sample.estimator
+    if estimator is None:
         return (V.sum(axis=1, keepdims=True) - V) / (n - 1)
-    refitted = _refitting(sample, sample.estimator, rows, points, V)
-    return np.stack([refitted(np.delete(np.arange(n), i)) for i in range(n)], axis=1)
-
-
-def _resampled_values(
-    sample: _Sample, rows: Any, points: Array, V: Array, n_resamples: int, rng: np.random.Generator
-) -> Array:
-    n = len(rows)
-    if sample.estimator is None:
-        drawn = bootstrap_counts(rng, n, np.full(n, 1.0 / n), n_resamples)
-        return np.concatenate([(V @ counts).T / n for counts in drawn])
-    refitted = _refitting(sample, sample.estimator, rows, points, V)
-    return np.stack([refitted(part) for part in rng.integers(n, size=(n_resamples, n))])
-
-
-def _refitting(
-    sample: _Sample, estimator: BaseKernelMean, rows: Any, points: Array, V: Array
-) -> Callable[[Any], Array]:
-    """The function from numbers of rows to the values, at the points, of the estimator fitted to those rows."""
+    others = [np.delete(np.arange(n), i) for i in range(n)]
     if any(isinstance(getattr(estimator, name, None), Element) for name in ("target", "target_")):  # not weights alone
-        return lambda part: mean_element(estimator, sample.kernel, sample.points[rows[part]]).values(points)
-    K = tiles.dense(sample.kernel, sample.points[rows])
-    return lambda part: V[:, part] @ mean_weights(estimator, K[np.ix_(part, part)])
+        refitted = (mean_element(estimator, sample.kernel, sample.points[rows[part]]).values(points) for part in others)
+    else:
+        K = tiles.dense(sample.kernel, sample.points[rows])
+        refitted = (V[:, part] @ mean_weights(estimator, K[np.ix_(part, part)]) for part in others)
+    return np.stack(list(refitted), axis=1)
 
 
-# ---------------------------------------------------------------- quantiles of resamples, and rows that a sample lacks
-
-
-def bootstrap_counts(
-    rng: np.random.Generator, n: int, share: Array, n_resamples: int, width: int = 0
-) -> Iterator[Array]:
-    """Blocks of columns, each of which says how often a resample of n rows holds every row."""
-    block = max(1, COUNT_BYTES // (8 * max(width, len(share))))
-    for part in blocks(n_resamples, block):
-        yield rng.multinomial(n, share, size=part.stop - part.start).T.astype(np.float64)
-
-
-def upper_quantile(draws: Array, level: float) -> Any:
-    """The ⌈level·(B + 1)⌉-th smallest of B draws along the first axis, at most the largest."""
-    ordered = np.sort(draws, axis=0)
-    return ordered[min(int(np.ceil(level * (len(draws) + 1))), len(draws)) - 1]
-
-
-def tails(draws: Array, level: float) -> tuple[Any, Any]:
-    """The lower and upper quantile between which a share ``level`` of the draws lies."""
-    outer = 0.5 + 0.5 * level
-    return -upper_quantile(-draws, outer), upper_quantile(draws, outer)
+# ---------------------------------------------------------------- rows that a sample lacks
 
 
 def carrying_rows(deviations: Array) -> Array:

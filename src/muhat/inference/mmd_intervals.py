@@ -1,24 +1,16 @@
-"""Intervals for squared MMDs and for their differences, by jackknife or bootstrap on one Gram matrix."""
+"""Intervals for squared MMDs and for their differences, by the jackknife on one Gram matrix."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.stats import t as student
 
-from muhat._support.types import Array, RandomState
-from muhat._support.validation import check_count, check_rng
-from muhat.inference.error_bars import (
-    bootstrap_counts,
-    check_level,
-    few_rows_carry,
-    quantile_of_unseen,
-    tails,
-    warn_of_few_rows,
-)
+from muhat._support.types import Array
+from muhat.inference.error_bars import check_level, few_rows_carry, quantile_of_unseen, warn_of_few_rows
 from muhat.inference.mmd import unbiased_mean_similarities
 from muhat.kernels import tiles
 from muhat.kernels.base import Kernel, check_kernel
@@ -42,8 +34,6 @@ class MMDInterval:
         That of the estimate.
     level : float
         The probability with which the truth is inside.
-    method : str
-        "jackknife" or "bootstrap".
     kernel : Kernel
         The kernel with its bandwidth.
     pvalue : float or None
@@ -56,31 +46,23 @@ class MMDInterval:
     high: float
     standard_error: float
     level: float
-    method: str
     kernel: Kernel
     pvalue: float | None = None
 
     def __repr__(self) -> str:
         found = f"estimate={self.estimate:.4g}, low={self.low:.4g}, high={self.high:.4g}"
         tested = "" if self.pvalue is None else f", pvalue={self.pvalue:.4g}"
-        return f"MMDInterval({found}, level={self.level:g}, method={self.method!r}{tested})"
+        return f"MMDInterval({found}, level={self.level:g}{tested})"
 
 
-def mmd_interval(
-    X: Any,
-    Y: Any,
-    kernel: Kernel = Gaussian(),
-    level: float = 0.95,
-    method: Literal["jackknife", "bootstrap"] = "jackknife",
-    n_resamples: int = 999,
-    random_state: RandomState = None,
-) -> MMDInterval:
+def mmd_interval(X: Any, Y: Any, kernel: Kernel = Gaussian(), level: float = 0.95) -> MMDInterval:
     """An interval for the squared MMD of two distributions.
 
     The estimate is unbiased: means of k over pairs of different rows. Where the distributions are equal it is not
     normal, and the level only what simulations show; whether they are equal, :func:`muhat.mmd_test` asks. Where fewer
     than four rows of a sample carry the error, the interval is wider by what rows that the sample lacks could change,
-    as in :func:`mean_bands`; with an unbounded kernel there is a warning instead.
+    as in :func:`mean_bands`; with an unbounded kernel there is a warning instead. The interval is that of the
+    jackknife, which leaves out each row in turn, with Student's t of the rows of the smallest sample.
 
     Parameters
     ----------
@@ -90,13 +72,6 @@ def mmd_interval(
         A bandwidth "median" is found once, on the pooled sample.
     level : float in (0, 1), default 0.95
         The probability with which the truth is inside.
-    method : "jackknife" or "bootstrap", default "jackknife"
-        "jackknife" leaves out each row in turn, and takes Student's t with the rows of the smallest sample.
-        "bootstrap" takes quantiles over resamples of the rows of each sample.
-    n_resamples : int, default 999
-        Number of resamples of the rows, for method "bootstrap".
-    random_state : None, int, Generator, SeedSequence or RandomState
-        The seed: the same number gives the same result.
 
     Returns
     -------
@@ -114,23 +89,13 @@ def mmd_interval(
     >>> import muhat as mh
     >>> rng = np.random.default_rng(0)
     >>> mh.mmd_interval(rng.normal(size=(80, 2)), rng.normal(size=(60, 2)) + 1.0)
-    MMDInterval(estimate=0.15..., low=0.054..., high=0.24..., level=0.95, method='jackknife')
+    MMDInterval(estimate=0.15..., low=0.054..., high=0.24..., level=0.95)
     """
     between = np.array([[0.0, -2.0], [-2.0, 0.0]])
-    found = _interval({"X": X, "Y": Y}, kernel, (1.0, 1.0), between, level, method, n_resamples, random_state)
-    return MMDInterval(*found[:-1])
+    return replace(_interval({"X": X, "Y": Y}, kernel, (1.0, 1.0), between, level), pvalue=None)
 
 
-def mmd_difference_interval(
-    X: Any,
-    Y: Any,
-    Z: Any,
-    kernel: Kernel = Gaussian(),
-    level: float = 0.95,
-    method: Literal["jackknife", "bootstrap"] = "jackknife",
-    n_resamples: int = 999,
-    random_state: RandomState = None,
-) -> MMDInterval:
+def mmd_difference_interval(X: Any, Y: Any, Z: Any, kernel: Kernel = Gaussian(), level: float = 0.95) -> MMDInterval:
     r"""An interval for :math:`\mathrm{MMD}^2(X, Y) - \mathrm{MMD}^2(X, Z)`: which of Y and Z is nearer to X?
 
     It is positive where Z is nearer. ``pvalue`` tests that Y is at least as near as Z (the relative test).
@@ -139,7 +104,7 @@ def mmd_difference_interval(
     ----------
     X, Y, Z : arrays of shape (n, d), (m, d) and (l, d), with at least 3 rows
         The three samples, with the same columns.
-    kernel, level, method, n_resamples, random_state
+    kernel, level
         See :func:`mmd_interval`.
 
     Returns
@@ -163,43 +128,26 @@ def mmd_difference_interval(
     >>> rng = np.random.default_rng(0)
     >>> X, Y, Z = (rng.normal(size=(80, 2)) + shift for shift in (0.0, 1.0, 0.2))
     >>> mh.mmd_difference_interval(X, Y, Z)
-    MMDInterval(estimate=0.144..., low=0.065..., high=0.22..., level=0.95, method='jackknife', pvalue=0.000...)
+    MMDInterval(estimate=0.144..., low=0.065..., high=0.22..., level=0.95, pvalue=0.000...)
     """
     between = np.array([[0.0, -2.0, 2.0], [-2.0, 0.0, 0.0], [2.0, 0.0, 0.0]])
-    samples = {"X": X, "Y": Y, "Z": Z}
-    found = _interval(samples, kernel, (0.0, 1.0, -1.0), between, level, method, n_resamples, random_state)
-    return MMDInterval(*found)
+    return _interval({"X": X, "Y": Y, "Z": Z}, kernel, (0.0, 1.0, -1.0), between, level)
 
 
 @one_blas_thread()
 def _interval(
-    samples: dict[str, Any],
-    kernel: Any,
-    within: tuple[float, ...],
-    between: Array,
-    level: Any,
-    method: Any,
-    n_resamples: Any,
-    random_state: Any,
-) -> tuple[Any, ...]:
-    """Fields of the result for Σ_g within_g·U_g + Σ_{g<h} between_gh·C_gh, U and C the means of k in and between."""
+    samples: dict[str, Any], kernel: Kernel, within: tuple[float, ...], between: Array, level: float
+) -> MMDInterval:
+    """The interval of Σ_g within_g·U_g + Σ_{g<h} between_gh·C_gh, U and C the means of k in and between samples."""
     encoded = encode_samples(samples, min_rows=3)
     check_kernel("kernel", kernel)
-    level, n_resamples, rng = check_level(level), check_count("n_resamples", n_resamples), check_rng(random_state)
-    kernel = kernel.resolve(encoded.pooled)
+    level, kernel = check_level(level), kernel.resolve(encoded.pooled)
     groups = [slice(start, stop) for start, stop in pairwise(np.cumsum([0, *encoded.sizes]))]
     contrast = _Contrast(tiles.dense(kernel, encoded.pooled), groups, within, between)
     estimate, error, left_out = contrast.jackknife()
     freedom = min(encoded.sizes) - 1
     quantile = float(student.ppf(0.5 + 0.5 * level, freedom))
-    if method == "jackknife":
-        low, high = estimate - quantile * error, estimate + quantile * error
-    elif method == "bootstrap":
-        draws = contrast.resampled(n_resamples, rng)
-        error = float(draws.std(ddof=1)) if n_resamples > 1 else 0.0
-        low, high = tails(draws, level)
-    else:
-        raise ValueError(f'method={method!r} must be "jackknife" or "bootstrap"')
+    low, high = estimate - quantile * error, estimate + quantile * error
     below, above = contrast.reach_of_unseen_rows(left_out, kernel, level)
     if below or above:
         bound = 2.0 * upper_bound(kernel)
@@ -207,7 +155,7 @@ def _interval(
         high = min(estimate + np.hypot(high - estimate, above), max(high, bound))
     spread = float(np.hypot(error, (below if estimate > 0 else above) / quantile))
     pvalue = float(student.sf(estimate / spread, freedom)) if spread > 0 else float(estimate <= 0)
-    return estimate, float(low), float(high), error, level, method, kernel, pvalue
+    return MMDInterval(estimate, float(low), float(high), error, level, kernel, pvalue)
 
 
 class _Contrast(NamedTuple):
@@ -236,26 +184,6 @@ class _Contrast(NamedTuple):
             variance += (n - 1) / n * ((left_out - left_out.mean()) ** 2).sum()
             without.append(left_out)
         return estimate, float(np.sqrt(variance)), without
-
-    def resampled(self, n_resamples: int, rng: np.random.Generator) -> Array:
-        """The estimate on resamples; a pair of copies of one row is left out, as a row and itself are."""
-        K, groups = self.K, self.groups
-        sizes = [group.stop - group.start for group in groups]
-        streams = [bootstrap_counts(rng, n, np.full(n, 1.0 / n), n_resamples, width=len(K)) for n in sizes]
-        draws = []
-        for counts_of_groups in zip(*streams, strict=True):
-            shares = [counts / n for counts, n in zip(counts_of_groups, sizes, strict=True)]
-            total = np.zeros(shares[0].shape[1])
-            for g, group in enumerate(groups):
-                diagonal = np.diag(K)[group]
-                products, squares = K[:, group] @ shares[g], shares[g] ** 2
-                pairs = np.einsum("ib,ib->b", shares[g], products[group]) - diagonal @ squares
-                apart = 1.0 - squares.sum(axis=0)
-                total += self.within[g] * np.divide(pairs, apart, out=diagonal @ shares[g], where=apart > 1e-12)
-                for h in range(g):
-                    total += self.between[g, h] * np.einsum("ib,ib->b", shares[h], products[groups[h]])
-            draws.append(total)
-        return np.concatenate(draws)
 
     def reach_of_unseen_rows(self, left_out: list[Array], kernel: Kernel, level: float) -> tuple[float, float]:
         """How far an interval reaches below and above for rows that a sample lacks, where few rows carry the error.

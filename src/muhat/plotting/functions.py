@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from muhat._support.types import Array, RandomState
+from muhat._support.types import Array
 from muhat._support.validation import check_count, check_rows, check_weights
 from muhat.inference.error_bars import Bands, mean_bands
 from muhat.kernels.foreign import evaluates_new_rows
@@ -56,7 +56,7 @@ class FunctionDisplay(Display):
     >>> X, Y = np.random.default_rng(0).normal(size=(2, 30, 2)) * [[[1.0]], [[2.0]]]
     >>> mean = mh.plotting.FunctionDisplay.from_estimator(mh.ShrunkKernelMean().fit(X), X)
     >>> mh.plotting.FunctionDisplay.from_bands(mh.ShrunkKernelMean().fit(X), X, column=1).bands
-    Bands(n_points=200, mean_width=0.170..., level=0.95, method='jackknife')
+    Bands(n_points=200, mean_width=0.170..., level=0.95)
     >>> f, g = mh.embed(mh.Gaussian(1.0), X), mh.embed(mh.Gaussian(1.0), Y)
     >>> witness = mh.plotting.FunctionDisplay.from_elements(f, g, X, Y)
     >>> tested = mh.plotting.FunctionDisplay.from_result(mh.mmd_test(X, Y, random_state=0))
@@ -106,20 +106,17 @@ class FunctionDisplay(Display):
         column: int = 0,
         at: Any = None,
         level: float = 0.95,
-        method: Literal["jackknife", "bootstrap"] = "jackknife",
-        n_resamples: int = 999,
-        random_state: RandomState = None,
         ax: Any = None,
         **style: Any,
     ) -> Self:
         """Draw a fitted mean, or ``muhat.embed(kernel, X)``, and its bands along one column.
 
         The column varies over its range in the sample and a quarter more on both sides; the others have the values
-        ``at``, by default their medians. Other parameters are those of :func:`muhat.mean_bands`.
+        ``at``, by default their medians; each point is covered with the probability ``level``.
         """
         rows = check_rows(X)
         points = _points_along(_mean_function(estimator), rows, column, at)
-        bands = mean_bands(estimator, points, level, method, n_resamples, random_state)
+        bands = mean_bands(estimator, points, level)
         samples = [("sample", rows[:, [column]])]
         name = _column_name(estimator, column, rows)
         return cls(bands.points[:, [column]], bands.values, samples, name=name, bands=bands).plot(ax, **style)
