@@ -23,7 +23,7 @@ from muhat.bags.anomaly import (
     size_grid,
 )
 from muhat.bags.data import Bags, check_bags
-from muhat.bags.efron_morris import Pool, fit_pool
+from muhat.bags.efron_morris import Pool, fit_pools
 from muhat.bags.moments import bag_moments
 from muhat.linalg.whitening import Whitening
 
@@ -62,7 +62,7 @@ def test_the_score_is_the_sum_of_the_forms_written_out():
     data = check_bags(normal_bags(30, 0, high=30), mh.BagPrior(), reset=True)
     features = mh.Nystroem(mh.Gaussian(1.0), 15, random_state=0).fit(data.rows)
     moments = bag_moments(features, data)
-    pool = fit_pool(moments, data.sizes, 0.1)
+    pool = fit_pools(moments, data.sizes, [0.1])[0]
     surprise = Surprise.of(View("kernel", [features], (0.0, 0.5, 1.0), 0.1), moments, data.sizes, np.array([4, 9]))
     got = surprise(moments.means[:3], np.array([8, 9, 12]), 1)
     regular = pool.within + 0.1 * np.trace(pool.within) / len(pool.within) * np.eye(len(pool.within))

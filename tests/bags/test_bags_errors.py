@@ -70,7 +70,7 @@ def pooled(**settings):
 TABLE = [
     ("widths", fit(KERNEL, [*EIGHT[:2], np.ones((2, 4))]), r"bags\[2\] has 4 columns and bags\[0\] has 3"),
     ("names of columns", fit(KERNEL, [*FRAMES[:2], FRAMES[2][list("bac")]]), r"bags\[2\].*feature names"),
-    ("labels of groups", lambda: bags_from_groups(np.ones((3, 2)), [0, 1]), "groups has 2 labels and X has 3 rows"),
+    ("labels of groups", lambda: bags_from_groups(np.ones((3, 2)), [0, 1]), "groups has 2 labels for 3 rows"),
     (
         "a name of groups",
         lambda: bags_from_groups(np.ones((3, 2)), "a"),

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
 from tables import FUNCTIONS, KERNELS
@@ -108,14 +108,6 @@ def test_tiles_do_not_matter(sizes, block):
     assert_array_equal(whole, whole.T)
 
 
-def test_the_gram_matrix_is_that_of_elements():
-    bags = random_bags()
-    fitted = DistributionKernel(level2=mh.Gaussian(0.4)).fit(bags)
-    f = elements(fitted.kernel_, bags)
-    want = [[np.exp(-(a.distance(b) ** 2) / (2 * 0.4**2)) for b in f] for a in f]
-    assert_allclose(fitted.transform(bags), want, rtol=1e-10)
-
-
 def test_the_bandwidth_is_resolved_once_on_pooled_rows():
     bags = random_bags()
     fitted = DistributionKernel().fit(bags)
@@ -144,17 +136,14 @@ def test_gram_scales_with_the_kernel():
     assert_allclose(scaled.fit_transform(bags), 1e6 * one.fit_transform(bags), rtol=1e-10)
 
 
-@pytest.mark.parametrize("scale", [1e-150, 1e-5, 1e5, 1e150])
-def test_units_do_not_matter(scale):
-    bags = random_bags()
-    estimator = DistributionKernel(level2=mh.Gaussian())
+@pytest.mark.parametrize("scale", [1e-100, 1e-5, 1e5, 1e100])
+@pytest.mark.parametrize(
+    "settings", [{"level2": mh.Gaussian()}, {"whiten": True}, {"kernel": mh.Linear(), "whiten": True}], ids=str
+)
+def test_units_do_not_matter(settings, scale):
+    bags, estimator = random_bags(), DistributionKernel(**settings)
     want = estimator.fit_transform(bags)
-    assert_allclose(estimator.fit_transform([scale * bag for bag in bags]), want, rtol=1e-9)
-
-
-def test_too_large_values_are_refused():
-    with pytest.raises(ValueError, match="overflows on these bags; rescale them"):
-        DistributionKernel(mh.Linear()).fit([1e160 * bag for bag in random_bags()])
+    assert_allclose(estimator.fit_transform([scale * bag for bag in bags]), want, rtol=1e-7, atol=1e-7)
 
 
 # ---------------------------------------------------------------- bags
@@ -165,14 +154,6 @@ def test_equal_sizes_stay_bags():
     want = DistributionKernel().fit_transform(bags)
     for same in (np.stack(bags), tuple(bags), pd.Series(bags), [bag.tolist() for bag in bags]):
         assert_array_equal(DistributionKernel().fit_transform(same), want)
-
-
-def test_bags_keep_their_order_and_their_rows_have_none():
-    bags = random_bags()
-    K = DistributionKernel().fit_transform(bags)
-    order = np.random.default_rng(0).permutation(len(bags))
-    assert_allclose(DistributionKernel().fit_transform([bags[i] for i in order]), K[np.ix_(order, order)], rtol=1e-10)
-    assert_allclose(DistributionKernel().fit_transform([bag[::-1] for bag in bags]), K, rtol=1e-10)
 
 
 def test_a_pipeline_into_a_support_vector_machine():
@@ -191,9 +172,6 @@ def test_output_names():
     assert frame.shape == (2, len(SIZES))
 
 
-# ---------------------------------------------------------------- what is recalled
-
-
 def test_vectors_are_bags_of_one_column():
     vectors = [bag[:, 0] for bag in random_bags()]
     want = DistributionKernel().fit_transform([vector[:, None] for vector in vectors])
@@ -202,13 +180,6 @@ def test_vectors_are_bags_of_one_column():
     assert_array_equal(DistributionKernel().fit_transform(frames), want)
     bags, _ = bags_from_groups(np.arange(4.0), [1, 0, 1, 0])
     assert [bag.tolist() for bag in bags] == [[[1.0], [3.0]], [[0.0], [2.0]]]
-
-
-def test_other_cuts_of_the_same_rows_are_other_bags():
-    rows = random_bags((12,))[0]
-    one = DistributionKernel(mh.Gaussian(1.0)).fit_transform([rows[:5], rows[5:]])
-    other = DistributionKernel(mh.Gaussian(1.0)).fit_transform([rows[:6], rows[6:]])
-    assert (one != other).any()
 
 
 def test_results_belong_to_the_caller():
@@ -285,11 +256,6 @@ def test_equal_bags_are_equal():
     for level2 in (mh.Gaussian(), mh.Laplace(), mh.Matern(nu=0.5)):
         K = DistributionKernel(level2=level2).fit_transform(bags)
         assert_array_equal(K[np.ix_([0, 4, 5], [0, 4, 5])], 1.0)
-
-
-def test_identical_bags():
-    bags = [random_bags((20,))[0]] * 5
-    assert_array_equal(DistributionKernel(level2=mh.Gaussian(1.0)).fit_transform(bags), 1.0)
 
 
 def test_mostly_identical_bags_warn():
@@ -421,14 +387,6 @@ def test_the_formula_in_the_space_of_the_rows(ridge, recipe, rows, monkeypatch):
     assert_allclose(gaussian.transform(test), np.exp(-squared / 8), rtol=1e-8)
 
 
-def test_true_is_the_ridge_that_is_documented():
-    bags = random_bags()
-    want = DistributionKernel(whiten=True, ridge=0.05).fit_transform(bags)
-    assert_array_equal(DistributionKernel(whiten=True).fit_transform(bags), want)
-    one = DistributionKernel(whiten=True, ridge=1.0).fit_transform(bags)
-    assert not np.allclose(one, want, rtol=1e-3)
-
-
 @pytest.mark.parametrize(("rows", "landmarks"), [(40, 40), (2000, 500), (14400, 600)])
 def test_more_rows_more_landmarks(rows, landmarks):
     X = np.random.default_rng(0).normal(size=(rows, 1))
@@ -493,14 +451,6 @@ def test_test_bags_do_not_leak(mean):
     assert fitted.fit(train).kernel_ == mh.Gaussian().resolve(np.concatenate(train))
 
 
-def test_the_training_rows_of_transform_are_the_gram_matrix():
-    bags = random_bags()
-    fitted = DistributionKernel(level2=mh.Gaussian(), whiten=True, ridge=0.3)
-    K = fitted.fit_transform(bags)
-    assert_allclose(fitted.transform(bags), K, atol=1e-10)
-    assert np.linalg.eigvalsh(K).min() > -1e-10
-
-
 HARD = {
     "one bag": [np.random.default_rng(0).normal(size=(6, 2))],
     "one bag of one row among others": random_bags((1, 5, 5), d=2),
@@ -525,15 +475,6 @@ def test_hard_bags_give_finite_kernels(case, kernel):
     assert np.isfinite(fitted.transform(bags)).all()
     if case == "bags that are equal":
         assert_array_equal(K, 1)
-
-
-@pytest.mark.parametrize("scale", [1e-100, 1e-5, 1e5, 1e100])
-def test_units_do_not_matter_to_whitened_kernels(scale):
-    bags = random_bags()
-    for kernel in (mh.Gaussian(), mh.Linear()):
-        want = DistributionKernel(kernel, whiten=True).fit_transform(bags)
-        got = DistributionKernel(kernel, whiten=True).fit_transform([scale * bag for bag in bags])
-        assert_allclose(got, want, rtol=1e-7, atol=1e-7)
 
 
 def test_without_a_covariance_within_bags_means_are_centred_with_a_word():
@@ -567,19 +508,6 @@ def test_machines_take_both(machine):
     )
     assert_array_equal(fitted._gram(bags), kernel.transform(bags))
     assert "ridge=0.1" in repr(fitted)
-
-
-def test_a_search_over_the_ridge_computes_features_once_a_fold(tmp_path):
-    bags, y = labelled_bags(n=30, low=2)
-
-    def values(grid):
-        Counting.values = 0
-        machine = SupportMeasureClassifier(kernel=Counting(1.0), whiten=True, memory=str(tmp_path / str(len(grid))))
-        search = GridSearchCV(machine, grid, cv=3, refit=False)
-        assert np.isfinite(search.fit(bags, y).cv_results_["mean_test_score"]).all()
-        return Counting.values
-
-    assert values({"ridge": [0.01, 0.05, 1.0], "C": [1.0, 10.0]}) == values({"C": [1.0]}) > 0
 
 
 def test_features_without_a_seed_are_drawn_anew():

@@ -111,7 +111,7 @@ def test_the_estimate_of_the_risk_is_that_of_the_loss(blend):
     rng = np.random.default_rng(0)
     B, W, sizes = np.diag([1.0, 0.2, 0.0]), np.diag([0.5, 2.0, 1.0]), np.array([3, 8])
     known = {"between": 0.7 * B + 0.1, "within": W, "centre": np.zeros(3)}
-    pool = pool_of(**known, noise=efron_morris.regularised_eigenpairs(W, 0.5))
+    pool = pool_of(**known, noise=(np.diag(W) + 0.5 * np.diag(W).mean(), np.eye(3)))
     gaps = []
     for _ in range(1000):
         truth = rng.normal(size=(2, 3)) * np.sqrt(np.diag(B))
@@ -131,7 +131,7 @@ def test_the_estimate_of_the_risk_of_its_own_bags_is_that_of_their_loss(ridge):
     for _ in range(300):
         truth = 0.5 * rng.normal(size=(20, 4))
         X = truth + rng.normal(size=(20, 4)) * np.sqrt(np.diag(W)) / np.sqrt(sizes)[:, None]
-        pool = efron_morris.fit_pool(BagMoments(X, W, 100), sizes, ridge)
+        pool = efron_morris.fit_pools(BagMoments(X, W, 100), sizes, [ridge])[0]
         loss = np.square(pool.means(X, sizes) - truth).sum(axis=1).mean()
         residuals, optimism = pool.left_out(X, sizes, 0.0)
         naive = (np.square(residuals).sum(axis=1) + 2.0 * optimism - 1.0 / sizes).mean()
@@ -256,7 +256,7 @@ def test_folds_follow_the_bags_in_every_order_and_basis(n):
     means, sizes, within = rng.normal(size=(n, 3)), rng.integers(2, 30, size=n), np.diag([1.0, 2.0, 3.0])
 
     def folds_of(means, within, sizes):
-        pool = efron_morris.fit_pool(BagMoments(means, within, 50), sizes, 0.05)
+        pool = efron_morris.fit_pools(BagMoments(means, within, 50), sizes, [0.05])[0]
         return [out for out, _ in efron_morris.fold_pools(pool, means, sizes)]
 
     folds = folds_of(means, within, sizes)
@@ -277,5 +277,5 @@ def test_no_fold_holds_all_bags_of_a_kind(period):
     means = 10.0 * kinds[:, None] + rng.normal(size=(len(kinds), 2))
     for order in (np.arange(len(kinds)), np.argsort(kinds, kind="stable")):
         moments, sizes = BagMoments(means[order], np.eye(2), 50), np.full(len(kinds), 5)
-        for out, _ in efron_morris.fold_pools(efron_morris.fit_pool(moments, sizes, 0.05), means[order], sizes):
+        for out, _ in efron_morris.fold_pools(efron_morris.fit_pools(moments, sizes, [0.05])[0], means[order], sizes):
             assert np.bincount(kinds[order][out], minlength=period).max() <= 10  # of 20

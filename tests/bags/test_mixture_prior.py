@@ -5,7 +5,7 @@ import pytest
 from numpy.testing import assert_allclose
 
 import muhat as mh
-from muhat.bags.efron_morris import estimate_between, fit_pool
+from muhat.bags.efron_morris import estimate_between, fit_pools
 from muhat.bags.mixture_prior import fit_kinds, fit_kinds_pool, fit_mixture, risk_weights
 from muhat.bags.moments import BagMoments
 
@@ -32,7 +32,7 @@ def test_kinds_are_found():
 def test_one_kind_is_the_plain_prior():
     _, means, sizes, _ = kinds_of_means(kinds=1)
     W = np.eye(4) / 4
-    plain = fit_pool(BagMoments(means, W, 100), sizes, 0.3)
+    plain = fit_pools(BagMoments(means, W, 100), sizes, [0.3])[0]
     found = fit_kinds_pool(plain, means, sizes, 1, np.random.default_rng(0))
     common = estimate_between(means, sizes, W)
     assert_allclose(found.centres[0], common.centre, atol=1e-10)
@@ -47,7 +47,7 @@ def test_the_estimate_of_the_risk_is_that_of_the_loss(apart):
     """For bags that the prior has not seen, over many draws of their noise."""
     _, means, sizes, _ = kinds_of_means(m=2, apart=apart)
     W = np.eye(2) / 2
-    finder = fit_pool(BagMoments(means, W, 100), sizes, 0.01)
+    finder = fit_pools(BagMoments(means, W, 100), sizes, [0.01])[0]
     prior = fit_kinds_pool(finder, means, sizes, 3, np.random.default_rng(0))
     truth, _, new_sizes, _ = kinds_of_means(m=2, apart=apart, seed=0)
     rng, gaps = np.random.default_rng(1), []
@@ -72,7 +72,7 @@ def test_weights_minimise_the_estimated_risk():
 def test_numbers_of_kinds():
     _, means, sizes, _ = kinds_of_means()
     moments = BagMoments(means, np.eye(4) / 4, 100)
-    pool = fit_pool(moments, sizes, 0.3)
+    pool = fit_pools(moments, sizes, [0.3])[0]
     chosen = fit_mixture(pool, means, sizes).weights
     assert_allclose(sum(chosen.values()), 1)
     assert chosen.get(1, 0.0) < 0.5

@@ -10,7 +10,7 @@ from scipy.stats import norm
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 import muhat as mh
-from muhat.bags.weighted_ridge import fit_by_size
+from muhat.bags.weighted_ridge import fit_ridges
 
 
 def spread_bags(n=60, seed=0, low=3, high=60):
@@ -171,7 +171,7 @@ def test_noise_that_depends_on_sizes_is_found():
     sizes = np.repeat([1, 2, 50, 60], 15)
     Z, weights = rng.normal(size=(60, 2)), np.ones(60)
     y = Z[:, 0] + rng.normal(size=60) * np.sqrt(0.01 + 4.0 / sizes)
-    small, large = fit_by_size(Z, y, sizes, weights).noise(np.array([1, 60]))
+    small, large = fit_ridges(Z, y[:, None], sizes, weights).ridges[0].noise(np.array([1, 60]))
     assert small > 2 * large
 
 

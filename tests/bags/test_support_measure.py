@@ -89,21 +89,6 @@ def test_probabilities_by_calibration():
     assert (probabilities.argmax(axis=1) == y).mean() > 0.8
 
 
-def test_probabilities_do_not_depend_on_the_order_of_bags():
-    """Two classes in turn around a circle, in five places each; consecutive folds would leave out a place at a time."""
-    rng = np.random.default_rng(0)
-    kinds = np.repeat([0, 2, 4, 6, 8, 1, 3, 5, 7, 9], 6)
-    places = 5.0 * np.column_stack([np.cos(0.2 * np.pi * kinds), np.sin(0.2 * np.pi * kinds)])
-    bags, y = [rng.normal(size=(6, 2)) + place for place in places], kinds % 2
-
-    def probabilities(order):
-        machine = SupportMeasureClassifier(C=10.0, probability=True)
-        return machine.fit([bags[i] for i in order], y[order]).predict_proba(bags)[np.arange(60), y]
-
-    in_turn, mixed = probabilities(np.arange(60)), probabilities(rng.permutation(60))
-    assert np.log(in_turn).mean() > 1.1 * np.log(mixed).mean()  # both are negative
-
-
 # ---------------------------------------------------------------- searches
 
 
@@ -132,6 +117,8 @@ def test_a_search_with_memory_computes_each_gram_matrix_once(bandwidth, options,
     )
     assert counted_search(level2, Counting(bandwidth), tmp_path / "level2", **options)[0] == 0
     assert counted_search(level2, Counting(bandwidth), **options)[0] >= 6 * once
+    ridges = {"ridge": [0.01, 0.05, 1.0], "C": [1.0, 10.0]}
+    assert counted_search(ridges, Counting(bandwidth), tmp_path / "ridges", **options)[0] == once
 
 
 def test_memory_changes_no_result(tmp_path):
@@ -193,20 +180,6 @@ def test_threads_and_pipelines():
     assert_array_equal(cross_val_score(make_pipeline(scaled, SupportMeasureClassifier()), bags, y, cv=3), plain)
     with parallel_config("threading", n_jobs=2):
         assert_array_equal(cross_val_score(SupportMeasureClassifier(), bags, y, cv=3), plain)
-
-
-def test_probabilities_on_request():
-    rng = np.random.default_rng(0)
-    y = np.array(["a", "b", "c"])[np.arange(60) % 3]
-    bags = [rng.normal(scale=1.0 + 2 * (label == "b") + 5 * (label == "c"), size=(12, 2)) for label in y]
-    machine = SupportMeasureClassifier(C=10.0, probability=True).fit(bags, y)
-    chances = machine.predict_proba(bags)
-    assert_allclose(chances.sum(axis=1), 1.0)
-    assert (machine.classes_[chances.argmax(axis=1)] == y).mean() > 0.8
-    assert not hasattr(SupportMeasureClassifier(), "predict_proba")
-    with pytest.raises(AttributeError, match="predict_proba") as refused:
-        SupportMeasureClassifier().fit(bags, y).predict_proba(bags)
-    assert "probability=True" in str(refused.value.__cause__)
 
 
 # ---------------------------------------------------------------- pooled means, weights

@@ -18,7 +18,7 @@ from muhat._support.types import Array, RandomState
 from muhat._support.validation import check_number, check_rng, unchanged_on_error, warn_caller
 from muhat.bags.bag_explanations import BagExplanation, ColumnPrior
 from muhat.bags.data import Bags, TakesBagsMixin, check_bags
-from muhat.bags.efron_morris import Pool, fit_pool
+from muhat.bags.efron_morris import Pool, fit_pools
 from muhat.bags.moments import (
     LIGHT_LANDMARKS,
     LIGHT_ROWS,
@@ -27,7 +27,7 @@ from muhat.bags.moments import (
     RowFeatures,
     check_features,
     check_noise,
-    light_features,
+    fit_features,
     light_means,
     light_moments,
     with_widths,
@@ -41,35 +41,39 @@ from muhat.linalg.resources import one_blas_thread
 from muhat.linalg.whitening import Whitening, inverse_root
 
 FOLDS = 5
-"""Parts of the training bags that are left out in turn, to be scored by the others."""
+"""Parts of the training bags that are left out in turn, to be scored by the others; more would cost a prior each."""
 
 FEWEST_BAGS = 10  # two for each part that is left out
 
 FEWEST_FOR_CALIBRATION = 80
 """Training bags that a p-value is computed from at least, or 1/alpha; the largest ones where fewer are as large as the
-new bag."""
+new bag. The standard error of a p-value of 0.1 is then 0.03."""
 
 FEWEST_FOR_SCALE = 25
-"""Training bags that mean and standard deviation of the scores at a size come from at least."""
+"""Training bags that mean and standard deviation of the scores at a size come from at least; the latter is then known
+to a seventh."""
 
 SIZE_LEVEL, SIGN_FLIPS = 0.01, 499
-"""Level of the test that warns where content depends on size, and its number of resamples."""
+"""Level of the test that warns where content depends on size, and its resamples: the least p-value is a fifth of it."""
 
 STEPS_TO_DOUBLE = 2
-"""Sizes in a doubling at which bags are cut for the calibration."""
+"""Sizes in a doubling at which bags are cut for the calibration: no bag is a fifth larger or smaller than its cut."""
 
 WIDTH = 0.5
 """Bandwidth of the kernel view over the median. Mixtures of several kinds of rows are told apart at half of it; what a
-wider kernel sees, moments see as well."""
+wider kernel sees, moments see as well (``benchmarks/natural_groups.py``)."""
 
 MOMENT_RIDGE = 1e-3
-"""Ridge of the covariance of moments within bags, relative to its mean eigenvalue."""
+"""Ridge of the covariance of moments within bags, relative to its mean eigenvalue: against columns that determine each
+other, since moments are few and known well."""
 
 FARTHEST = 4.0
-"""Values farther from the centre of a column, in standard deviations, count as this far in moments."""
+"""Values farther from the centre of a column, in standard deviations, count as this far in moments, so that one row
+does not decide the mean of a bag."""
 
 MOST_COLUMNS = 100
-"""Tables with more columns are reduced to this number of principal components before moments are taken."""
+"""Tables with more columns are reduced to this number of principal components before moments are taken,
+which are then as many as the landmarks."""
 
 
 class MomentFeatures(NamedTuple):
@@ -160,7 +164,7 @@ class Surprise(NamedTuple):
     @classmethod
     def of(cls, view: View, moments: BagMoments, counts: NDArray[np.intp], grid: NDArray[np.intp]) -> Surprise:
         """The forms for each size of a grid, under the prior of bags with the given moments and numbers of rows."""
-        pool = fit_pool(check_noise(moments), counts, view.ridge)
+        (pool,) = fit_pools(check_noise(moments), counts, [view.ridge])
         roots = ([covariance_root(pool, n, view.ridge, power) for power in view.powers] for n in grid)
         return cls(pool, [[Form.of(pool, root) for root in each] for each in roots])
 
@@ -372,7 +376,7 @@ class GroupAnomalyDetector(OutlierMixin, ValueParametersMixin, TakesBagsMixin, B
         whitenings = [Whitening.of(subset(kept, folds != fold).rows) for fold in range(FOLDS)]
         rows = random_rows(kept.rows, LIGHT_ROWS, np.random.default_rng(0))
         (kernel,) = with_widths(self.kernel, rows, (WIDTH,))
-        kernel_features = light_features(self.features, kernel, rows, landmarks)
+        kernel_features = fit_features(self.features, kernel, rows, landmarks=landmarks)
         views = [
             View("kernel", [kernel_features], (0.0, 0.5), float(self.ridge)),
             View("moments", [MomentFeatures(each) for each in whitenings], (1.0,), MOMENT_RIDGE),
@@ -510,7 +514,7 @@ def landmark_rows(data: Bags, rng: np.random.Generator) -> tuple[Array, Bags]:
 
 
 FEWEST_LANDMARKS = 20
-"""Where the bags can spare fewer rows, landmarks stay in the bags."""
+"""Where the bags can spare fewer rows, which would span little, landmarks stay in the bags."""
 
 
 def nearest_size(sizes: NDArray[np.intp], grid: NDArray[np.intp]) -> NDArray[np.intp]:

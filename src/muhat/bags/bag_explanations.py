@@ -13,10 +13,10 @@ from muhat.bags.data import Bags
 from muhat.linalg.whitening import Whitening
 
 MOST_DEVIATIONS = 5
-"""Deviations that an explanation holds."""
+"""Deviations that an explanation holds: as many as a glance takes in."""
 
 MOST_COLUMNS_FOR_PAIRS = 60
-"""Columns up to which correlations of pairs are compared."""
+"""Columns up to which correlations of pairs are compared, 1,770 of them."""
 
 SMALLEST_VARIANCE = 0.01
 """Added to variances within a bag, in units of those of all rows, so that logarithms and correlations are finite."""

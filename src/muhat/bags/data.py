@@ -99,12 +99,6 @@ class EncodedBags(list[Array]):
         return EncodedBags(chosen, self.features) if isinstance(index, slice) else chosen
 
 
-def check_bags(bags: Any, estimator: Any, *, reset: bool) -> Bags:
-    """Return bags of finite float64 rows of one width, or raise a ValueError which names the bag."""
-    matrices = check_matrices(bags, estimator, reset=reset)
-    return Bags.of(matrices)
-
-
 def bags_from_groups(
     X: Any, groups: Any, *, encoder: TableEncoder | None = None, return_encoder: bool = False
 ) -> tuple[Any, ...]:
@@ -168,18 +162,18 @@ def bags_from_groups(
     return (bags, labels, encoder) if return_encoder else (bags, labels)
 
 
-def check_row_labels(name: str, given: Any, n: int) -> tuple[NDArray[Any], NDArray[np.intp]]:
-    """The distinct labels, sorted, and the number of the label of each of n rows; or a ValueError."""
+def check_row_labels(name: str, given: Any, n: int, of: str = "row") -> tuple[NDArray[Any], NDArray[np.intp]]:
+    """The distinct labels, sorted, and the number of the label of each of n rows (or bags); or a ValueError."""
     if np.ndim(given) == 0:
-        raise ValueError(f"{name}={given!r} must be the labels of the rows of X, one per row")
+        raise ValueError(f"{name}={given!r} must be the labels of {of}s, one per {of}")
     if np.ndim(given) > 1 and np.shape(given)[1:] != (1,):
-        raise ValueError(f"{name} has shape {np.shape(given)}; pass one label per row, several joined into a text")
+        raise ValueError(f"{name} has shape {np.shape(given)}; pass one label per {of}, several joined into a text")
     values = column_or_1d(given)
     missing = first_missing(values)
     if missing is not None:
-        raise ValueError(f"{name}[{missing}] is missing; leave rows without a label out, or give them one")
+        raise ValueError(f"{name}[{missing}] is missing; leave {of}s without a label out, or give them one")
     if len(values) != n:
-        raise ValueError(f"{name} has {len(values)} labels and X has {n} rows; pass one label per row")
+        raise ValueError(f"{name} has {len(values)} labels for {n} {of}s; pass one label per {of}")
     try:
         return np.unique(values, return_inverse=True)
     except TypeError as error:
@@ -211,19 +205,6 @@ def check_target(estimator: Any, bags: Any, y: Any) -> NDArray[Any]:
     return target
 
 
-@contextmanager
-def asking_for_numbers(classifier: str) -> Iterator[None]:
-    """Name the classifier in the error where targets of a regression cannot be read as numbers."""
-    try:
-        yield
-    except ValueError as error:
-        if "could not convert" not in str(error):
-            raise
-        raise ValueError(
-            f"y holds labels ({error}), and a regression needs numbers; use {classifier} for classes"
-        ) from error
-
-
 def check_labels(estimator: Any, bags: Any, y: Any) -> NDArray[Any]:
     """The class of each bag, of two classes or more, or a ValueError."""
     labels = check_target(estimator, bags, y)
@@ -236,29 +217,23 @@ def check_labels(estimator: Any, bags: Any, y: Any) -> NDArray[Any]:
     return labels
 
 
-def check_matrices(bags: Any, estimator: Any, *, reset: bool) -> list[Array]:
-    """Return bags as finite matrices of one width, or raise a ValueError which names the bag."""
+def check_bags(bags: Any, estimator: Any, *, reset: bool) -> Bags:
+    """Return bags of finite float64 rows of one width, or raise a ValueError which names the bag."""
     if not isinstance(bags, str):
         check_not_path("bags", bags)
         check_not_query("bags", bags)
+    wrong = ""
     if len(getattr(bags, "shape", ())) == 2:
-        raise ValueError(
-            f"bags must be a list of matrices, one of shape (n_i, d) for each bag, and not one matrix of shape "
-            f"{tuple(bags.shape)}; for one bag pass [bag], and rows with a column of labels become bags by "
-            f"bags_from_groups(X, groups)"
-        )
-    if isinstance(bags, dict):
-        raise ValueError(
-            "bags is a dict and must be a list of matrices, one of shape (n_i, d) for each bag; pass "
-            "list(bags.values())"
-        )
-    if hasattr(bags, "groups") and hasattr(bags, "ngroups"):
-        raise ValueError(
-            "bags is a grouped data frame and must be a list of matrices, one a bag; pass [rows for _, rows in bags], "
-            "or use bags_from_groups(frame, column)"
-        )
-    if isinstance(bags, str | bytes) or not hasattr(bags, "__len__") or not hasattr(bags, "__iter__"):
-        raise ValueError(f"bags={bags!r} must be a list of matrices, one of shape (n_i, d) for each bag")
+        labelled = "rows with a column of labels become bags by bags_from_groups(X, groups)"
+        wrong = f", and not one matrix of shape {tuple(bags.shape)}; for one bag pass [bag], and {labelled}"
+    elif isinstance(bags, dict):
+        wrong = ", and is a dict; pass list(bags.values())"
+    elif hasattr(bags, "ngroups"):
+        wrong = ", and is a grouped data frame; pass [rows for _, rows in bags], or use bags_from_groups"
+    elif isinstance(bags, str | bytes) or not hasattr(bags, "__len__") or not hasattr(bags, "__iter__"):
+        wrong = f", and is {bags!r}"
+    if wrong:
+        raise ValueError(f"bags must be a list of matrices, one of shape (n_i, d) for each bag{wrong}")
     _check_encoding(getattr(bags, "features", None), estimator, reset)
     given = list(bags)
     if not given:
@@ -266,13 +241,24 @@ def check_matrices(bags: Any, estimator: Any, *, reset: bool) -> list[Array]:
     matrices = []
     for i, bag in enumerate(given):
         with _naming_bag(i):
-            matrices.append(bag if _is_plain(bag) else check_rows(_as_table(bag), name=f"bags[{i}]"))
-    _check_widths([matrix.shape[1] for matrix in matrices], None if reset else estimator.n_features_in_)
-    for i, bag in enumerate(given):
-        if i == 0 or not isinstance(bag, np.ndarray):
+            if _is_plain(bag):
+                matrices.append(bag)
+                continue
+            given[i] = _as_table(bag)
+            matrices.append(check_rows(given[i], name=f"bags[{i}]"))
+    width, source = matrices[0].shape[1], "bags[0] has"
+    if not reset:
+        width, source = estimator.n_features_in_, "the bags of fit have"
+    for i, matrix in enumerate(matrices):
+        if (own := matrix.shape[1]) != width:
+            raise ValueError(
+                f"bags[{i}] has {own} column{'s' * (own != 1)} and {source} {width}; all bags must share their columns"
+            )
+    for i, table in enumerate(given):
+        if i == 0 or not isinstance(table, np.ndarray):
             with _naming_bag(i):  # the names of columns, where bags are data frames
-                validate_data(estimator, _as_table(bag), reset=reset and i == 0, skip_check_array=True)
-    return matrices
+                validate_data(estimator, table, reset=reset and i == 0, skip_check_array=True)
+    return Bags.of(matrices)
 
 
 def _check_encoding(features: tuple[str, ...] | None, estimator: Any, reset: bool) -> None:
@@ -311,16 +297,6 @@ def _naming_bag(i: int) -> Iterator[None]:
         message = str(error)
         named = message.startswith((f"bags[{i}]", f"Input bags[{i}]"))
         raise ValueError(message if named else f"bags[{i}]: {message}") from error
-
-
-def _check_widths(widths: list[int], fitted: int | None) -> None:
-    expected, source = (widths[0], "bags[0] has") if fitted is None else (fitted, "the bags of fit have")
-    for i, width in enumerate(widths):
-        if width != expected:
-            raise ValueError(
-                f"bags[{i}] has {width} column{'s' * (width != 1)} and {source} {expected}; all bags must share their "
-                f"columns"
-            )
 
 
 class BagScaler(TakesBagsMixin, TransformerMixin, BaseEstimator):

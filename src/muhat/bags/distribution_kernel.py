@@ -17,7 +17,7 @@ from muhat._support.parameters import ValueParametersMixin
 from muhat._support.types import Array
 from muhat._support.validation import check_flag, check_number, unchanged_on_error, warn_caller
 from muhat.bags.data import Bags, BagTile, TakesBagsMixin, check_bags
-from muhat.bags.efron_morris import Pool, fit_pool
+from muhat.bags.efron_morris import Pool, fit_pools
 from muhat.bags.mixture_prior import fit_mixture
 from muhat.bags.moments import RIDGE, BagMoments, bag_moments, check_features, fit_features
 from muhat.features.base import BaseFeatures
@@ -190,7 +190,7 @@ class PooledMap(NamedTuple):
     @classmethod
     def of(cls, moments: BagMoments, sizes: NDArray[Any], ridge: float, whiten: bool) -> PooledMap:
         """Of one kind of bags; B is blended with the noise where means keep their own metric."""
-        pool = fit_pool(moments, sizes, ridge)
+        (pool,) = fit_pools(moments, sizes, [ridge])
         ((_, blend, _),) = fit_mixture(pool, moments.means, sizes, 0.0 if whiten else "cv", kinds=1).parts
         return cls(pool, blend, whiten)
 

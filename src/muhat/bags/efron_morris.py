@@ -14,7 +14,6 @@ from scipy.linalg import eigh
 from muhat._support.types import Array
 from muhat.bags.moments import BagMoments
 from muhat.linalg.blocks import random_folds
-from muhat.linalg.distances import power_of_two_near
 
 _ROUNDING = 1e-14
 """Ratios below this share of the largest are rounding: bags do not differ there."""
@@ -23,14 +22,6 @@ _DIGITS = 9
 """Digits of keys that order bags: sums of squares in another basis agree to twelve or more of sixteen."""
 
 FOLDS = 5  # of bags, in which blends and kinds are compared
-
-
-def regularised_eigenpairs(within: Array, ridge: float) -> tuple[Array, Array]:
-    """Eigenvalues of W_ρ = W + ρ tr(W)/m I, and eigenvectors of W."""
-    unit = power_of_two_near(float(np.trace(within)))
-    g, V = eigh(within / unit, driver="evd", check_finite=False)
-    g = g.clip(0.0)
-    return (g + ridge * g.mean()) * unit, V
 
 
 class BetweenMoments(NamedTuple):
@@ -52,23 +43,19 @@ def estimate_between(means: Array, sizes: NDArray[np.number], within: Array) -> 
     """
     if len(means) == 1:
         return BetweenMoments(means[0], np.zeros((len(within), 0)))
-    w = between_weights(plain_spread(means), sizes, within)
+    w = between_weights(means - means.mean(axis=0), sizes, within)
     centre = w @ means
     X = np.sqrt(w)[:, None] * (means - centre)
     noise = (w * (1.0 - w) / sizes).sum()
     return BetweenMoments(centre, positive_root((X.T @ X - noise * within) / (1.0 - w @ w)))
 
 
-def plain_spread(means: Array) -> float:
-    """The trace of the plain covariance of the means of bags."""
-    return float(np.square(means - means.mean(axis=0)).sum() / (len(means) - 1))
-
-
-def between_weights(spread: float, sizes: NDArray[np.number], within: Array) -> Array:
+def between_weights(deviations: Array, sizes: NDArray[np.number], within: Array, centres: int = 1) -> Array:
     """Weights of bags in centre and covariance, 1/(s + 1/n_i) over their sum, s the ratio of the traces of B and W.
 
-    s is estimated from the spread of the means, the sum of B and the average of W/n_i.
+    s is estimated from the spread of the means about their plain centres, the sum of B and the average of W/n_i.
     """
+    spread = np.square(deviations).sum() / max(len(deviations) - centres, 1)
     w = 1.0 / (max(spread / np.trace(within) - (1.0 / sizes).mean(), 0.0) + 1.0 / sizes)
     return np.asarray(w / w.sum())
 
@@ -149,9 +136,10 @@ class Pool:
     def shrunk(self, X: Array, sizes: NDArray[np.number], blend: float) -> Array:
         """B_θ(B_θ + W_ρ/n)⁻¹x for the rows of X: centred means in the unit of this prior."""
         # Every direction keeps the common factor, and those along which bags differ keep more.
+        if blend == 0:
+            return (X @ self.into * self.factors(sizes)) @ self.back
         others = self.common_factors(sizes, blend)[:, None]
-        kept = (X @ self.into * (self.factors(sizes, blend) - others)) @ self.back
-        return kept + others * X if blend > 0 else kept
+        return (X @ self.into * (self.factors(sizes, blend) - others)) @ self.back + others * X
 
     def means(self, means: Array, sizes: NDArray[np.number], blend: float = 0.0) -> Array:
         """Pooled means, in the unit of the given ones."""
@@ -160,7 +148,7 @@ class Pool:
 
     def weights(self, means: Array, sizes: NDArray[np.number]) -> Array:
         """Weights of the bags in centre and covariance, which do not depend on the ridge."""
-        return between_weights(plain_spread(means / self.unit), sizes, self.within)
+        return between_weights((means - means.mean(axis=0)) / self.unit, sizes, self.within)
 
     @cached_property
     def _noise_of_coordinates(self) -> Array:
@@ -196,17 +184,13 @@ class Pool:
         return float((np.square(residuals).sum(axis=1) + 2.0 * optimism - np.trace(self.within) / sizes).mean())
 
 
-def fit_pool(moments: BagMoments, sizes: NDArray[np.number], ridge: float) -> Pool:
-    """The prior of bags from their moments; W must not vanish."""
-    return fit_pools(moments, sizes, [ridge])[0]
-
-
 def fit_pools(moments: BagMoments, sizes: NDArray[np.number], ridges: Sequence[float]) -> list[Pool]:
-    """The priors with each of some ridges."""
+    """The priors of bags from their moments with each of some ridges; W must not vanish."""
     unit = float(np.sqrt(np.trace(moments.within)))
     within = moments.within / unit**2
     common = estimate_between(moments.means / unit, sizes, within)
-    g, V = regularised_eigenpairs(within, 0.0)
+    g, V = eigh(within, driver="evd", check_finite=False)
+    g = g.clip(0.0)
     return [Pool.with_moments(*common, within, (g + ridge * g.mean(), V), unit) for ridge in ridges]
 
 

@@ -25,7 +25,7 @@ NUMBERS = (2, 3, 4, 5, 7)
 RESTARTS, ROUNDS = 3, 40  # starts of EM, the likeliest of which counts, and rounds, of which it takes fewer
 
 SMALLEST_WEIGHT = 0.02
-"""Numbers of kinds with less weight are dropped."""
+"""Numbers of kinds with less weight are dropped: they would cost as much as others at each new bag."""
 
 
 class Kinds(NamedTuple):
@@ -164,8 +164,7 @@ def fit_kinds_pool(
     rho = kinds.responsibilities(u, sizes)
     x, within = means / finder.unit, finder.within
     plain = (rho / np.maximum(rho.sum(axis=0), np.finfo(float).tiny)).T @ x
-    spread = np.square(x - rho @ plain).sum() / max(len(x) - count, 1)
-    weights = rho * between_weights(spread, sizes, within)[:, None]
+    weights = rho * between_weights(x - rho @ plain, sizes, within, count)[:, None]
     totals = np.maximum(weights.sum(axis=0), np.finfo(float).tiny)
     centres = (weights / totals).T @ x
     left = weights * (1.0 - weights / totals)

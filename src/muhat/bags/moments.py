@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -24,10 +25,10 @@ RIDGE = 0.05
 bags, and neither a search nor an estimate of W's noise did clearly better (``benchmarks/bags_accuracy.py``)."""
 
 LIGHT_LANDMARKS = 200
-"""Default landmarks where regression or detection needs the means of bags, not their metric."""
+"""Default landmarks where regression or detection needs the means of bags, not their metric: the time is O(200 N)."""
 
 LIGHT_ROWS = 20_000
-"""Rows, drawn at random, from which those landmarks and a bandwidth "median" come."""
+"""Rows, drawn at random, from which those landmarks and a bandwidth "median" come, in a time that does not grow."""
 
 LIGHT_ROWS_WITHIN = 100_000
 """Rows from which the covariance within bags comes there; its error is that of this many rows."""
@@ -56,26 +57,24 @@ def check_features(features: Any) -> None:
         raise ValueError(f"features={features!r} must be None, or features such as Nystroem(500, random_state=0)")
 
 
-def fit_features(features: BaseFeatures | None, kernel: Kernel, rows: Array, seed: RandomState = 0) -> BaseFeatures:
-    """A fitted copy of the features with the given kernel; by default landmarks drawn with a fixed seed."""
-    if features is None:
-        landmarks = int(np.clip(5.0 * np.sqrt(len(rows)), *FEATURES))
-        return Nystroem(kernel, min(landmarks, len(rows)), random_state=seed).fit(rows)
-    return clone(features).set_params(kernel=kernel).fit(rows)
-
-
-def light_features(features: BaseFeatures | None, kernel: Kernel, rows: Array, landmarks: Array) -> BaseFeatures:
-    """Features fitted to rows; by default Nyström features with the given landmarks."""
-    return fit_features(Nystroem(landmarks=landmarks) if features is None else features, kernel, rows)
+def fit_features(
+    features: BaseFeatures | None, kernel: Kernel, rows: Array, seed: RandomState = 0, landmarks: Array | None = None
+) -> BaseFeatures:
+    """A fitted copy of the features with the given kernel; by default those of the landmarks, or of random ones."""
+    if features is not None:
+        return clone(features).set_params(kernel=kernel).fit(rows)
+    if landmarks is not None:
+        return Nystroem(kernel, landmarks=landmarks).fit(rows)
+    count = int(np.clip(5.0 * np.sqrt(len(rows)), *FEATURES))
+    return Nystroem(kernel, min(count, len(rows)), random_state=seed).fit(rows)
 
 
 def with_widths(kernel: Kernel, rows: Array, factors: tuple[float, ...]) -> list[Kernel]:
     """The kernel with each multiple of the median where its bandwidth is "median", else the kernel itself."""
-    resolved = kernel.resolve(rows)
+    resolved: Any = kernel.resolve(rows)
     if getattr(kernel, "bandwidth", None) != "median":
         return [resolved]
-    median = float(resolved.get_params(deep=False)["bandwidth"])
-    return [resolved.with_params(bandwidth=factor * median) for factor in factors]
+    return [replace(resolved, bandwidth=factor * resolved.bandwidth) for factor in factors]
 
 
 class BagMoments(NamedTuple):
@@ -84,6 +83,7 @@ class BagMoments(NamedTuple):
     means: Array  # (n, m), by the weights of the rows
     within: Array  # (m, m)
     degrees: int  # of freedom of ``within``: rows less bags
+    spreads: Any = None  # (n,): Σ_a ‖z_a − z̄_i‖² of each bag
 
     def plus(self, other: BagMoments) -> BagMoments:
         """The moments of the bags of both, these first."""
@@ -97,13 +97,6 @@ def bag_moments(features: RowFeatures, bags: Bags, weights: Array | None = None,
 
     Without ``weights`` the means are plain averages. W takes O(rows · m²), and is 0 where it is not asked for.
     """
-    return moments_and_spreads(features, bags, weights, within=within)[0]
-
-
-def moments_and_spreads(
-    features: RowFeatures, bags: Bags, weights: Array | None = None, *, within: bool = True
-) -> tuple[BagMoments, Array]:
-    """Moments, and Σ_a ‖z_a − z̄_i‖² of each bag."""
     # One pass over blocks of rows. A block is centred about the averages of the pieces of bags in it, and the scatter
     # of the pieces about the average of their bag is added at the end, so that nothing large is subtracted:
     #     Σ_a (z_a − z̄)(·)ᵀ = Σ_pieces [Σ_{a in piece} (z_a − z̄_piece)(·)ᵀ + n_piece (z̄_piece − z̄)(·)ᵀ].
@@ -130,7 +123,7 @@ def moments_and_spreads(
         scatter += apart.T @ apart
         np.add.at(spreads, met, np.square(apart).sum(axis=1))
     check_finite(features.kernel_, means, scatter)
-    return BagMoments(means, scatter / max(degrees, 1), degrees), spreads
+    return BagMoments(means, scatter / max(degrees, 1), degrees, spreads)
 
 
 def light_means(features: RowFeatures, bags: Bags) -> Array:
@@ -148,17 +141,12 @@ def light_means(features: RowFeatures, bags: Bags) -> Array:
 
 def light_moments(features: RowFeatures, bags: Bags) -> BagMoments:
     """Moments with less work where rows are many: W comes from random rows, about LIGHT_ROWS_WITHIN in all."""
-    thinned = bag_moments(features, thin(bags, max(2, LIGHT_ROWS_WITHIN // len(bags))))
-    return BagMoments(light_means(features, bags), thinned.within, thinned.degrees)
-
-
-def thin(bags: Bags, most: int) -> Bags:
-    """Random rows of each bag, at most the given number; a fixed seed draws them."""
-    if bags.sizes.max() <= most:
-        return bags
-    rng = np.random.default_rng(0)
-    parts = [random_rows(rows, most, rng) for rows in bags.parts(bags.rows)]
-    return Bags(np.concatenate(parts), np.cumsum([0, *map(len, parts)]))
+    thinned, most = bags, max(2, LIGHT_ROWS_WITHIN // len(bags))
+    if bags.sizes.max() > most:
+        rng = np.random.default_rng(0)
+        thinned = Bags.of([random_rows(rows, most, rng) for rows in bags.parts(bags.rows)])
+    moments = bag_moments(features, thinned)
+    return BagMoments(light_means(features, bags), moments.within, moments.degrees)
 
 
 def check_finite(kernel: Kernel, means: Array, scatter: Array | float = 0.0) -> Array:

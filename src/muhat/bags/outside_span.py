@@ -13,7 +13,7 @@ from muhat.features.nystroem import Nystroem
 from muhat.linalg.blocks import random_rows
 
 MAX_ROWS = 300
-"""Rows of a bag, drawn at random, that say what the span of the landmarks misses of its mean."""
+"""Rows of a bag, drawn at random, that say what the span of the landmarks misses of its mean: 45,000 pairs."""
 
 
 class OutsidePart(NamedTuple):

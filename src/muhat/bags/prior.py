@@ -141,22 +141,7 @@ class BagPrior(ValueParametersMixin, TakesBagsMixin, ClassNamePrefixFeaturesOutM
     @one_blas_thread()
     @unchanged_on_error
     def fit(self, bags: Any, y: Any = None, *, population: ArrayLike = np.inf) -> Self:
-        """Learn centre, noise and covariance from bags.
-
-        Parameters
-        ----------
-        bags : sequence of arrays of shape (n_i, d)
-            The bags: one matrix of rows each, all with d columns.
-        y : ignored
-            Not used; it is here for scikit-learn's pipelines.
-        population : float or array of shape (n_bags,), default infinity
-            See ``means``.
-
-        Returns
-        -------
-        self
-            The fitted estimator.
-        """
+        """Learn centre, noise and covariance from bags, one matrix of rows each; for ``population`` see ``means``."""
         ridge, blend, kinds = self._checked_parameters()
         data = check_bags(bags, self, reset=True)
         check_several(len(data))
@@ -191,21 +176,12 @@ class BagPrior(ValueParametersMixin, TakesBagsMixin, ClassNamePrefixFeaturesOutM
 
     @one_blas_thread()
     def means(self, bags: Any, *, population: ArrayLike = np.inf) -> list[Element]:
-        r"""Pooled mean elements of bags: the best guess of the mean of the population of each.
+        r"""Estimate the mean element of the population of each bag: a list in their order.
 
-        Parameters
-        ----------
-        bags : sequence of arrays of shape (n_i, d)
-            The bags: one matrix of rows each, all with d columns.
-        population : float or array of shape (n_bags,), default infinity
-            Where rows were drawn without replacement out of N_i: pass N_i. The mean of those is then what is
-            estimated, and the noise is :math:`W (1/n_i - 1/N_i)`. The rows do not reveal it.
-
-        Returns
-        -------
-        list of Element
-            In the order of the bags. They lie in the span of the landmarks, except for bags which that would cost
-            more than they gain (large ones, where the kernel is narrow): those keep their averages.
+        The elements lie in the span of the landmarks, except for bags which that would cost more than they gain (large
+        ones, where the kernel is narrow): those keep their averages. Where rows were drawn without replacement out of
+        N_i, pass ``population`` :math:`= N_i`, one number or one per bag: the mean of those is then what is estimated,
+        and the noise is :math:`W (1/n_i - 1/N_i)`, which the rows do not reveal.
         """
         data = self._check_new(bags)
         features = self._features

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 from scipy.stats import t as student
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
-from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from muhat._support.parameters import ValueParametersMixin
@@ -20,20 +19,19 @@ from muhat._support.validation import (
     check_flag,
     check_number,
     check_rng,
-    first_missing,
     unchanged_on_error,
     warn_caller,
 )
-from muhat.bags.data import Bags, TakesBagsMixin, asking_for_numbers, check_bag_weights, check_bags, check_labels
+from muhat.bags.data import Bags, TakesBagsMixin, check_bag_weights, check_bags, check_labels, check_row_labels
 from muhat.bags.distribution_kernel import Level2, check_level2
-from muhat.bags.efron_morris import Pool, fit_pool
+from muhat.bags.efron_morris import Pool, fit_pools
 from muhat.bags.moments import (
     LIGHT_LANDMARKS,
     LIGHT_ROWS,
     RIDGE,
     check_features,
     check_noise,
-    light_features,
+    fit_features,
     light_means,
     light_moments,
     with_widths,
@@ -43,12 +41,11 @@ from muhat.bags.stacking import (
     FEWEST_TO_STACK,
     FOLDS,
     LEARNERS,
-    BagVectors,
     bag_summaries,
     class_probabilities,
     fit_stack,
 )
-from muhat.bags.weighted_ridge import RidgeLearner, SizeNoise, fit_ridges
+from muhat.bags.weighted_ridge import BagVectors, RidgeLearner, SizeNoise, fit_ridges
 from muhat.features.base import BaseFeatures
 from muhat.features.nystroem import Nystroem
 from muhat.kernels.base import Kernel, check_kernel
@@ -60,7 +57,7 @@ from muhat.linalg.spectrum import thin_svd
 from muhat.tables.scales import ColumnScales
 
 LEVEL2_LANDMARKS = 300
-"""Bags that are landmarks of a level-2 kernel; up to as many bags it is exact."""
+"""Bags that are landmarks of a level-2 kernel, in O(n · 300²); up to as many bags it is exact."""
 
 WIDTHS = (0.5, 1.0, 2.0)
 """Multiples of the median that are tried as bandwidths."""
@@ -87,20 +84,19 @@ class RidgeVectors(NamedTuple):
     level2_features: Nystroem | None
     axes: Array  # principal axes of the pooled means
 
-    def of(self, bags: Bags, summaries: bool) -> BagVectors:
-        """Vectors of new bags, with summaries only where they are asked for."""
-        X = light_means(self.features, bags) / self.pool.unit - self.pool.centre
-        X = self.pool.shrunk(X, bags.sizes, 0.0) if self.pooled else X
-        return self.of_means(X, bags, summaries)
+    def of(self, bags: Bags, Z: Array | None = None) -> BagVectors:
+        """Vectors of bags, without summaries; ``Z`` are their means about the centre of the prior, if these are known.
 
-    def of_means(self, Z: Array, bags: Bags, summaries: bool) -> BagVectors:
-        """The same from means about the centre of the prior, shrunk where they should be."""
-        found = bag_summaries(bags) if summaries else np.empty((len(Z), 0))
-        if self.level2_features is None:
-            return BagVectors(Z, np.zeros(len(Z)), Z @ self.axes, found, bags.sizes)
-        mapped = self.level2_features.evaluate(Z)
-        outside = self.level2_features.kernel_.diagonal(Z) - np.square(mapped).sum(axis=1)
-        return BagVectors(mapped, outside.clip(0.0), Z @ self.axes, found, bags.sizes)
+        The means are shrunk where they should be.
+        """
+        if Z is None:
+            Z = light_means(self.features, bags) / self.pool.unit - self.pool.centre
+            Z = self.pool.shrunk(Z, bags.sizes, 0.0) if self.pooled else Z
+        mapped, outside = Z, np.zeros(len(Z))
+        if self.level2_features is not None:
+            mapped = self.level2_features.evaluate(Z)
+            outside = self.level2_features.kernel_.diagonal(Z) - np.square(mapped).sum(axis=1)
+        return BagVectors(mapped, outside.clip(0.0), Z @ self.axes, np.empty((len(Z), 0)), bags.sizes)
 
 
 class _RidgeOnBags(ValueParametersMixin, TakesBagsMixin, BaseEstimator, ABC):
@@ -128,31 +124,19 @@ class _RidgeOnBags(ValueParametersMixin, TakesBagsMixin, BaseEstimator, ABC):
     @one_blas_thread()
     @unchanged_on_error
     def fit(self, bags: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
-        """Choose the kernels, and fit a ridge regression for each output or class.
+        """Choose the kernels, and fit a ridge regression for each output (y of shape (n,) or (n, n_outputs)) or class.
 
-        Parameters
-        ----------
-        bags : sequence of arrays of shape (n_i, d)
-            One array of rows per bag, all with d columns.
-        y : array of shape (n,), or of shape (n, n_outputs) for numbers
-            The targets of each bag: numbers for ``DistributionRidge``, classes for ``DistributionRidgeClassifier``.
-        sample_weight : array of shape (n,), optional
-            Factors of the precision of each target; a bag of weight 0 takes no part.
-        groups : array of shape (n,), optional
-            Labels of bags that are related, such as bags of one day: left-out predictions for the weights of the
-            learners then leave out whole groups.
-
-        Returns
-        -------
-        self
-            The fitted estimator.
+        ``sample_weight`` are factors of the precision of each target; a bag of weight 0 takes no part. ``groups`` are
+        labels of bags that are related, such as bags of one day: left-out predictions for the weights of the learners
+        then leave out whole groups.
         """
         self._check_parameters()
         data = check_bags(bags, self, reset=True)
         weights = check_bag_weights(sample_weight, len(data))
-        related = None if groups is None else check_groups(groups, len(data))
+        related = None if groups is None else check_row_labels("groups", groups, len(data), of="bag")[1]
         present = np.flatnonzero(weights)
-        check_enough_bags(len(present))
+        if len(present) < _FEWEST_BAGS:
+            raise ValueError(f"too few bags to regress on, {len(present)}; pass {_FEWEST_BAGS} or more")
         targets, labels = self._targets(y, weights)
         weights, targets = weights[present] / weights[present].mean(), targets[present]
         rng = check_rng(0 if self.random_state is None else self.random_state)
@@ -165,8 +149,13 @@ class _RidgeOnBags(ValueParametersMixin, TakesBagsMixin, BaseEstimator, ABC):
             seed = int(rng.integers(2**31))
             stack = fit_stack(fitted, seen, targets, None if labels is None else labels[present], weights, folds, seed)
         self._vectors, self._ridge, self._stack = chosen, fitted, stack
-        if stack is None and labels is None and len(present) >= FEWEST_TO_WARN:
-            warn_of_constant(fitted.predict(seen.means), targets)
+        spread = fitted.predict(seen.means).std(axis=0)
+        learned = stack is not None or labels is not None or (spread >= CONSTANT * targets.std(axis=0)).any()
+        if len(present) >= FEWEST_TO_WARN and not learned:
+            warn_caller(
+                f"nothing was learned beyond the mean of y, which is the prediction for every bag: {len(present)} bags "
+                f"show no relation with y that noise would not; fit on more bags, or on columns that say more about y"
+            )
         self.loo_score_ = -fitted.score
         self.kernel_, self.level2_ = chosen.features.kernel_, chosen.level2
         self.lam_ = np.array([each.lam for each in fitted.ridges])
@@ -181,7 +170,7 @@ class _RidgeOnBags(ValueParametersMixin, TakesBagsMixin, BaseEstimator, ABC):
         """The likeliest choice of the kernels, by the targets of the bags that are present."""
         best: tuple[RidgeVectors, BagVectors, RidgeLearner] | None = None
         for vectors, means in self._candidates(data, rng):
-            seen = vectors.of_means(means, data, False).part(present)
+            seen = vectors.of(data, means).part(present)
             fitted = fit_ridges(seen.means, targets, seen.sizes, weights)
             if best is None or fitted.score < best[2].score - _TIE:
                 best = vectors, seen, fitted
@@ -200,10 +189,11 @@ class _RidgeOnBags(ValueParametersMixin, TakesBagsMixin, BaseEstimator, ABC):
     def _predicted(self, bags: Any) -> tuple[Array, Array, Array | None]:
         """Means and variances of the ridge, of shape (n, outputs), and what the stack says in place of the means."""
         check_is_fitted(self, "kernel_")
-        seen = self._vectors.of(check_bags(bags, self, reset=False), self._stack is not None)
-        variances = self._ridge.variances(seen.means, seen.sizes, seen.outside)
-        stacked = None if self._stack is None else self._stack.combined(self._ridge, seen)
-        return self._ridge.predict(seen.means), variances, stacked
+        data, stacked = check_bags(bags, self, reset=False), None
+        seen = self._vectors.of(data)
+        if self._stack is not None:
+            stacked = self._stack.combined(self._ridge, seen._replace(summaries=bag_summaries(data)))
+        return self._ridge.predict(seen.means), self._ridge.variances(seen.means, seen.sizes, seen.outside), stacked
 
     def _check_parameters(self) -> None:
         check_kernel("kernel", self.kernel)
@@ -218,36 +208,23 @@ class _RidgeOnBags(ValueParametersMixin, TakesBagsMixin, BaseEstimator, ABC):
         """Every choice of the two kernels, with the centred means of the bags in its features."""
         rows = data.rows[rng.permutation(len(data.rows))[:LIGHT_ROWS]]
         for kernel in with_widths(self.kernel, rows, WIDTHS):
-            features = light_features(self.features, kernel, rows, rows[:LIGHT_LANDMARKS])
+            features = fit_features(self.features, kernel, rows, landmarks=rows[:LIGHT_LANDMARKS])
             moments = check_noise(light_moments(features, data))
-            pool = fit_pool(moments, data.sizes, self.ridge)
+            (pool,) = fit_pools(moments, data.sizes, [self.ridge])
             Z = moments.means / pool.unit - pool.centre
             if self.pool:  # by the map that new bags get: ridge weights of one map would be wrong for another
                 Z = pool.shrunk(Z, data.sizes, 0.0)
             axes = thin_svd(Z - Z.mean(axis=0))[2][:COMPONENTS].T
-            for level2 in self._level2_candidates(Z):
+            levels: list[Level2] = ["linear"] if self.level2 == "loo" else [self.level2]
+            if self.level2 == "loo" and np.ptp(Z, axis=0).max() > _ROUNDING:  # where a row has the variance 1
+                median: Any = Gaussian().resolve(Z).bandwidth
+                levels += [Gaussian(factor * median) for factor in LEVEL2_WIDTHS]
+            for level2 in levels:
                 second = None
                 if isinstance(level2, Kernel):
                     second = Nystroem(level2, min(len(Z), LEVEL2_LANDMARKS), random_state=0).fit(Z)
                     level2 = second.kernel_
                 yield RidgeVectors(features, pool, self.pool, level2, second, axes), Z
-
-    def _level2_candidates(self, Z: Array) -> list[Level2]:
-        if self.level2 != "loo":
-            return [self.level2]
-        if np.ptp(Z, axis=0).max() <= _ROUNDING:  # where a row has the variance 1
-            return ["linear"]  # bags that do not differ have no median distance
-        median = Gaussian().resolve(Z).bandwidth
-        return ["linear", *(Gaussian(factor * float(median)) for factor in LEVEL2_WIDTHS)]
-
-
-def warn_of_constant(predicted: Array, targets: Array) -> None:
-    """Warn where predictions for the bags of ``fit`` do not vary beside their targets, in any output."""
-    if (predicted.std(axis=0) < CONSTANT * targets.std(axis=0)).all():
-        warn_caller(
-            f"nothing was learned beyond the mean of y, which is the prediction for every bag: {len(targets)} bags "
-            f"show no relation with y that noise would not; fit on more bags, or on columns that say more about y"
-        )
 
 
 def stacking_folds(keys: Array, groups: NDArray[Any] | None) -> NDArray[np.intp]:
@@ -258,17 +235,6 @@ def stacking_folds(keys: Array, groups: NDArray[Any] | None) -> NDArray[np.intp]
     if len(labels) < FOLDS:
         raise ValueError(f"groups has {len(labels)} different labels, and needs {FOLDS} or more; leave groups out")
     return np.random.default_rng(0).permutation(np.arange(len(labels)) % FOLDS)[owners]
-
-
-def check_groups(groups: Any, n: int) -> NDArray[Any]:
-    """One label per bag, or a ValueError."""
-    labels = column_or_1d(groups)
-    if len(labels) != n:
-        raise ValueError(f"groups has {len(labels)} labels for {n} bags; pass one label per bag")
-    missing = first_missing(labels)
-    if missing is not None:
-        raise ValueError(f"groups[{missing}] is missing; give every bag a label")
-    return labels
 
 
 class DistributionRidge(RegressorMixin, _RidgeOnBags):
@@ -360,9 +326,28 @@ class DistributionRidge(RegressorMixin, _RidgeOnBags):
     """
 
     def _targets(self, y: Any, weights: Array) -> tuple[Array, None]:
-        targets, self._one_output = check_targets(y, len(weights))
-        self._scales = ColumnScales.of(targets[weights > 0])
-        check_varies(targets[weights > 0], self._scales)
+        if y is None:
+            raise ValueError("DistributionRidge requires y to be passed, but the target y is None")
+        try:
+            targets = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+        except ValueError as error:
+            if "could not convert" not in str(error):
+                raise
+            raise ValueError(
+                f"y holds labels ({error}), and a regression needs numbers; use DistributionRidgeClassifier for classes"
+            ) from error
+        if len(targets) != len(weights):
+            raise ValueError(f"y has {len(targets)} entries for {len(weights)} bags; pass one entry per bag")
+        self._one_output, targets = targets.ndim == 1, targets.reshape(len(weights), -1)
+        present = targets[weights > 0]
+        self._scales = ColumnScales.of(present)
+        rounding = self._scales.scale <= _ROUNDING * np.abs(self._scales.centre)
+        constant = np.flatnonzero((present == present[0]).all(axis=0) | rounding)
+        if len(constant):
+            raise ValueError(
+                f"y is {self._scales.centre[constant[0]]:g} for every bag (output {constant[0]}), so there is nothing "
+                f"to learn; pass targets that differ, or leave this output out"
+            )
         return self._scales.divide(targets), None
 
     def _missed(self, data: Bags, present: NDArray[np.intp], targets: Array, weights: Array) -> Any:
@@ -385,28 +370,16 @@ class DistributionRidge(RegressorMixin, _RidgeOnBags):
             inside, left = (Bags.of([parts[present[i]] for i in some]) for some in (kept, out))
             rng = np.random.default_rng(fold)
             vectors, _, ridge = self._best(inside, numbers[: len(kept)], targets[kept], weights[kept], rng)
-            seen = vectors.of(left, False)
+            seen = vectors.of(left)
             variances = np.maximum(ridge.variances(seen.means, seen.sizes, seen.outside), _LEAST_VARIANCE)
             squares[out] = weights[out, None] * (targets[out] - ridge.predict(seen.means)) ** 2 / variances
         return np.maximum(1.0, squares.mean(axis=0)) * float(student.ppf(0.975, n - 1) / ndtri(0.975)) ** 2
 
     def predict(self, bags: Any, return_std: bool = False) -> Any:
-        """The target of each bag.
+        """Predict the target of each bag, of shape (n,) or (n, n_outputs).
 
-        Parameters
-        ----------
-        bags : sequence of arrays of shape (n_i, d)
-            One array of rows per bag, all with d columns.
-        return_std : bool, default False
-            Whether to return the standard deviation of a new target as well; small bags have larger ones. It needs 20
-            bags in ``fit``, and with fewer than 40 it is scaled by the errors of bags that were left out.
-
-        Returns
-        -------
-        mean : array of shape (n,) or (n, n_outputs)
-            Expected target of each bag.
-        std : array of the same shape
-            With ``return_std``.
+        With ``return_std`` the standard deviation of a new target is returned as well; small bags have larger ones. It
+        needs 20 bags in ``fit``, and with fewer than 40 it is scaled by the errors of bags that were left out.
         """
         check_is_fitted(self, "kernel_")
         if return_std and self._n_bags < FEWEST_FOR_STD:
@@ -504,33 +477,5 @@ _FEWEST_BAGS = 3  # a line through two bags leaves no residual
 
 _TIE = 1e-9
 """Scores this close are ties, and a tie goes to the kernel that was tried first."""
-
-
-def check_enough_bags(n: int) -> None:
-    """Raise a ValueError where bags are too few for a regression."""
-    if n < _FEWEST_BAGS:
-        raise ValueError(f"too few bags to regress on, {n}; pass {_FEWEST_BAGS} or more")
-
-
-def check_targets(y: Any, n: int) -> tuple[Array, bool]:
-    """Targets as a matrix with a row a bag, and whether they were given as a vector."""
-    if y is None:
-        raise ValueError("DistributionRidge requires y to be passed, but the target y is None")
-    with asking_for_numbers("DistributionRidgeClassifier"):
-        targets = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
-    if len(targets) != n:
-        raise ValueError(f"y has {len(targets)} entries for {n} bags; pass one entry per bag")
-    return targets.reshape(n, -1), targets.ndim == 1
-
-
-def check_varies(targets: Array, scales: ColumnScales) -> None:
-    """Raise a ValueError where a target is the same for all bags."""
-    constant = np.flatnonzero((targets == targets[0]).all(axis=0) | (scales.scale <= _ROUNDING * np.abs(scales.centre)))
-    if len(constant):
-        raise ValueError(
-            f"y is {scales.centre[constant[0]]:g} for every bag (output {constant[0]}), so there is nothing to learn; "
-            f"pass targets that differ, or leave this output out"
-        )
-
 
 _ROUNDING = 1e-12  # of targets and means, relative to their size

@@ -14,7 +14,7 @@ from scipy.special import log_ndtr, softmax
 
 from muhat._support.types import Array
 from muhat.bags.data import Bags
-from muhat.bags.weighted_ridge import RidgeLearner, fit_ridges
+from muhat.bags.weighted_ridge import BagVectors, RidgeLearner, fit_ridges
 from muhat.features.nystroem import Nystroem
 from muhat.kernels.radial import Gaussian
 from muhat.linalg.distances import positive_median_distance
@@ -105,20 +105,6 @@ def tree_predictions(trees: Any, X: Array, n_classes: int | None) -> Array:
     probabilities = np.zeros((len(X), n_classes))
     probabilities[:, trees.classes_] = trees.predict_proba(X)
     return probabilities
-
-
-class BagVectors(NamedTuple):
-    """Bags as the three learners see them."""
-
-    means: Array  # vectors of pooled means, for the ridge
-    outside: Array  # the squared part of those that the features of level 2 miss
-    components: Array  # principal components of the pooled means
-    summaries: Array  # not standardised
-    sizes: NDArray[Any]
-
-    def part(self, chosen: Any) -> BagVectors:
-        """Some of the bags."""
-        return BagVectors(*(each[chosen] for each in self))
 
 
 class Stack(NamedTuple):

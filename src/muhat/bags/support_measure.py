@@ -8,7 +8,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, OutlierMixin
-from sklearn.utils.metaestimators import available_if
 
 from muhat._support.types import Array
 from muhat._support.validation import check_number, unchanged_on_error, warn_caller
@@ -21,7 +20,8 @@ from muhat.kernels.radial import Gaussian
 from muhat.means.base import BaseKernelMean
 
 MAX_RATIO_OF_SIZES = 3
-"""Largest ratio of two bags' sizes for which the one-class machine gives no warning."""
+"""Largest ratio of two bags' sizes for which the one-class machine gives no warning: the variances of their
+means differ by as much."""
 
 
 class _SupportMeasureMachine(EmbedsBags, ABC):
@@ -33,47 +33,26 @@ class _SupportMeasureMachine(EmbedsBags, ABC):
 
     @unchanged_on_error
     def fit(self, bags: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Fit the machine to bags.
-
-        Parameters
-        ----------
-        bags : sequence of arrays of shape (n_i, d)
-            The bags: one matrix of rows each, all with d columns.
-        y : array of shape (n,)
-            The class of each bag; the one-class machine does not use it.
-        sample_weight : array of shape (n,), optional
-            One weight per bag, as in ``sklearn.svm``: a factor of C.
-
-        Returns
-        -------
-        self
-            The fitted estimator.
-        """
+        """Fit the machine to bags, one matrix of rows each; ``sample_weight`` holds factors of C."""
         machine, target = self._new_machine(bags, y)
         K = self._fit_gram(bags)
         weights = None if sample_weight is None else check_bag_weights(sample_weight, len(K))
         self._machine = machine.fit(K, target, sample_weight=weights)
         self.support_ = self._machine.support_
-        self._finish(bags, K, target, weights)
+        self._finish(bags)
         return self
 
     @abstractmethod
     def _new_machine(self, bags: Any, y: Any) -> tuple[Any, Any]:
         """The machine of scikit-learn with checked parameters, and checked targets."""
 
-    def _finish(self, bags: Any, K: Array, target: Any, weights: Array | None) -> None:
-        """Learn more than the support vectors; the classifier calibrates probabilities, for example."""
+    def _finish(self, bags: Any) -> None:
+        """Learn more than the support vectors."""
 
     def predict(self, bags: Any) -> NDArray[Any]:
         """Predict each bag."""
         K = self._gram(bags)
         return self._machine.predict(K)
-
-
-def _offers_probabilities(estimator: Any) -> bool:
-    if not estimator.probability:
-        raise AttributeError("predict_proba needs SupportMeasureClassifier(probability=True)")
-    return True
 
 
 class SupportMeasureClassifier(ClassifierMixin, _SupportMeasureMachine):
@@ -90,9 +69,6 @@ class SupportMeasureClassifier(ClassifierMixin, _SupportMeasureMachine):
         The kernel between mean elements; "median" is that of the distances between the bags of fit.
     C : float > 0, default 1.0
         The smaller, the stronger the regularisation.
-    probability : bool, default False
-        Whether to offer ``predict_proba``: a sigmoid of the decision values, calibrated by cross-validation on the one
-        Gram matrix of the training bags.
     class_weight : dict or "balanced", optional
         Factors of C for each class, as in ``sklearn.svm.SVC``; "balanced" gives rare classes more.
 
@@ -108,7 +84,7 @@ class SupportMeasureClassifier(ClassifierMixin, _SupportMeasureMachine):
 
     See Also
     --------
-    DistributionRidgeClassifier : Searches nothing, and allows for the size of a bag.
+    DistributionRidgeClassifier : Searches nothing, allows for the size of a bag, and has probabilities.
     DistributionKernel : The Gram matrix of the bags, for any estimator with a precomputed kernel.
 
     References
@@ -134,7 +110,6 @@ class SupportMeasureClassifier(ClassifierMixin, _SupportMeasureMachine):
         level2: Level2 = Gaussian(),
         C: float = 1.0,
         *,
-        probability: bool = False,
         class_weight: Any = None,
         whiten: bool = False,
         features: BaseFeatures | None = None,
@@ -144,7 +119,6 @@ class SupportMeasureClassifier(ClassifierMixin, _SupportMeasureMachine):
     ) -> None:
         super().__init__(kernel, mean, level2, whiten, features, ridge=ridge, pool=pool, memory=memory)
         self.C = C
-        self.probability = probability
         self.class_weight = class_weight
 
     def _new_machine(self, bags: Any, y: Any) -> tuple[Any, Any]:
@@ -154,24 +128,6 @@ class SupportMeasureClassifier(ClassifierMixin, _SupportMeasureMachine):
         labels = check_labels(self, bags, y)
         self.classes_ = np.unique(labels)
         return SVC(kernel="precomputed", C=C, class_weight=self.class_weight), labels
-
-    def _finish(self, bags: Any, K: Array, target: Any, weights: Array | None) -> None:
-        if self.probability:
-            from sklearn.calibration import CalibratedClassifierCV
-            from sklearn.model_selection import StratifiedKFold
-
-            folds = StratifiedKFold(shuffle=True, random_state=0)  # bags may come sorted by what they are like
-            calibrated = CalibratedClassifierCV(self._machine, cv=folds, ensemble=False)
-            self._calibrated = calibrated.fit(K, target, sample_weight=weights)
-
-    @available_if(_offers_probabilities)
-    def predict_proba(self, bags: Any) -> Array:
-        """Probability of each class, with ``probability=True``.
-
-        The class with the largest may differ from ``predict``, which goes by the decision values.
-        """
-        K = self._gram(bags)
-        return self._calibrated.predict_proba(K)
 
     def decision_function(self, bags: Any) -> Array:
         """Return decision values, positive on the side of the second class; a column per class for three or more."""
@@ -245,7 +201,7 @@ class OneClassSupportMeasureMachine(OutlierMixin, _SupportMeasureMachine):
 
         return OneClassSVM(kernel="precomputed", nu=check_number("nu", self.nu, low=0, high=1, open_low=True)), None
 
-    def _finish(self, bags: Any, K: Array, target: Any, weights: Array | None) -> None:
+    def _finish(self, bags: Any) -> None:
         self.offset_ = float(self._machine.offset_[0])
         smallest, largest = min(map(len, bags)), max(map(len, bags))
         if largest > MAX_RATIO_OF_SIZES * smallest:

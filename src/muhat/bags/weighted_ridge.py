@@ -28,10 +28,6 @@ ROUNDS = 3
 """How often noise and coefficients are fitted in turn; they settle after two."""
 
 
-def _variances(excess: Any, knee: Any, sizes: NDArray[np.number]) -> Array:
-    return np.asarray(1.0 + excess / (1.0 + np.asarray(sizes, dtype=np.float64) / knee))
-
-
 class SizeNoise(NamedTuple):
     r"""The variance of y about the regression, :math:`\sigma^2 (1 + c/(1 + n/n_0))` for a bag of n rows.
 
@@ -39,17 +35,17 @@ class SizeNoise(NamedTuple):
     its rows, where B is a multiple of W along θ: :math:`V_n = B(1 + n/n_0)^{-1}`.
     """
 
-    excess: float = 0.0  # c
-    knee: float = 1.0  # n_0
+    excess: Any = 0.0  # c
+    knee: Any = 1.0  # n_0
 
     def __call__(self, sizes: NDArray[np.number]) -> Array:
         """The variance for each size, in units of σ²."""
-        return _variances(self.excess, self.knee, sizes)
+        return np.asarray(1.0 + self.excess / (1.0 + np.asarray(sizes, dtype=np.float64) / self.knee))
 
     @classmethod
     def of(cls, residuals: Array, sizes: NDArray[np.number], weights: Array) -> SizeNoise:
         """The likeliest, from leave-one-out residuals; without an excess where none helps."""
-        variances = _variances(EXCESSES[:, None], KNEES[:, None], sizes)
+        variances = cls(EXCESSES[:, None], KNEES[:, None])(sizes)  # of all candidates at once
         shares = weights / weights.sum()
         costs = np.log((np.square(residuals) / variances) @ shares) + np.log(variances) @ shares
         best = int(np.argmin(costs))
@@ -133,15 +129,18 @@ _SMALLEST_SHARE = 1e-10
 _TINY = 1e-300  # whose logarithm is finite
 
 
-def fit_by_size(Z: Array, y: Array, sizes: NDArray[np.number], weights: Array) -> WeightedRidge:
-    """Noise and coefficients in turn, from equal noise."""
-    fitted = WeightedRidge.fit(Z, y, sizes, weights, SizeNoise())
-    for _ in range(ROUNDS):
-        noise = SizeNoise.of(fitted.residuals, sizes, weights)
-        if noise == fitted.noise:
-            break
-        fitted = WeightedRidge.fit(Z, y, sizes, weights, noise)
-    return fitted
+class BagVectors(NamedTuple):
+    """Bags as the three learners see them."""
+
+    means: Array  # vectors of pooled means, for the ridge
+    outside: Array  # the squared part of those that the features of level 2 miss
+    components: Array  # principal components of the pooled means
+    summaries: Array  # not standardised
+    sizes: NDArray[Any]
+
+    def part(self, chosen: Any) -> BagVectors:
+        """Some of the bags."""
+        return BagVectors(*(each[chosen] for each in self))
 
 
 class RidgeLearner(NamedTuple):
@@ -174,5 +173,14 @@ class RidgeLearner(NamedTuple):
 
 
 def fit_ridges(Z: Array, targets: Array, sizes: NDArray[Any], weights: Array) -> RidgeLearner:
-    """One ridge regression for each column of targets."""
-    return RidgeLearner(Z, [fit_by_size(Z, y, sizes, weights) for y in targets.T])
+    """One ridge regression for each column of targets: noise and coefficients in turn, from equal noise."""
+    ridges = []
+    for y in targets.T:
+        fitted = WeightedRidge.fit(Z, y, sizes, weights, SizeNoise())
+        for _ in range(ROUNDS):
+            noise = SizeNoise.of(fitted.residuals, sizes, weights)
+            if noise == fitted.noise:
+                break
+            fitted = WeightedRidge.fit(Z, y, sizes, weights, noise)
+        ridges.append(fitted)
+    return RidgeLearner(Z, ridges)

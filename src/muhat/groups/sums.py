@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from muhat._support.types import Array
 from muhat._support.validation import check_rows
 from muhat.bags.data import Bags, check_row_labels
-from muhat.bags.moments import moments_and_spreads
+from muhat.bags.moments import bag_moments
 from muhat.features.base import BaseFeatures
 from muhat.kernels.base import Kernel
 from muhat.linalg.blocks import blocks
@@ -115,8 +115,8 @@ class GroupSums:
 
 def sums_of_sorted(rows: Array, sizes: NDArray[np.intp], labels: NDArray[Any], features: Any) -> GroupSums:
     """Sums of checked rows in the order of their groups."""
-    moments, spreads = moments_and_spreads(features, Bags(rows, np.cumsum([0, *sizes])))
-    return GroupSums(features, labels, sizes, moments.means, spreads, moments.within * moments.degrees)
+    moments = bag_moments(features, Bags(rows, np.cumsum([0, *sizes])))
+    return GroupSums(features, labels, sizes, moments.means, moments.spreads, moments.within * moments.degrees)
 
 
 def _spread_out(part: GroupSums, labels: NDArray[Any]) -> tuple[NDArray[np.intp], Array, Array]:
