@@ -17,7 +17,7 @@ import pandas as pd
 from monitor import mean_runs, runs
 
 import muhat as mh
-from muhat.tables.samples import encode_samples
+from muhat.tables.encoder import encode_samples
 
 LEVEL = 0.05
 

@@ -37,8 +37,7 @@ from sklearn.ensemble import RandomForestClassifier
 
 import muhat as mh
 from muhat.inference import difference_statistics, two_sample
-from muhat.inference.kernel_sums import Family, kernel_sums
-from muhat.inference.mmd import MeanSimilarities, mean_similarities
+from muhat.inference.kernel_sums import Family, MeanSimilarities, kernel_sums, mean_similarities
 from muhat.inference.permutations import Splits, centred_splits
 
 LEVEL = 0.05

@@ -82,7 +82,7 @@ def complaints(validate, name, left_out=frozenset()):
     described = set(re.findall(r"^(?! ).*?$", attributes[1], flags=re.M)) if attributes else set()
     described = {name for line in described for name in re.findall(r"\w+", line.partition(" : ")[0])}
     for code, message in found["errors"]:
-        fields = set(re.findall(r"'(\w+)'", message))
+        fields = {name for name in re.findall(r"'(\w+)'", message) if not name.startswith("_")}
         if code not in {*SETTINGS["checks"], *left_out} and not (code == "PR01" and fields <= described):
             yield f"{name} {code}: {message}"
 

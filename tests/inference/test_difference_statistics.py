@@ -9,7 +9,7 @@ from tables import sample
 import muhat as mh
 from muhat.inference import difference_statistics, kernel_sums
 from muhat.inference.difference_statistics import default_components, normal_scores
-from muhat.inference.mmd import mean_similarities, sums_from_features
+from muhat.inference.kernel_sums import mean_similarities, sums_from_features
 from muhat.inference.permutations import Splits
 from muhat.linalg.whitening import Whitening, standardised
 
@@ -100,9 +100,8 @@ def test_single_columns_and_their_residuals_are_loops(size):
     rows[np.tile(np.arange(20) >= 12, size), 2] *= 9.0
     everything, splits = splits_of(12, 8)
     q, residuals = normal_scores(rows), standardised(whitened(rows)[1])
-    found = difference_statistics.largest_column(q, size, splits)
-    whitening = Whitening.of(rows)
-    relation = difference_statistics.largest_residual(residuals, whitening, size, splits)
+    components = {part.name: part for part in default_components(rows, size, splits, RNG)}
+    found, relation, whitening = components["largest column"], components["residuals"], Whitening.of(rows)
     for part, columns, squares in ((found, q, q**2), (relation, residuals, normal_scores(residuals) ** 2)):
         both = np.hstack([columns, standardised(squares)])
         want = [(differences(both, split, size) ** 2).max() for split in everything.T]
@@ -117,7 +116,7 @@ def test_hotelling_has_the_p_value_of_the_refitted_within_covariance():
     rows = sample(16, 3, seed=0) @ np.array([[1.0, 0.9, 0.0], [0.0, 0.1, 0.0], [0.3, 0.0, 1.0]])
     everything, splits = splits_of(9, 7, count=60)
     whitening = Whitening.of(rows)
-    ours = difference_statistics.hotelling(whitening.principal_scores(rows), 1, splits).statistics
+    ours = next(part.statistics for part in default_components(rows, 1, splits, RNG) if part.name == "Hotelling")
     z = whitening.standardise(rows)
     lam = 1e-3 * np.linalg.eigvalsh(z.T @ z / 16)[-1]
     within = []

@@ -53,7 +53,7 @@ SUMMARIES = [
 
 @pytest.mark.parametrize(("first", "second", "words"), SUMMARIES)
 def test_the_evidence_in_a_summary_is_that_of_what_it_tells(first, second, words):
-    assert MMDResult(1.0, 0.01, np.zeros(9), (first, second)).summary == words
+    assert MMDResult(1.0, 0.01, np.zeros(9), lambda: (first, second)).summary == words
 
 
 def test_a_single_statistic_has_words_too():

@@ -189,7 +189,7 @@ def test_outer_estimators_take_it_as_mean():
     matched = mh.MatchedGaussianMixture(2, mean=mean, n_init=1, random_state=0).fit(X)
     assert np.isfinite(matched.means_).all()
     assert np.isfinite(mh.KernelCovariance(mean=mean).fit(X, Y).weights_).all()
-    assert mh.mmd_test(X, X + 3.0, n_resamples=19, random_state=0, mean=mean).pvalue <= 0.05
+    assert mh.hsic_test(X, X + 3.0, n_resamples=19, random_state=0, mean=mean).pvalue <= 0.05
     bags = mh.DistributionKernel(mean=mean).fit([X, Y, X + 1.0])
     assert np.isfinite(bags.transform([X, Y])).all()
 

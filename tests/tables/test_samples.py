@@ -9,7 +9,7 @@ from errors import refused
 from numpy.testing import assert_array_equal
 
 import muhat as mh
-from muhat.tables.samples import encode_samples
+from muhat.tables.encoder import encode_samples
 
 
 def wines(share, n=60, seed=0):

@@ -29,8 +29,8 @@ from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.radial import Gaussian
 from muhat.linalg.blocks import blocks, rows_by_value
 from muhat.linalg.resources import check_memory, one_blas_thread
+from muhat.tables.encoder import encode_samples
 from muhat.tables.frames import without_column
-from muhat.tables.samples import encode_samples
 
 LANDMARKS = 300
 """Landmarks of the features; more change U by a twentieth of its standard error (``benchmarks/group_distances.py``)."""

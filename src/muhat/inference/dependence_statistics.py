@@ -28,22 +28,24 @@ from muhat.linalg.distances import positive_median_distance
 from muhat.linalg.whitening import Whitening, standardised
 
 MULTIPLES = (0.125, 0.5, 2.0)
-"""Bandwidths of each side, in units of its median distance."""
+"""Bandwidths of each side, in units of its median distance, chosen by ``benchmarks/power.py``."""
 
 MAX_COLUMNS_FOR_PAIRS = 12
-"""Up to this many columns on both sides together, each pair of columns has a distance covariance of its own."""
+"""Up to this many columns on both sides together, each pair of columns has a distance covariance of its own, and
+each column a Gram matrix."""
 
 MAX_PRODUCTS = 2**38
-"""Products of two numbers, over all pairs of columns and all pairings, that one statistic of pairs of columns takes."""
+"""Products of two numbers, over all pairs of columns and all pairings, that one statistic of pairs of columns takes:
+some ten seconds."""
 
 MAX_EXACT_PAIRS = 3000
-"""Beyond this many pairs the default test uses features."""
+"""Beyond this many pairs, whose twelve matrices take 0.9 GB, the default test uses features."""
 
 FEATURES = 50
 """Features of each kernel of large samples."""
 
 WHITENED_WEIGHT = 2.0
-"""Weight of the whitened rows, where each other group of components has 1."""
+"""Weight of the whitened rows, where each other group of components has 1, chosen by ``benchmarks/power.py``."""
 
 _PRODUCTS = 2**20  # of columns that are in memory at a time: 8 MB
 

@@ -7,7 +7,6 @@ the combined test exact. Up to ``MAX_EXACT_ROWS`` rows kernels are exact, beyond
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,29 +22,30 @@ from muhat.inference.kernel_sums import (
     ByColumn,
     Family,
     GaussianFamily,
+    KernelSums,
     SecondMoments,
-    Tick,
     kernel_sums,
+    mean_similarities,
+    product_blocks,
     single_precision,
+    sums_from_features,
 )
-from muhat.inference.mmd import KernelSums, MeanSimilarities, mean_similarities, product_blocks, sums_from_features
 from muhat.inference.permutations import Splits, bin_means
-from muhat.kernels.base import Kernel
 from muhat.kernels.dot import Linear
-from muhat.kernels.mixed import rescaled
 from muhat.kernels.radial import Gaussian
 from muhat.linalg.blocks import blocks, random_rows, rows_by_value
 from muhat.linalg.distances import power_of_two_near
 from muhat.linalg.whitening import Whitening, standardised
 
 MAX_EXACT_ROWS = 12_000
-"""Beyond this many rows Gaussian kernels are replaced by features."""
+"""Beyond this many rows, whose pairs take seconds, Gaussian kernels are replaced by features."""
 
 PAIR_ROWS = 500
-"""Rows whose distances give the bandwidths; a random part of larger samples."""
+"""Rows whose 125,000 distances give the bandwidths; a random part of larger samples."""
 
 USED_BANDWIDTHS, _GAUSSIANS = (0, 7), ("Gaussian", "widest Gaussian")
-"""Places of the bandwidths of Gaussian kernels among the ten, and names of the kernels."""
+"""Places of the bandwidths of Gaussian kernels among the ten, chosen by ``benchmarks/power.py``, and names of the
+kernels."""
 
 LEAST_BANDWIDTH = 1e-12
 """The least bandwidth, in units of the widest: differences so far apart are left to the statistics of ranks."""
@@ -54,7 +54,7 @@ LANDMARKS = 512
 """Rows that span the regularised kernel Fisher statistic; a random part of larger samples."""
 
 RIDGE = 0.01
-"""The regularisation of the kernel Fisher statistic, relative to the largest eigenvalue."""
+"""The regularisation of the kernel Fisher statistic, relative to the largest eigenvalue (``benchmarks/power.py``)."""
 
 FEATURES = 300
 """Nyström features of each Gaussian kernel of large samples."""
@@ -66,7 +66,8 @@ MAX_COLUMNS_FOR_MOMENTS = 40
 """Up to this many columns all products of two columns are features of large samples."""
 
 MEANS_WEIGHT, HOTELLING_WEIGHT, SHAPES_WEIGHT = 8.0, 4.0, 2.0
-"""Weights of differences of means, plain and whitened, the most common ones, and of residuals and local structure."""
+"""Weights of differences of means, plain and whitened, the most common ones, and of residuals and local
+structure, chosen on half of the pairs of ``benchmarks/real_pairs.py`` with the cells of ``power.py`` watched."""
 
 # ---------------------------------------------------------------- scores and scales of the pooled rows
 
@@ -104,50 +105,34 @@ _FARTHEST = 1e30  # which single precision holds, with differences
 # ---------------------------------------------------------------- components
 
 
-class Pooled(NamedTuple):
-    """The pooled rows, their normal scores, and the residuals of each column given all others, standardised.
-
-    Row i·bins + b is member i of bin b. Where fewer than two columns vary ``whitening`` is None, and residuals are the
-    columns themselves.
-    """
-
-    rows: Array
-    size: int
-    scores: Array
-    residuals: Array
-    whitening: Whitening | None
-
-    @classmethod
-    def of(cls, rows: Array, size: int) -> Self:
-        """Views of rows in scales in which columns can be compared; bins have ``size`` rows."""
-        whitening = Whitening.of(rows)
-        several = np.count_nonzero(np.isfinite(whitening.deviations)) > 1
-        residuals = whitening.residuals(rows) if several else rows
-        return cls(rows, size, normal_scores(rows), standardised(residuals), whitening if several else None)
-
-
-def default_components(
-    rows: Array, size: int, splits: Splits, rng: np.random.Generator, tick: Tick = lambda share: None
-) -> list[Component]:
+def default_components(rows: Array, size: int, splits: Splits, rng: np.random.Generator) -> list[Component]:
     """All components of the default test.
 
     Row i·bins + b of the pooled ``rows``, in scales in which columns can be compared, is member i of bin b; ``size`` is
-    1 where rows are permuted. ``rng`` draws the rows that scales and landmarks are taken from, and ``tick`` is told the
-    share of the work that is done.
+    1 where rows are permuted. ``rng`` draws the rows that scales and landmarks are taken from.
     """
-    pooled = Pooled.of(rows, size)
-    whitening = pooled.whitening
+    # Residuals of each column given all others; where fewer than two columns vary, they are the columns themselves.
+    whitening, scores = Whitening.of(rows), normal_scores(rows)
+    related = np.count_nonzero(np.isfinite(whitening.deviations)) > 1
+    residuals = standardised(whitening.residuals(rows) if related else rows)
     bandwidths = pooled_bandwidths(random_rows(rows, PAIR_ROWS, rng))
-    sums = kernel_sums_of(pooled, [float(bandwidths[i]) for i in USED_BANDWIDTHS], splits, rng, tick)
+    fine, widest = (Gaussian(float(bandwidths[i])) for i in USED_BANDWIDTHS)
+    moments = {"second moments": scores}
+    if related:
+        moments["whitened second moments"] = normal_scores(whitening.whiten(rows))
+    columns = {
+        "sum over columns": scaled_columns(rows, 4.0, rng),
+        "sum over residuals": scaled_columns(residuals, 1.0, rng),
+    }
+    sums = kernel_sums_of(rows, size, [fine.width, widest.width], moments, columns, splits, rng)
     sums["linear"] = sums_from_features(bin_means(standardised(rows), size), splits)
     found = {name: mean_similarities(each, splits) for name, each in sums.items()}
-    fine, widest = (Gaussian(float(bandwidths[i])) for i in USED_BANDWIDTHS)
     deviations = np.where(rows.std(axis=0) > 0, rows.std(axis=0), 1.0)
     mmds = [
-        ("linear", "means", MEANS_WEIGHT, rescaled(Linear(), deviations)),
+        ("linear", "means", MEANS_WEIGHT, (Linear(), deviations)),
         ("Gaussian", "fine", 1.0, fine),
         ("sum over columns", "by column", 1.0, None),
-        ("sum over residuals", "by column" if whitening is None else "relations", SHAPES_WEIGHT, None),
+        ("sum over residuals", "relations" if related else "by column", SHAPES_WEIGHT, None),
         ("second moments", "second moments", 1.0, None),
         ("whitened second moments", "relations", 1.0, None),
     ]
@@ -156,31 +141,42 @@ def default_components(
         for name, group, weight, kernel in mmds
         if name in found
     ]
-    components += [
-        dispersion_component(found["Gaussian"], fine, "close pairs"),
-        dispersion_component(found["widest Gaussian"], widest, "dispersion"),
-        largest_column(pooled.scores, size, splits),
-    ]
+    # The difference of the mean similarities within the samples: of a wide kernel dispersion, of a fine one ties.
+    for name, kernel, group in (("Gaussian", fine, "close pairs"), ("widest Gaussian", widest, "dispersion")):
+        within, rounding = found[name].within, found[name].rounding
+        value = kernel, "Y" if within[0] > 0 else "X"
+        components.append(Component(group, group, np.abs(within), rounding, value=value))
+    # In single columns: a shift or another scale.
+    kinds = {"location": scores, "scale": standardised(scores**2)}
+    components.append(largest_difference("largest column", "columns", kinds, size, splits))
     if len(rows) <= MAX_EXACT_ROWS:
         components.append(kernel_fisher(rows, float(bandwidths[2]), size, splits, rng))
-    if whitening is not None:
-        components.append(hotelling(whitening.principal_scores(rows), size, splits))
-        components.append(largest_residual(pooled.residuals, whitening, size, splits))
+    if related:
+        # Hotelling's statistic with a ridge, dᵀ(S + λ)⁻¹d, d the difference of the means. S is the pooled correlation
+        # matrix and does not depend on the split; the value with a refitted within-covariance has the same p-value.
+        lengths = squared_lengths(bin_means(whitening.principal_scores(rows), size), splits)
+        components.append(Component("Hotelling", "relations", lengths, splits.rounding, HOTELLING_WEIGHT))
+        # A column that is off, or noisier, by little of its own spread and by much of what others do not explain.
+        kinds = {"location": residuals, "scale": standardised(normal_scores(residuals) ** 2)}
+        part = largest_difference("residuals", "relations", kinds, size, splits)
+        components.append(replace(part, value=(*part.value, whitening.partner(part.value[0]))))
     return components
 
 
 def kernel_sums_of(
-    pooled: Pooled, bandwidths: list[float], splits: Splits, rng: np.random.Generator, tick: Tick
+    rows: Array,
+    size: int,
+    bandwidths: list[float],
+    moments: dict[str, Array],
+    columns: dict[str, Array],
+    splits: Splits,
+    rng: np.random.Generator,
 ) -> dict[str, KernelSums]:
-    """Sums of all kernels: exact, but for those by column where rows come in bins, and by features for many rows."""
-    rows, size, dtype = pooled.rows, pooled.size, splits.centred.dtype.type
-    moments = {"second moments": pooled.scores}
-    if pooled.whitening is not None:
-        moments["whitened second moments"] = normal_scores(pooled.whitening.whiten(rows))
-    columns = {
-        "sum over columns": scaled_columns(rows, 4.0, rng),
-        "sum over residuals": scaled_columns(pooled.residuals, 1.0, rng),
-    }
+    """Sums of all kernels: exact, but for those by column where rows come in bins, and by features for many rows.
+
+    Gaussians of two bandwidths; (q·q′/d)² of the scores in ``moments``; Σ exp(−|x − y|) over ``columns``.
+    """
+    dtype = splits.centred.dtype.type
     if len(rows) > MAX_EXACT_ROWS:
         features = dict(zip(_GAUSSIANS, gaussian_bin_means(rows, bandwidths, size, rng), strict=True))
         if rows.shape[1] <= MAX_COLUMNS_FOR_MOMENTS:
@@ -192,38 +188,13 @@ def kernel_sums_of(
         names = [*_GAUSSIANS, *moments]
         if size == 1:
             families += [ByColumn(each, dtype) for each in columns.values()]
-            return dict(zip([*names, *columns], kernel_sums(families, splits, tick), strict=True))
+            return dict(zip([*names, *columns], kernel_sums(families, splits), strict=True))
         binned = [Binned(family, size, len(rows) // size) for family in families]
-        sums = dict(zip(names, kernel_sums(binned, splits, tick), strict=True))
+        sums = dict(zip(names, kernel_sums(binned, splits), strict=True))
     return sums | {name: by_column_sums(each, size, splits) for name, each in columns.items()}
 
 
-def dispersion_component(found: MeanSimilarities, kernel: Kernel, group: str) -> Component:
-    """The difference of the mean similarities within the samples: of a wide kernel dispersion, of a fine one ties."""
-    wider = "Y" if found.within[0] > 0 else "X"
-    return Component(group, group, np.abs(found.within), found.rounding, value=(kernel, wider))
-
-
-# ---------------------------------------------------------------- single columns and their relations
-
-
-def largest_column(scores: Array, size: int, splits: Splits) -> Component:
-    """The largest squared difference of the means of normal scores, or of their squares, over all columns."""
-    kinds = {"location": scores, "scale": standardised(scores**2)}
-    return _largest_difference("largest column", "columns", kinds, size, splits)
-
-
-def largest_residual(residuals: Array, whitening: Whitening, size: int, splits: Splits) -> Component:
-    """The same of residuals of each column given all others, and of the squares of their normal scores.
-
-    It sees a column that is off, or noisier, by little of its own spread and by much of what others do not explain.
-    """
-    kinds = {"location": residuals, "scale": standardised(normal_scores(residuals) ** 2)}
-    found = _largest_difference("residuals", "relations", kinds, size, splits)
-    return replace(found, value=(*found.value, whitening.partner(found.value[0])))
-
-
-def _largest_difference(name: str, group: str, kinds: dict[str, Array], size: int, splits: Splits) -> Component:
+def largest_difference(name: str, group: str, kinds: dict[str, Array], size: int, splits: Splits) -> Component:
     """The largest squared difference of means over all columns; its value is column, kind and the larger sample."""
     weights = splits.weights
     largest, value = np.full(weights.shape[1], -np.inf), (0, "location", "X")
@@ -236,31 +207,15 @@ def _largest_difference(name: str, group: str, kinds: dict[str, Array], size: in
             if squares[strongest, 0] > largest[0]:
                 value = (part.start + strongest, kind, "Y" if differences[strongest, 0] < 0 else "X")
             np.maximum(largest, squares.max(axis=0), out=largest)
-    return Component(name, group, largest, _rounding(splits), value=value)
+    return Component(name, group, largest, splits.rounding, value=value)
 
 
-def hotelling(principal_scores: Array, size: int, splits: Splits) -> Component:
-    r"""Hotelling's statistic with a ridge, :math:`d^\top (S + \lambda)^{-1} d`, d the difference of the means.
-
-    S is the pooled correlation matrix and does not depend on the split, so that the largest value over a refitted
-    within-covariance would give the same p-value.
-    """
-    features = bin_means(principal_scores, size)
-    statistics = _squared_lengths(features, splits)
-    return Component("Hotelling", "relations", statistics, _rounding(splits), HOTELLING_WEIGHT)
-
-
-def _squared_lengths(features: Array, splits: Splits) -> Array:
+def squared_lengths(features: Array, splits: Splits) -> Array:
     """‖Fᵀw‖² for the signed weights w of every split."""
     found, weights = np.zeros(splits.centred.shape[1]), splits.weights.astype(features.dtype, copy=False)
     for part in product_blocks(features.shape[1], len(found)):
         found += ((features[:, part].T @ weights) ** 2).sum(axis=0, dtype=np.float64)
     return found
-
-
-def _rounding(splits: Splits) -> float:
-    """The rounding error of squared differences of means of standardised columns."""
-    return splits.eps * (splits.n + splits.m) / splits.n / splits.m
 
 
 # ---------------------------------------------------------------- features of kernels
@@ -282,7 +237,7 @@ def kernel_fisher(rows: Array, bandwidth: float, size: int, splits: Splits, rng:
     root = cholesky(A, lower=True, check_finite=False) if A.any() else np.eye(len(A))
     features = solve_triangular(root, bin_means(Z, size).T, lower=True, check_finite=False)
     features = features.T.astype(splits.centred.dtype)
-    return Component("kernel Fisher", "fine", _squared_lengths(features, splits), _rounding(splits), SHAPES_WEIGHT)
+    return Component("kernel Fisher", "fine", squared_lengths(features, splits), splits.rounding, SHAPES_WEIGHT)
 
 
 def largest_eigenvalue(K: Array, steps: int = 30) -> float:

@@ -26,7 +26,7 @@ from muhat.rkhs.elements import Element, embed
 from muhat.rkhs.measures import Atoms
 
 COUNT_BYTES = 2**25
-"""Size of a block of bootstrap counts; each column is one resample."""
+"""Size of a block of bootstrap counts, 32 MB; each column is one resample."""
 
 FEW_ROWS = 4.0
 """Where fewer rows than this carry a variance, values that the sample lacks may matter more than those it has."""

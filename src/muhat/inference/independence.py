@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,7 +18,6 @@ from muhat.inference.dependence_statistics import (
     default_dependences,
     product_bytes,
 )
-from muhat.inference.mmd import is_plain
 from muhat.inference.permutations import EPS, TIED, Pairings, check_strata, draw_pairings, permutation_pvalue
 from muhat.inference.results import Explanation, PermutationResult, combined_fields
 from muhat.inference.two_sample import COPIES, pooled_gram
@@ -29,9 +29,9 @@ from muhat.linalg.distances import power_of_two_near
 from muhat.linalg.resources import check_memory, one_blas_thread
 from muhat.means.base import BaseKernelMean
 from muhat.means.nested import check_mean, mean_weights
+from muhat.means.simple_shrinkage import KernelMean
 from muhat.rkhs.elements import Element
-from muhat.tables.encoder import Feature
-from muhat.tables.samples import Samples, encode_samples
+from muhat.tables.encoder import Feature, Samples, encode_samples
 
 _PAIRS_OF_COLUMNS = {
     "rank correlation": "are correlated",
@@ -159,7 +159,9 @@ def hsic_test(
         if kernel is not None:
             check_kernel(name, kernel)
     _check_centring(mean)
-    centring = None if is_plain(mean, unbiased) else mean
+    centring = None if type(mean) is KernelMean else mean
+    if unbiased and centring is not None:
+        raise ValueError(f"unbiased=True is a correction of the plain average; with mean={mean!r} use unbiased=False")
     n_resamples, rng = check_count("n_resamples", n_resamples), check_rng(random_state)
     default = kernel_x is None and kernel_y is None and mean is None and not unbiased
     if not (scale is None or isinstance(scale, str)):
@@ -182,7 +184,7 @@ def hsic_test(
     if not all(np.isfinite(values).all() for values in found):
         raise ValueError(f"HSIC of {kernels[0]!r} and {kernels[1]!r} overflows on X and Y; rescale them first")
     outer = [rescaled(kernel, side.scales) for kernel, side in zip(kernels, (x, y), strict=True)]
-    return HSICResult(*found, (), "exact", outer[0], outer[1], smallest_pvalue=smallest)
+    return HSICResult(*found, tuple, "exact", outer[0], outer[1], smallest_pvalue=smallest)
 
 
 def _check_centring(mean: Any) -> None:
@@ -216,11 +218,11 @@ def _method(n: int, p: int, q: int, pairings: int) -> str:
 def _combined_result(
     components: list[Component], sides: tuple[Samples, Samples], method: str, smallest: float
 ) -> HSICResult:
-    fields = combined_fields(components, lambda part: explain_dependence(part, sides), discount=False)
+    fields = combined_fields(components, partial(explain_dependence, sides=sides), discount=False)
     kernels = max((part for part in components if part.group == "scales"), key=lambda part: -part.pvalue).value
     outer = [rescaled(kernel, side.scales) for kernel, side in zip(kernels, sides, strict=True)]
     of_columns = {part.name: part.value for part in components if part.name in _PAIRS_OF_COLUMNS}
-    strongest = next((part.name for part in fields[-1] if part.name in of_columns), None)
+    strongest = next((part.name for part in fields[-1]() if part.name in of_columns), None)
     columns = None if strongest is None else tuple(each.label for each in _features(of_columns[strongest], sides))
     return HSICResult(*fields, method, outer[0], outer[1], columns, smallest_pvalue=smallest)
 

@@ -17,7 +17,7 @@ from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.capabilities import upper_bound
 from muhat.kernels.radial import Gaussian
 from muhat.linalg.resources import one_blas_thread
-from muhat.tables.samples import encode_samples
+from muhat.tables.encoder import encode_samples
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -32,7 +32,7 @@ SMALL = 256
 """Up to this many rows everything is float64; ties of small samples are then ties to the last digits."""
 
 SPLIT_BYTES = 2**25
-"""Size of a block of splits."""
+"""Size of a block of splits: 32 MB."""
 
 MOST_UNEQUAL = 40
 """The smaller sample has at least the 40th part of all bins, or as many bins as rows; the other has at most 40 times as
@@ -67,6 +67,11 @@ class Splits:
     def eps(self) -> float:
         """The rounding error of a number close to 1 in the precision of the splits."""
         return float(np.finfo(self.centred.dtype).eps)
+
+    @property
+    def rounding(self) -> float:
+        """The rounding error of squared differences of means of standardised columns."""
+        return self.eps * (self.n + self.m) / self.n / self.m
 
 
 def centred_splits(observed: Array, n_resamples: int, rng: np.random.Generator, strata: Array | None = None) -> Splits:
@@ -115,7 +120,7 @@ def other_splits(
     They are drawn at random, unless all splits are few: then every split but the observed one comes once.
     """
     block = max(1, SPLIT_BYTES // observed.nbytes)
-    if number_of_splits(observed, strata) <= n_resamples + 1:
+    if number_of_splits(observed, strata)[0] <= n_resamples + 1:
         everything = _every_permutation(observed, strata, lambda inside: _every_split(observed[inside]))
         others = everything[(everything != observed).any(axis=1)]
         for part in blocks(len(others), block):
@@ -126,28 +131,23 @@ def other_splits(
         yield _permuted(rows, rng, strata).T
 
 
-def number_of_splits(observed: Array, strata: Array | None = None) -> float:
-    """How many splits have the sizes of the observed one, in every stratum; infinite where there are very many."""
+def number_of_splits(observed: Array, strata: Array | None = None) -> tuple[float, bool]:
+    """How many splits have the sizes of the observed one in every stratum; and whether a mirror image of it is one.
+
+    The number is infinite where there are very many.
+    """
+    numbers = np.zeros(len(observed), dtype=np.intp) if strata is None else strata
+    sizes, first = np.bincount(numbers), np.bincount(numbers, weights=observed)
     with np.errstate(over="ignore"):
-        return float(np.prod(comb(*_sizes(observed, strata))))
+        return float(np.prod(comb(sizes, first))), bool((2 * first == sizes).all())
 
 
 def smallest_pvalue(observed: Array, n_resamples: int, strata: Array | None = None) -> float:
-    """The least p-value of a test on :func:`other_splits`.
-
-    Where all splits are listed and both samples have the same size, a split and its mirror image are equal.
-    """
-    splits = number_of_splits(observed, strata)
+    """The least p-value of a test on :func:`other_splits`: a listed split and its mirror image are equal."""
+    splits, mirrored = number_of_splits(observed, strata)
     if splits > n_resamples + 1:
         return 1.0 / (n_resamples + 1)
-    sizes, first = _sizes(observed, strata)
-    return (2.0 if (2 * first == sizes).all() else 1.0) / splits
-
-
-def _sizes(observed: Array, strata: Array | None) -> tuple[Any, Any]:
-    """The number of rows in each stratum, and of those in the first sample."""
-    numbers = np.zeros(len(observed), dtype=np.intp) if strata is None else strata
-    return np.bincount(numbers), np.bincount(numbers, weights=observed)
+    return (2.0 if mirrored else 1.0) / splits
 
 
 def _every_split(observed: Array) -> Array:
@@ -290,18 +290,10 @@ def check_strata(strata: Any, observed: Array | None, n: int) -> Any:
     """Numbers of the strata of n rows, or None; ``observed`` says which rows are the first sample's."""
     if strata is None:
         return None
-    labels = np.asarray(strata)
-    if labels.shape != (n,):
-        rows = "n + m rows, those of X first" if observed is not None else "rows"
-        raise ValueError(f"strata has shape {labels.shape} and must have one label for each of the {n} {rows}")
-    missing = first_missing(strata)
-    if missing is not None:
-        raise ValueError(f"strata[{missing}] is missing; leave rows without a stratum out, or give them a label")
-    if len({type(label) for label in labels.tolist()}) > 1:
-        labels = labels.astype(str)  # numbers and texts have no common order
-    _, numbers, sizes = np.unique(labels, return_inverse=True, return_counts=True)
+    labels, numbers = _numbered("strata", strata, n, "n + m rows, those of X first" if observed is not None else "rows")
+    sizes = np.bincount(numbers)
     if sizes.min() < 2:
-        alone = labels[np.flatnonzero(numbers == int(sizes.argmin()))[0]]
+        alone = labels[int(sizes.argmin())]
         raise ValueError(
             f"strata has the label {alone!r} on one row only, which cannot be permuted; drop that row, or join strata"
         )
@@ -312,6 +304,19 @@ def check_strata(strata: Any, observed: Array | None, n: int) -> Any:
                 "no stratum holds rows of both X and Y, so that nothing can be permuted; use coarser strata, or None"
             )
     return numbers
+
+
+def _numbered(name: str, given: Any, n: int, rows: str) -> tuple[Any, Any]:
+    """The distinct labels, sorted, and the number of that of each row; or a ValueError."""
+    labels = np.asarray(given)
+    if labels.shape != (n,):
+        raise ValueError(f"{name} has shape {labels.shape} and must have one label for each of the {n} {rows}")
+    missing = first_missing(given)
+    if missing is not None:
+        raise ValueError(f"{name}[{missing}] is missing; leave rows without a label out, or give them one")
+    if len({type(label) for label in labels.tolist()}) > 1:
+        labels = labels.astype(str)  # numbers and texts have no common order
+    return np.unique(labels, return_inverse=True)
 
 
 class Bins(NamedTuple):
@@ -338,11 +343,6 @@ class Bins(NamedTuple):
             return f"{len(self.of_first):,} clusters, with {self.size} rows each"
         rows = "rows are" if self.unused != 1 else "row is"
         return f"{len(self.of_first):,} bins of {self.size} rows; {self.unused:,} {rows} in no bin"
-
-
-def bins_of_one_row(observed: Array, strata: Any) -> Bins:
-    """Every row is a bin."""
-    return Bins(np.arange(len(observed))[None], observed, strata)
 
 
 def draw_bins(observed: Array, strata: Any, count: int, rng: np.random.Generator) -> Bins:
@@ -472,19 +472,7 @@ def check_clusters(clusters: Any, observed: Array, strata: Any) -> Any:
     """Numbers of the clusters of the pooled rows, or None; every cluster lies in one sample and one stratum."""
     if clusters is None:
         return None
-    labels = np.asarray(clusters)
-    n = len(observed)
-    if labels.shape != (n,):
-        raise ValueError(
-            f"clusters has shape {labels.shape} and must have one label for each of the {n} n + m rows, those of X "
-            "first"
-        )
-    missing = first_missing(clusters)
-    if missing is not None:
-        raise ValueError(f"clusters[{missing}] is missing; leave rows without a cluster out, or give them a label each")
-    if len({type(label) for label in labels.tolist()}) > 1:
-        labels = labels.astype(str)  # numbers and texts have no common order
-    names, numbers = np.unique(labels, return_inverse=True)
+    names, numbers = _numbered("clusters", clusters, len(observed), "n + m rows, those of X first")
     remedies = {
         "samples": (observed, "where one unit was observed in both, pass strata= in place of clusters="),
         "strata": (strata, "use strata that hold whole clusters, or leave strata out"),

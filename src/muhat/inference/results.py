@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property, partial
 from html import escape
 from importlib import import_module
 from typing import Any, ClassVar, NamedTuple
@@ -12,11 +13,10 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from muhat._support.types import Array
-from muhat.inference.combine import Component, combine_statistics
+from muhat.inference.combine import Combined, Component, combine_statistics
 from muhat.kernels.base import Kernel
 from muhat.kernels.mixed import rescaled
-from muhat.tables.encoder import MISSING
-from muhat.tables.samples import Samples
+from muhat.tables.encoder import MISSING, Samples
 
 SIGNIFICANT = 0.05
 """Above this p-value a summary says that nothing was found."""
@@ -125,7 +125,7 @@ class PermutationResult(ABC):
     statistic: float
     pvalue: float
     null_distribution: Array
-    components: tuple[ComponentResult, ...] = ()
+    _explained: Callable[[], tuple[ComponentResult, ...]] = tuple
     method: str = "exact"
     smallest_pvalue: float = field(default=0.0, kw_only=True)
     _nothing: ClassVar[str] = "no difference found"
@@ -137,6 +137,11 @@ class PermutationResult(ABC):
     def __repr__(self) -> str:
         found = f"statistic={self.statistic:.4g}, pvalue={self.pvalue:.4g}"
         return f"{type(self).__name__}({found}, n_resamples={len(self.null_distribution):,}: {self.summary})"
+
+    @cached_property
+    def components(self) -> tuple[ComponentResult, ...]:
+        """One for each statistic, the strongest first, explained when they are asked for."""
+        return self._explained()
 
     @property
     def share(self) -> dict[str, float]:
@@ -245,15 +250,22 @@ def combined_fields(
     explain: Callable[[Component], Explanation],
     tolerance: float = 1e-8,
     discount: bool = True,
-) -> tuple[float, float, Array, tuple[ComponentResult, ...]]:
-    """Statistic, p-value, null distribution and components, the strongest first: how the result of a test begins."""
+) -> tuple[float, float, Array, Callable[[], tuple[ComponentResult, ...]]]:
+    """Statistic, p-value, null distribution and what makes the components: how the result of a test begins."""
     combined = combine_statistics(components, tolerance, discount)
+    made = partial(explained, components, combined, explain)
+    return float(combined.statistics[0]), combined.pvalue, np.asarray(combined.statistics[1:]), made
+
+
+def explained(
+    components: Sequence[Component], combined: Combined, explain: Callable[[Component], Explanation]
+) -> tuple[ComponentResult, ...]:
+    """The components with their shares of the evidence and in words, the strongest first."""
     found = [
         ComponentResult(part.name, part.group, part.pvalue, float(share), float(evidence), *explain(part))
         for part, share, evidence in zip(components, combined.shares, combined.evidence, strict=True)
     ]
-    ranked = tuple(sorted(found, key=lambda part: -part.share))
-    return float(combined.statistics[0]), combined.pvalue, np.asarray(combined.statistics[1:]), ranked
+    return tuple(sorted(found, key=lambda part: -part.share))
 
 
 # ---------------------------------------------------------------- what the components of a two-sample test saw
@@ -271,7 +283,10 @@ def explain_difference(part: Component, samples: Samples) -> Explanation:
         return Explanation(f"{wider} {what}", rescaled(kernel, samples.scales))
     if part.name in ("second moments", "whitened second moments"):
         return Explanation(_correlations(samples))
-    kernel = None if part.value is None else rescaled(part.value, samples.scales)
+    kernel = part.value
+    if part.group == "means":  # of columns with variance 1
+        kernel = rescaled(*part.value)
+    kernel = None if kernel is None else rescaled(kernel, samples.scales)
     return Explanation(_GROUPS.get(part.group, f"X and Y differ under {part.group}"), kernel)
 
 

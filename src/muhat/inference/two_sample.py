@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
-from time import perf_counter
-from typing import Any, Literal, NamedTuple, Self
+from functools import cached_property, partial
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from muhat._support.progress import progress
 from muhat._support.types import Array, RandomState
-from muhat._support.validation import check_count, check_gram, check_overflow, check_rng
+from muhat._support.validation import check_count, check_gram, check_rng
 from muhat.features.nystroem import Nystroem
 from muhat.features.sketch import MeanSketch
 from muhat.inference.combine import Component
 from muhat.inference.difference_statistics import MAX_EXACT_ROWS, default_components
-from muhat.inference.kernel_sums import Binned, Family, GivenKernel, kernel_sums
-from muhat.inference.mmd import PRODUCTS, mean_similarities, split_means, sums_from_features
+from muhat.inference.kernel_sums import (
+    PRODUCTS,
+    mean_similarities,
+    sums_from_features,
+)
+from muhat.inference.mmd import signed_weights, split_statistics
 from muhat.inference.permutations import (
     EPS,
     SMALL,
     TIED,
     Bins,
     Splits,
-    bins_of_one_row,
     centred_splits,
     check_clusters,
     check_strata,
@@ -46,14 +46,10 @@ from muhat.kernels import tiles
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.mixed import rescaled, without_scales
 from muhat.kernels.radial import Gaussian
-from muhat.linalg.distances import power_of_two_near
 from muhat.linalg.resources import check_memory, one_blas_thread
-from muhat.means.base import BaseKernelMean
-from muhat.means.nested import check_mean
 from muhat.rkhs.elements import Element
 from muhat.rkhs.measures import Atoms
-from muhat.tables.encoder import TableFunction
-from muhat.tables.samples import BYTES_PER_COLUMN, Samples, encode_samples
+from muhat.tables.encoder import BYTES_PER_COLUMN, Samples, TableFunction, encode_samples
 
 FLOAT32_TIE = 1e-4
 """Combined statistics this close, relatively, are ties where matrices are float32."""
@@ -62,13 +58,10 @@ COPIES = 12
 """Arrays of the size of the pooled rows that a test needs at a time: scaled, whitened, as scores, their squares."""
 
 MAX_SINGLE_ROWS = 2000
-"""Beyond this many pooled rows the default test permutes bins of rows."""
+"""Beyond this many pooled rows the default test permutes bins of rows, with less work per split."""
 
 BINS, FEATURE_BINS = 1000, 2000
 """About how many bins there are with exact kernels, and with features of kernels."""
-
-QUIET_SECONDS = 3.0
-"""No progress is shown before."""
 
 FEWEST_BINS = 10
 """Each of two sketches has at least this many bins of several rows, so that at most a tenth of its rows is in none."""
@@ -102,9 +95,21 @@ class MMDResult(PermutationResult):
         The numbers of rows.
     """
 
-    kernel: Any = None
-    witness: Any = None
     sizes: tuple[int, int] = (0, 0)
+    _kernel: Kernel | None = None  # None in the default test
+    _witness: Any = None  # the element, or what makes it of the kernel
+
+    @property
+    def kernel(self) -> Kernel | None:
+        """The kernel of the test, or of its strongest component that is a kernel."""
+        if self._kernel is not None:
+            return self._kernel
+        return next((part.kernel for part in self.components if part.kernel is not None), None)
+
+    @cached_property
+    def witness(self) -> Any:
+        """The difference of the two means, large where X has more mass."""
+        return self._witness(self.kernel) if isinstance(self._witness, partial) else self._witness
 
     @property
     def column(self) -> tuple[str, str] | None:
@@ -125,17 +130,15 @@ class MMDResult(PermutationResult):
 def mmd_test(
     X: Any,
     Y: Any,
-    kernel: Kernel | Sequence[Kernel] | Literal["precomputed"] | None = None,
+    kernel: Kernel | Literal["precomputed"] | None = None,
     n_resamples: int = 999,
     random_state: RandomState = None,
     *,
-    mean: BaseKernelMean | None = None,
     unbiased: bool = False,
     strata: Any = None,
     clusters: Any = None,
     scale: Any = "auto",
     memory_limit: float | None = None,
-    verbose: bool = False,
 ) -> MMDResult:
     r"""Test whether two samples come from one distribution.
 
@@ -148,7 +151,7 @@ def mmd_test(
     with ties. Where rows depend on each other, as in time series or with several rows per patient, ``clusters`` says
     which of them stay together; the clusters then have to be independent.
 
-    With ``kernel`` the statistic is the squared distance of the two estimated means, for the plain average
+    With ``kernel`` the statistic is the squared distance of the two kernel means,
 
     .. math:: \mathrm{MMD}^2 = \frac1{n^2}\sum_{ij} k(x_i, x_j) + \frac1{m^2}\sum_{ij} k(y_i, y_j)
               - \frac2{nm}\sum_{ij} k(x_i, y_j).
@@ -163,18 +166,15 @@ def mmd_test(
         texts and categories are compared too, each category a feature, and dates count as days. A missing number is
         the median of its column, with a further feature that is 1 where it is missing; a missing category is a
         category. With kernel="precomputed" an array of n + m truth values, True for the rows of the second sample.
-    kernel : None, Kernel, list of Kernels or "precomputed", default None
-        None combines all components. A kernel asks for its MMD alone, and a list for the unbiased MMDs of its kernels,
-        combined. A bandwidth "median" is found once, on the pooled sample.
+    kernel : None, Kernel or "precomputed", default None
+        None combines all components. A kernel asks for its MMD alone; a bandwidth "median" is found once, on the pooled
+        sample.
     n_resamples : int, default 999
         Number B of random splits (permutations, as in scipy); where there are no more splits than that, each is taken
         once and the test is exact.
         They cost (n+m)²·B operations of one matrix product for each matrix.
     random_state : None, int, Generator, SeedSequence or RandomState
         The seed: the same number gives the same result.
-    mean : mean estimator, optional
-        The estimator of both means under a single kernel (Gaussian() where ``kernel`` is None), default the plain
-        average. ShrunkKernelMean costs no more than it; any other estimator is fitted twice for every split.
     unbiased : bool, default False
         For a single kernel (Gaussian() where ``kernel`` is None): leave k(xᵢ, xᵢ) and k(yᵢ, yᵢ) out and divide by
         n(n−1) and m(m−1). It is zero on average under the null hypothesis, and maybe negative.
@@ -190,8 +190,6 @@ def mmd_test(
         and a warning says so where one column makes up nearly all of the distance.
     memory_limit : float, optional
         Bytes that may be used, by default a share of what is free; more is refused before it is allocated.
-    verbose : bool, default False
-        Show progress after some seconds, where standard error is a terminal.
 
     Returns
     -------
@@ -238,26 +236,30 @@ def mmd_test(
     """
     n_resamples, rng = check_count("n_resamples", n_resamples), check_rng(random_state)
     if isinstance(X, MeanSketch) or isinstance(Y, MeanSketch):
-        options = {"kernel": kernel, "mean": mean, "unbiased": unbiased or None, "strata": strata, "clusters": clusters}
+        options = {"kernel": kernel, "unbiased": unbiased or None, "strata": strata, "clusters": clusters}
         return _sketched_test(X, Y, n_resamples, rng, memory_limit, options, scale)
-    one_statistic = unbiased or mean is not None
-    if mean is not None:
-        check_mean("mean", mean)
+    samples = None
     if isinstance(kernel, str) and kernel == "precomputed":
         K, observed = _precomputed_gram(X, Y, scale)
-        work = _Work.of(observed, strata, clusters, n_resamples, rng, memory_limit, verbose)
-        return _single_test(K, mean, unbiased, work)
-    kernels = _kernels(kernel, one_statistic)
-    samples = encode_samples({"X": X, "Y": Y}, scale, default=kernels is None)
-    observed = np.repeat([1.0, 0.0], samples.sizes)
-    work = _Work.of(observed, strata, clusters, n_resamples, rng, memory_limit, verbose)
-    if kernels is None:
-        return _default_test(samples, work)
+    else:
+        if kernel is None and unbiased:
+            kernel = Gaussian()
+        if kernel is not None:
+            check_kernel("kernel", kernel)
+        samples = encode_samples({"X": X, "Y": Y}, scale, default=kernel is None)
+        observed = np.repeat([1.0, 0.0], samples.sizes)
+    strata = check_strata(strata, observed, len(observed))
+    clusters = check_clusters(clusters, observed, strata)
+    work = _Work(observed, strata, clusters, n_resamples, rng, memory_limit)
+    if samples is None or isinstance(kernel, str):
+        return _single_test(K, unbiased, work)
+    if kernel is None:
+        bins = work.bins(BINS if len(observed) <= MAX_EXACT_ROWS else FEATURE_BINS, MAX_SINGLE_ROWS)
+        splits = work.splits(bins, *samples.pooled.shape)
+        return default_test_of(samples, bins, splits, n_resamples, rng)
     rows = samples.scaled
-    resolved = [each.resolve(rows) for each in kernels]
-    if isinstance(kernel, list | tuple):
-        return _several_kernels_test(samples, resolved, work)
-    return _single_test(pooled_gram(resolved[0], rows, memory_limit), mean, unbiased, work, samples, resolved[0])
+    kernel = kernel.resolve(rows)
+    return _single_test(pooled_gram(kernel, rows, memory_limit), unbiased, work, samples, kernel)
 
 
 # ---------------------------------------------------------------- input
@@ -279,25 +281,6 @@ def _precomputed_gram(K: Any, second: Any, scale: Any) -> tuple[Array, Array]:
     return K, np.where(labels, 0.0, 1.0)
 
 
-def _kernels(kernel: Any, one_statistic: bool) -> list[Kernel] | None:
-    """The kernels that were asked for, None for the default test."""
-    if kernel is None:
-        return [Gaussian()] if one_statistic else None
-    if isinstance(kernel, list | tuple):
-        if not kernel:
-            raise ValueError("kernel=[] has no kernels; pass one or more, or None for the default test")
-        for i, each in enumerate(kernel):
-            check_kernel(f"kernel[{i}]", each)
-        if one_statistic:
-            raise ValueError(
-                "a list of kernels combines unbiased MMDs of plain averages; pass a single kernel for mean= and "
-                "unbiased=True"
-            )
-        return list(kernel)
-    check_kernel("kernel", kernel)
-    return [kernel]
-
-
 def pooled_gram(kernel: Kernel, points: Array, memory_limit: float | None) -> Array:
     """The Gram matrix of all rows, or an error where it does not fit or is not finite."""
     n, arrays = len(points), 4
@@ -313,7 +296,7 @@ def pooled_gram(kernel: Kernel, points: Array, memory_limit: float | None) -> Ar
 
 
 class _Work(NamedTuple):
-    """Rows of the first sample, their strata and clusters; how often they are permuted; memory; progress."""
+    """Rows of the first sample, numbers of strata and clusters; how often they are permuted; memory."""
 
     observed: Array
     strata: Any
@@ -321,13 +304,6 @@ class _Work(NamedTuple):
     n_resamples: int
     rng: np.random.Generator
     memory_limit: float | None
-    verbose: bool
-
-    @classmethod
-    def of(cls, observed: Array, strata: Any, clusters: Any, *rest: Any) -> Self:
-        """The same with strata and clusters checked, and as numbers."""
-        strata = check_strata(strata, observed, len(observed))
-        return cls(observed, strata, check_clusters(clusters, observed, strata), *rest)
 
     def bins(self, count: int, single: int) -> Bins:
         """Units to permute: clusters, or rows where there are no more than ``single``, or else about ``count`` bins."""
@@ -337,7 +313,7 @@ class _Work(NamedTuple):
             units = draw_units((n, total - n), self.strata, self.clusters, single, count, self.rng)
             return units.bins(-(-total // len(units.of_first)), self.rng)
         if total <= single:
-            return bins_of_one_row(self.observed, self.strata)
+            return Bins(np.arange(total)[None], self.observed, self.strata)
         return draw_bins(self.observed, self.strata, count, self.rng)
 
     def splits(self, bins: Bins, rows: int, columns: int) -> Splits:
@@ -352,108 +328,53 @@ class _Work(NamedTuple):
         check_memory(needed, self.memory_limit, name, remedy)
         return centred_splits(bins.of_first, self.n_resamples, self.rng, bins.strata)
 
-    @contextmanager
-    def ticking(self) -> Any:
-        """A function that shows the share that is done, in one line of a terminal, after some seconds."""
-        if not self.verbose:
-            yield lambda share: None
-            return
-        started = perf_counter()
-        with progress() as show:
-
-            def tick(share: float) -> None:
-                if perf_counter() - started > QUIET_SECONDS:
-                    show(f"mmd_test: {share:.0%}")
-
-            yield tick
-
-
-def _default_test(samples: Samples, work: _Work) -> MMDResult:
-    """All statistics combined, on splits of rows, of bins of rows or of clusters."""
-    bins = work.bins(BINS if len(work.observed) <= MAX_EXACT_ROWS else FEATURE_BINS, MAX_SINGLE_ROWS)
-    splits = work.splits(bins, *samples.pooled.shape)
-    with work.ticking() as tick:
-        return default_test_of(samples, bins, splits, work.n_resamples, work.rng, tick)
-
 
 def default_test_of(
-    samples: Samples, bins: Bins, splits: Splits, n_resamples: int, rng: np.random.Generator, tick: Any = lambda s: None
+    samples: Samples, bins: Bins, splits: Splits, n_resamples: int, rng: np.random.Generator
 ) -> MMDResult:
     """All statistics combined, on given splits of given bins of the pooled rows."""
     rows, method = samples.centred, "exact"
     if bins.size > 1 or bins.unused or bins.kind == "clusters":
         rows, method = rows[bins.rows], str(bins)
-    components = default_components(rows, bins.size, splits, rng, tick)
+    components = default_components(rows, bins.size, splits, rng)
     if len(rows) > MAX_EXACT_ROWS:
         method = f"features of each kernel, {method}"
     smallest = smallest_pvalue(bins.of_first, n_resamples, bins.strata)
-    return _combined_result(samples, components, splits, method, smallest)
-
-
-def _several_kernels_test(samples: Samples, kernels: list[Kernel], work: _Work) -> MMDResult:
-    """The unbiased MMDs of several kernels, combined."""
-    bins = work.bins(len(work.observed), len(work.observed))
-    rows = samples.scaled[bins.rows]
-    splits = work.splits(bins, *rows.shape)
-    families: list[Family] = []
-    for kernel in kernels:
-        diagonal = kernel.diagonal(rows)
-        check_overflow(kernel, diagonal)
-        family = GivenKernel(kernel, rows, power_of_two_near(float(np.abs(diagonal).max())))
-        families.append(Binned(family, bins.size, len(bins.of_first)) if bins.size > 1 else family)
-    with work.ticking() as tick:
-        sums = kernel_sums(families, splits, tick)
-    components = []
-    for kernel, each in zip(kernels, sums, strict=True):
-        if not np.isfinite(each.row_sums.sum()):
-            raise ValueError(f"{kernel!r} gives values that are not finite; correct it, or rescale the data")
-        found = mean_similarities(each, splits)
-        components.append(Component(type(kernel).__name__, repr(kernel), found.mmd, found.rounding, value=kernel))
-    smallest = smallest_pvalue(bins.of_first, work.n_resamples, bins.strata)
-    return _combined_result(samples, components, splits, "exact" if bins.size == 1 else str(bins), smallest)
-
-
-def _combined_result(
-    samples: Samples, components: list[Component], splits: Splits, method: str, smallest: float
-) -> MMDResult:
     tie = 1e-8 if len(splits.centred) <= SMALL else FLOAT32_TIE
-    fields = combined_fields(components, lambda part: explain_difference(part, samples), tie)
-    kernel = next((part.kernel for part in fields[-1] if part.kernel is not None), None)
+    fields = combined_fields(components, partial(explain_difference, samples=samples), tie)
     n, m = samples.sizes
-    witness = _witness(samples, kernel, np.repeat([1.0 / n, -1.0 / m], [n, m]))
-    return MMDResult(*fields, method, kernel, witness, (n, m), smallest_pvalue=smallest)
+    witness = partial(_witness, samples, np.repeat([1.0 / n, -1.0 / m], [n, m]))
+    return MMDResult(*fields, method, (n, m), _witness=witness, smallest_pvalue=smallest)
 
 
 def _single_test(
-    K: Array, mean: Any, unbiased: bool, work: _Work, samples: Samples | None = None, kernel: Kernel | None = None
+    K: Array, unbiased: bool, work: _Work, samples: Samples | None = None, kernel: Kernel | None = None
 ) -> MMDResult:
-    """Test by the squared distance of two estimated means under one kernel, from samples or from a Gram matrix."""
+    """Test by the squared distance of two means under one kernel, from samples or from a Gram matrix."""
     observed, strata, clusters, method = work.observed, work.strata, work.clusters, "exact"
     if clusters is not None:
         K, method = cluster_means(K, clusters), f"{int(clusters.max()) + 1:,} clusters"
         first_rows = np.unique(clusters, return_index=True)[1]
         observed, strata = observed[first_rows], None if strata is None else strata[first_rows]
-    n = int(observed.sum())
-    means = split_means(mean, K, n, unbiased)
-    statistic = float(means.statistics(observed[:, None])[0])
+    statistic = float(split_statistics(K, observed[:, None], unbiased)[0])
     splits = other_splits(observed, work.n_resamples, work.rng, strata)
-    null = np.concatenate([means.statistics(S) for S in splits])
+    null = np.concatenate([split_statistics(K, S, unbiased) for S in splits])
     rounding = EPS * float(np.trace(K)) / len(K)
     pvalue = float(permutation_pvalue(np.append(statistic, null), TIED * rounding))
     outer, witness = None, None
     if samples is not None and kernel is not None:
         outer = rescaled(kernel, samples.scales)
-        weights = means.weights(observed[:, None])[:, 0]
+        weights = signed_weights(observed[:, None])[:, 0]
         if clusters is not None:
             weights = (weights / np.bincount(clusters))[clusters]
-        witness = _witness(samples, outer, weights)
+        witness = _witness(samples, weights, outer)
     smallest = smallest_pvalue(observed, work.n_resamples, strata)
     n = int(work.observed.sum())
     sizes = n, len(work.observed) - n
-    return MMDResult(statistic, pvalue, null, (), method, outer, witness, sizes, smallest_pvalue=smallest)
+    return MMDResult(statistic, pvalue, null, tuple, method, sizes, outer, witness, smallest_pvalue=smallest)
 
 
-def _witness(samples: Samples, kernel: Kernel | None, weights: Array) -> Element | TableFunction | None:
+def _witness(samples: Samples, weights: Array, kernel: Kernel | None) -> Element | TableFunction | None:
     """The element with these weights at the pooled rows, or, where rows were encoded, a function of tables."""
     if kernel is None:
         return None
@@ -492,10 +413,14 @@ def _sketched_test(
     kernel = X.features.kernel_
     differ = f"X and Y differ under {kernel!r}, and sketches do not tell in which columns"
     texts = {"features": differ, "dispersion": f"{components[1].value} is more spread out"}
-    fields = combined_fields(components, lambda part: Explanation(texts[part.name], kernel))
+    fields = combined_fields(components, partial(_explain_sketch, texts, kernel))
     witness = X.mean_element() - Y.mean_element() if isinstance(X.features, Nystroem) else None
     smallest = smallest_pvalue(bins.of_first, n_resamples)
-    return MMDResult(*fields, bins.method, kernel, witness, (X.n_, Y.n_), smallest_pvalue=smallest)
+    return MMDResult(*fields, bins.method, (X.n_, Y.n_), kernel, witness, smallest_pvalue=smallest)
+
+
+def _explain_sketch(texts: dict[str, str], kernel: Kernel, part: Component) -> Explanation:
+    return Explanation(texts[part.name], kernel)
 
 
 class SketchBins(NamedTuple):

@@ -33,8 +33,8 @@ from muhat.inference.combine import order_pvalue, step_down
 from muhat.inference.permutations import permutation_pvalue
 from muhat.inference.two_sample import MMDResult, default_test_of
 from muhat.linalg.resources import one_blas_thread
+from muhat.tables.encoder import encode_samples
 from muhat.tables.frames import Column
-from muhat.tables.samples import encode_samples
 
 FEW_ROWS = 20
 """A note says where a table has fewer."""
