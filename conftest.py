@@ -5,7 +5,7 @@ from importlib.util import find_spec
 import pytest
 
 collect_ignore = ["docs/gallery", "docs/generated", "site"]
-NEEDS_DASK = {"distributed.py", "distributed.md"}
+NEEDS_DASK = {"scaling.md"}
 
 
 def pytest_collection_modifyitems(items):
