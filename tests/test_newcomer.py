@@ -195,9 +195,15 @@ def test_a_property_has_its_own_word():
 
 def test_messages_fit_a_terminal_and_leave_no_brace():
     """Those that are put together from a template: one line says all."""
-    for data, start in ((GAPS, "Input X"), (BAGS, "Found array"), (X[:1], "Found array"), (FRAME, "X holds")):
+    wrong = [(GAPS, "Input X"), (BAGS, "Found array"), (X[:1], "Found array"), (FRAME, "X holds")]
+    calls = [(fit(data), start) for data, start in wrong]
+    calls += [
+        (lambda: mh.confidence_ball(mh.KernelMean().fit(X), X), "level="),
+        (lambda: mh.KernelPCA(FRAME).fit(X), "n_"),
+    ]
+    for call, start in calls:
         with pytest.raises(ValueError, match=start) as caught:
-            mh.KernelMean().fit(data)
+            call()
         assert len(str(caught.value).splitlines()) == 1
         assert len(str(caught.value)) < 250
         assert not {"{", "}"} & set(str(caught.value))

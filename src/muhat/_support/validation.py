@@ -41,6 +41,11 @@ def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
     warnings.warn(message, category, stacklevel=level)
 
 
+def shown(value: Any) -> str:
+    """What a message shows of a wrong value: its repr on one line, the beginning where it is a table."""
+    return shorten(repr(value), 80)
+
+
 def check_number(
     name: str,
     value: Any,
@@ -57,7 +62,7 @@ def check_number(
     is_number = isinstance(value, numbers.Real) and not isinstance(value, bool | np.bool_)
     inside = is_number and low <= value <= high and not (open_low and value == low) and not (finite and np.isinf(value))
     if not inside:
-        raise ValueError(f"{name}={value!r} must be a number in {interval}{alternative}")
+        raise ValueError(f"{name}={shown(value)} must be a number in {interval}{alternative}")
     return float(value)
 
 
@@ -71,14 +76,14 @@ def check_number_or(name: str, value: Any, *words: str, or_else: str = "", **bou
 def check_count(name: str, value: Any, *, low: int = 1) -> int:
     """Return ``value`` as an int of at least ``low``, or raise a ValueError."""
     if not isinstance(value, numbers.Integral) or isinstance(value, bool) or value < low:
-        raise ValueError(f"{name}={value!r} must be a whole number of at least {low}")
+        raise ValueError(f"{name}={shown(value)} must be a whole number of at least {low}")
     return int(value)
 
 
 def check_flag(name: str, value: Any) -> bool:
     """Return ``value`` as a bool, or raise a ValueError."""
     if not isinstance(value, bool | np.bool_):
-        raise ValueError(f"{name}={value!r} must be True or False")
+        raise ValueError(f"{name}={shown(value)} must be True or False")
     return bool(value)
 
 
@@ -281,7 +286,7 @@ def check_precomputed(kernel: Any, name: str = "kernel") -> None:
     """Raise a ValueError unless ``kernel`` is "precomputed", the one word that may stand for a kernel object."""
     if not is_precomputed(kernel):
         raise ValueError(
-            f"{name}={shorten(repr(kernel), 80)} must be a kernel object such as muhat.Gaussian(), or 'precomputed' "
+            f"{name}={shown(kernel)} must be a kernel object such as muhat.Gaussian(), or 'precomputed' "
             f"with a Gram matrix in place of X; wrap other kernels by muhat.as_kernel"
         )
 
