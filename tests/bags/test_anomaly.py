@@ -85,15 +85,6 @@ def test_moments_of_tables_of_any_width(columns, features):
         assert_allclose(values[:, 3:6], np.abs(values[:, :3]))
 
 
-def test_a_relation_that_changes_is_seen_in_moments():
-    rng = np.random.default_rng(0)
-    bags = [np.outer(rng.normal(size=n), [1, 1]) + 0.1 * rng.normal(size=(n, 2)) for n in rng.integers(5, 60, 60)]
-    detector = mh.GroupAnomalyDetector(random_state=0).fit(bags)
-    (found,) = detector.explain([rng.normal(size=(30, 2))])
-    assert found.views["moments"] > found.views["kernel"] > 0
-    assert found.p_value < 0.05
-
-
 def test_cuts_are_means_of_rows_without_replacement():
     data = check_bags(random_bags((5, 1, 12)), mh.BagPrior(), reset=True)
     features = mh.Nystroem(mh.Linear(), landmarks=np.eye(3)).fit(data.rows)
@@ -240,7 +231,9 @@ def test_relations_of_correlated_columns_are_seen():
         return bag
 
     detector = mh.GroupAnomalyDetector(random_state=0).fit([drawn(30, False) for _ in range(80)])
-    assert np.mean(detector.predict([drawn(30, True) for _ in range(20)]) == -1) > 0.9
+    found = detector.explain([drawn(30, True) for _ in range(20)])
+    assert np.mean([each.p_value <= 0.1 for each in found]) > 0.9
+    assert np.mean([each.views["moments"] > each.views["kernel"] for each in found]) > 0.9
 
 
 def test_no_decision_depends_on_the_order_of_bags_or_of_their_rows():

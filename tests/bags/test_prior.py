@@ -77,13 +77,6 @@ def test_means_of_training_bags_are_pooled_means():
         assert [f.distance(g) for f, g in zip(one, other, strict=True)] == [0.0] * len(bags)
 
 
-def test_a_bag_among_others_is_mapped_as_alone():
-    prior = mh.BagPrior().fit(random_bags())
-    together = prior.transform(NEW)
-    alone = np.concatenate([prior.transform([bag]) for bag in NEW])
-    assert_allclose(alone, together, atol=1e-10)
-
-
 def test_small_bags_stay_near_the_centre():
     prior = mh.BagPrior().fit(random_bags((20,) * 30))
     bag = np.random.default_rng(0).normal(size=(400, 3)) + 1.0

@@ -10,7 +10,6 @@ from scipy.stats import norm
 from sklearn.model_selection import GridSearchCV, cross_val_score
 
 import muhat as mh
-from muhat.bags.weighted_ridge import fit_ridges
 
 
 def spread_bags(n=60, seed=0, low=3, high=60):
@@ -163,16 +162,6 @@ def test_in_a_search():
     assert cross_val_score(machine, bags, y, cv=3).mean() > 0.5
     search = GridSearchCV(machine, {"pool": [True, False], "kernel__bandwidth": [1.0, "median"]}, cv=2).fit(bags, y)
     assert np.isfinite(search.best_score_)
-
-
-def test_noise_that_depends_on_sizes_is_found():
-    """Targets of small bags are far noisier here."""
-    rng = np.random.default_rng(0)
-    sizes = np.repeat([1, 2, 50, 60], 15)
-    Z, weights = rng.normal(size=(60, 2)), np.ones(60)
-    y = Z[:, 0] + rng.normal(size=60) * np.sqrt(0.01 + 4.0 / sizes)
-    small, large = fit_ridges(Z, y[:, None], sizes, weights).ridges[0].noise(np.array([1, 60]))
-    assert small > 2 * large
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])

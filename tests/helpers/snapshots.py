@@ -68,8 +68,6 @@ def of_inference():
     options = {
         "": {},
         "unbiased": {"unbiased": True, "kernel": mh.Gaussian()},
-        "list": {"kernel": [mh.Gaussian(), mh.Laplace()]},
-        "shrunk": {"mean": mh.ShrunkKernelMean(), "kernel": mh.Gaussian()},
         "strata": {"strata": strata},
         "scale": {"scale": "columns", "kernel": mh.Matern()},
     }

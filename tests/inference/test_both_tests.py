@@ -407,7 +407,8 @@ def test_values_too_large_or_small_to_multiply():
 @either_test
 def test_two_rows_and_repeated_rows(test):
     two = np.array([[0.0, 1.0], [2.0, 5.0]])
-    for X, Y in ((two, two + 1), (np.repeat(two, 3, axis=0), np.repeat(two[::-1], 3, axis=0))):
+    repeated = np.repeat(two, 3, axis=0), np.repeat(two[::-1], 3, axis=0)
+    for X, Y in ((two, two + 1), repeated, (np.eye(6), np.eye(6)[::-1])):
         result = test(X, Y, n_resamples=9, random_state=0)
         assert np.isfinite([result.statistic, *result.null_distribution]).all()
         assert 0.1 <= result.pvalue <= 1

@@ -185,10 +185,9 @@ def test_clusters_change_sides_whole():
     assert_allclose(result.statistic, weights @ mh.Gaussian(1.0)(rows, rows) @ weights, rtol=1e-10)
     assert len(result.null_distribution) == 125  # all choices of four clusters among nine, but the observed one
     assert_allclose(result.witness(rows[:2]), mh.Gaussian(1.0)(rows[:2], rows) @ weights, rtol=1e-10)
-    for kernel in (None, [mh.Gaussian(1.0), mh.Linear()]):
-        several = mh.mmd_test(rows[:n], rows[n:], kernel, clusters=clusters, random_state=0)
-        assert several.smallest_pvalue == result.smallest_pvalue == 1 / 126
-        assert several.method == "9 clusters, with 4 rows each"
+    several = mh.mmd_test(rows[:n], rows[n:], clusters=clusters, random_state=0)
+    assert several.smallest_pvalue == result.smallest_pvalue == 1 / 126
+    assert several.method == "9 clusters, with 4 rows each"
 
 
 @pytest.mark.parametrize("kernel", [None, mh.Gaussian()], ids=["default", "kernel"])

@@ -86,6 +86,18 @@ def test_constant_columns_and_repeated_rows(name):
     assert all(np.isfinite(values).all() for values in outputs(estimator, bags).values())
 
 
+@pytest.mark.parametrize("scale", [1e-300, 1e-100, 1e100, 1e300])
+@pytest.mark.parametrize("name", sorted(BAG_ESTIMATORS.keys() - {"anomaly"}))
+def test_units_do_not_matter(name, scale):
+    """Where the bandwidth is a multiple of the median; the detector draws its cuts by the bytes of the rows."""
+    bags, y = labelled_bags(low=2)
+    want = outputs(clone(BAG_ESTIMATORS[name]).fit(bags, y), bags)
+    scaled = [scale * bag for bag in bags]
+    found = outputs(clone(BAG_ESTIMATORS[name]).fit(scaled, y), scaled)
+    for method, values in want.items():
+        assert_allclose(found[method], values, rtol=1e-5, atol=1e-6 * np.abs(values).max(), err_msg=method)
+
+
 @every_estimator
 def test_bad_bags_are_named_by_fit_and_after(name):
     estimator, bags, y = fitted(name)

@@ -309,8 +309,6 @@ def subjects() -> dict[str, Subject]:
         "mmd_test(frames)": Subject(on_frames(mh.mmd_test), wide=False),
         "hsic_test(frames)": Subject(on_frames(mh.hsic_test, pairs=True), wide=False),
         "mmd_test(unbiased)": Subject(of_test(mh.mmd_test, unbiased=True)),
-        "mmd_test(spectral)": Subject(of_test(mh.mmd_test, statistic="spectral")),
-        "mmd_test(list)": Subject(of_test(mh.mmd_test, [mh.Gaussian(), mh.Linear()])),
         "hsic_test": Subject(of_test(mh.hsic_test, pairs=True), wide=False),
         "hsic_test(Gaussian)": Subject(of_test(mh.hsic_test, mh.Gaussian(), pairs=True)),
         "compare": Subject(tables, wide=False),

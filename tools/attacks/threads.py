@@ -50,7 +50,6 @@ def calls() -> dict[str, Callable[[], list[Any]]]:
         "mmd_test": lambda: tested(mh.mmd_test(ROWS, OTHERS, **few)),
         "mmd_test, one kernel": lambda: tested(mh.mmd_test(ROWS, OTHERS, gaussian, **few)),
         "mmd_test, wide": lambda: tested(mh.mmd_test(WIDE, WIDE[:50] + 0.1, gaussian, **few)),
-        "mmd_test, shrunk": lambda: tested(mh.mmd_test(ROWS, OTHERS, mean=mh.ShrunkKernelMean(), **few)),
         "hsic_test": lambda: tested(mh.hsic_test(ROWS, ROWS**2, **few)),
         "hsic_test, one kernel": lambda: tested(mh.hsic_test(ROWS, ROWS**2, gaussian, gaussian, **few)),
         "KernelPCA": lambda: [mh.KernelPCA(4, mean=mh.ShrunkKernelMean()).fit(ROWS).transform(ROWS)],
