@@ -69,15 +69,16 @@ def _rounded(value: Any) -> Any:
 def render(results: Results, sections: dict[str, Section]) -> str:
     """The page as text."""
     experiments, meta = results["experiments"], results["meta"]
-    claims = [{**claim, "link": _link(claim, experiments)} for claim in _judged_first(results["claims"])]
+    claims = [{**claim, "link": _link(claim, experiments)} for claim in results["claims"]]
+    judged = [claim for claim in claims if claim["verdict"] != "not run"]
     return page_template("report.html").render(
         conclusion={} if meta["repetitions"] == 1 else conclusion(experiments),  # one has no standard error to count by
-        claims=claims,
+        claims=judged,
+        total=len(claims),
         counts=_counts(claims),
         changed=[claim for claim in claims if len(set(claim["margins"].values())) > 1],
         margins=[f"{margin:g}" for margin in MARGINS],
         verdicts=_shown_verdicts(claims),
-        judged=sum(claim["verdict"] != "not run" for claim in claims),
         symbols=SYMBOLS,
         slugs={verdict: verdict.replace(" ", "-") for verdict in VERDICTS},
         experiments=experiments,

@@ -107,14 +107,15 @@ def test_the_conclusion_says_nothing_of_what_was_not_run(results, sections):
     assert 'id="summary"' not in render({**results, "meta": once}, sections)
 
 
-def test_claims_that_were_not_run_come_last_and_count_as_such(results, sections):
+def test_claims_that_were_not_run_are_counted_and_come_last_in_the_terminal(results, sections):
     first, *others = results["claims"]
     margins = dict.fromkeys(first["margins"], "not run")
     part = {**results, "claims": [{**first, "verdict": "not run", "margins": margins}, *others]}
     page, text = render(part, sections), claims_text(part, width=200)
     assert "3 of its 4 claims judged" in page
     assert "4 of its claims judged" in render(results, sections)
-    assert re.findall(r'id="claim-([^"]+)"', page)[-1] == first["id"]
+    assert re.findall(r'id="claim-([^"]+)"', page) == [claim["id"] for claim in others]
+    assert "1 more claim rests on experiments that were not run" in page
     assert '<span class="count">1</span> <span class="verdict not-run">' in page
     assert "not-run" not in render(results, sections).partition("<body")[2]
     assert text.index("– not run: number of") > text.index("? cannot be checked")
