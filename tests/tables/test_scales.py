@@ -10,7 +10,6 @@ from muhat.tables.scales import (
     given_scales,
     mean_absolute_deviations,
     standard_deviations,
-    warn_of_dominant_column,
 )
 
 ROWS = np.random.default_rng(0).normal(size=(50, 3)) * [1.0, 100.0, 0.01] + [0.0, 5.0, -3.0]
@@ -61,5 +60,3 @@ def test_a_dominant_column_is_named():
     assert dominant_column(ROWS[:, :1]) is None
     assert dominant_column(np.ones((3, 2))) is None
     assert dominant_column(ROWS / ROWS.std(axis=0)) is None
-    with pytest.warns(UserWarning, match="column 'b' makes up 100.0% of the squared distances.* other 2; scale it"):
-        warn_of_dominant_column(ROWS, ["column 'a'", "column 'b'", "column 'c'"], "scale it")

@@ -165,21 +165,16 @@ class Surprise(NamedTuple):
     def of(cls, view: View, moments: BagMoments, counts: NDArray[np.intp], grid: NDArray[np.intp]) -> Surprise:
         """The forms for each size of a grid, under the prior of bags with the given moments and numbers of rows."""
         (pool,) = fit_pools(check_noise(moments), counts, [view.ridge])
-        roots = ([covariance_root(pool, n, view.ridge, power) for power in view.powers] for n in grid)
-        return cls(pool, [[Form.of(pool, root) for root in each] for each in roots])
+        forms = []
+        for n in grid:  # R with RRᵀ = (B + W_ρ/n)^(−power); None is the identity, for the power 0
+            C, lam = pool.between + pool.within / n, view.ridge * np.trace(pool.within) / (len(pool.within) * n)
+            forms.append([Form.of(pool, inverse_root(C, lam, power) if power else None) for power in view.powers])
+        return cls(pool, forms)
 
     def __call__(self, means: Array, sizes: NDArray[np.number], place: int) -> Array:
         """Scores of means of bags, large for anomalous ones, by the forms of the given size of the grid."""
         X = means / self.pool.unit - self.pool.centre
         return np.asarray(sum(form.surprise(X, sizes) for form in self.forms[place]))
-
-
-def covariance_root(pool: Pool, size: int, ridge: float, power: float) -> Array | None:
-    """R with RRᵀ = (B + W_ρ/n)^(−power); None is the identity, for the power 0."""
-    if power == 0:
-        return None
-    covariance = pool.between + pool.within / size
-    return inverse_root(covariance, ridge * np.trace(pool.within) / (len(covariance) * size), power)
 
 
 class ScoreCalibration(NamedTuple):
@@ -364,7 +359,11 @@ class GroupAnomalyDetector(OutlierMixin, ValueParametersMixin, TakesBagsMixin, B
     @unchanged_on_error
     def fit(self, bags: Any, y: Any = None) -> Self:
         """Learn from normal bags; a few anomalous ones among them make the test more timid, and do no other harm."""
-        self._check_parameters()
+        check_kernel("kernel", self.kernel)
+        check_features(self.features)
+        check_number("ridge", self.ridge, low=0, open_low=True)
+        if not 0 < check_number("alpha", self.alpha, low=0, high=1) < 1:
+            raise ValueError(f"alpha={self.alpha!r} must lie between 0 and 1; pass for example 0.1")
         given = check_bags(bags, self, reset=True)
         fewest = check_enough(len(given), float(self.alpha))
         data, order, keys = ordered_by_value(given)
@@ -406,13 +405,6 @@ class GroupAnomalyDetector(OutlierMixin, ValueParametersMixin, TakesBagsMixin, B
     def fit_predict(self, bags: Any, y: Any = None, **options: Any) -> NDArray[np.intp]:
         """Fit, and return -1 for anomalous bags, whose ``p_values_`` are at most ``alpha``, and 1 for others."""
         return np.where(self.fit(bags).p_values_ <= self.alpha, -1, 1)
-
-    def _check_parameters(self) -> None:
-        check_kernel("kernel", self.kernel)
-        check_features(self.features)
-        check_number("ridge", self.ridge, low=0, open_low=True)
-        if not 0 < check_number("alpha", self.alpha, low=0, high=1) < 1:
-            raise ValueError(f"alpha={self.alpha!r} must lie between 0 and 1; pass for example 0.1")
 
     def score_samples(self, bags: Any) -> Array:
         """Return how normal each bag is, the larger the more: 0 on average, and level in size, for normal bags."""
@@ -530,8 +522,7 @@ def size_grid(largest: int) -> NDArray[np.intp]:
 
 def shuffled_rows(data: Bags, rng: np.random.Generator) -> Bags:
     """Bags with their rows in random order."""
-    parts = [part[rng.permutation(len(part))] for part in data.parts(data.rows)]
-    return Bags(np.concatenate(parts), data.offsets)
+    return Bags.of([part[rng.permutation(len(part))] for part in data.parts(data.rows)])
 
 
 def subset(data: Bags, chosen: NDArray[np.bool_]) -> Bags:

@@ -194,20 +194,14 @@ def check_bag_weights(sample_weight: Any, n: int) -> Array:
     return weights
 
 
-def check_target(estimator: Any, bags: Any, y: Any) -> NDArray[Any]:
-    """One finite value for each bag, or a ValueError."""
-    if y is None:
-        raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None")
-    target = column_or_1d(y, warn=True)
-    assert_all_finite(target, input_name="y")
-    if hasattr(bags, "__len__") and len(bags) != len(target):
-        raise ValueError(f"y has {len(target)} entries for {len(bags)} bags; pass one entry per bag")
-    return target
-
-
 def check_labels(estimator: Any, bags: Any, y: Any) -> NDArray[Any]:
     """The class of each bag, of two classes or more, or a ValueError."""
-    labels = check_target(estimator, bags, y)
+    if y is None:
+        raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None")
+    labels = column_or_1d(y, warn=True)
+    assert_all_finite(labels, input_name="y")
+    if hasattr(bags, "__len__") and len(bags) != len(labels):
+        raise ValueError(f"y has {len(labels)} entries for {len(bags)} bags; pass one entry per bag")
     check_classification_targets(labels)
     if len(np.unique(labels)) == 1:
         raise ValueError(

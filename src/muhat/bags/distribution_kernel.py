@@ -25,6 +25,7 @@ from muhat.kernels import tiles
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.between_elements import compares_elements, evaluate_between_elements, resolve_between_elements
 from muhat.kernels.capabilities import evaluate_fast
+from muhat.kernels.dot import Linear
 from muhat.kernels.radial import Gaussian
 from muhat.linalg.resources import check_memory, one_blas_thread
 from muhat.linalg.whitening import inverse_root
@@ -70,23 +71,20 @@ def bag_sums(kernel: Kernel, A: Bags, a: Array, B: Bags, b: Array) -> Array:
         return sums
 
     # Matrix products so small run on one thread: more cost more than they give, and much more on a busy machine.
-    with one_blas_thread(), tiles.mapping(entries) as mapped:
+    with one_blas_thread(), np.errstate(over="ignore", invalid="ignore"), tiles.mapping(entries) as mapped:
         for row, sums in zip(row_tiles, mapped(strip, range(len(row_tiles))), strict=True):
             G[row.bags] += sums
-    return G + G.T if same else G
-
-
-def checked_sums(kernel: Kernel, A: Bags, a: Array, B: Bags, b: Array) -> Array:
-    with np.errstate(over="ignore", invalid="ignore"):
-        G = bag_sums(kernel, A, a, B, b)
-        if not np.isfinite(4.0 * np.abs(G).max()):  # squared distances add four of them
-            raise ValueError(f"{kernel!r} overflows on these bags; rescale them first")
+    G = G + G.T if same else G
+    with np.errstate(over="ignore"):
+        finite = np.isfinite(4.0 * np.abs(G).max())  # squared distances add four of them
+    if not finite:
+        raise ValueError(f"{kernel!r} overflows on these bags; rescale them first")
     return G
 
 
 def training_sums(kernel: Kernel, mean: BaseKernelMean | None, bags: Bags) -> tuple[Array, Array]:
     weights = bag_weights(mean, kernel, bags.rows, bags.offsets)
-    return weights, checked_sums(kernel, bags, weights, bags, weights)
+    return weights, bag_sums(kernel, bags, weights, bags, weights)
 
 
 def squared_norms(kernel: Kernel, bags: Bags, weights: Array) -> Array:
@@ -135,7 +133,7 @@ def cross_sums(
 ) -> tuple[Array, Array]:
     """Squared norms of the mean elements of bags, and their inner products with those of the training bags."""
     weights = bag_weights(mean, kernel, bags.rows, bags.offsets)
-    inner = checked_sums(kernel, bags, weights, training, training_weights)
+    inner = bag_sums(kernel, bags, weights, training, training_weights)
     return squared_norms(kernel, bags, weights), inner
 
 
@@ -258,7 +256,9 @@ class EmbedsBags(ValueParametersMixin, TakesBagsMixin, BaseEstimator):
         else:
             weights, inner = self._recalled(training_sums)(kernel, self.mean, data)
             self._embedding = ExactEmbedding(kernel, self.mean, data, weights)
-        self.kernel_, self.level2_ = kernel, resolve_level2(self.level2, inner)
+        self.kernel_, self.level2_ = kernel, self.level2
+        if isinstance(self.level2, Kernel):  # "median" is that of the distances over the pairs i < j
+            self.level2_ = resolve_between_elements(self.level2, inner)
         self._squared_norms = np.diag(inner)
         return evaluate_level2(self.level2_, inner, self._squared_norms, self._squared_norms)
 
@@ -378,11 +378,6 @@ def check_level2(level2: Any) -> None:
         )
 
 
-def resolve_level2(level2: Level2, inner: Array) -> Level2:
-    """The kernel with "median" replaced by the median distance over the pairs i < j of a Gram matrix."""
-    return resolve_between_elements(level2, inner) if isinstance(level2, Kernel) else level2
-
-
 def evaluate_level2(level2: Level2, inner: Array, a: Array, b: Array) -> Array:
     """κ(f_i, g_j) from the inner products ⟨f_i, g_j⟩ and the squared norms a_i = ‖f_i‖², b_j = ‖g_j‖²."""
-    return evaluate_between_elements(level2, inner, a, b) if isinstance(level2, Kernel) else inner.copy()
+    return evaluate_between_elements(level2 if isinstance(level2, Kernel) else Linear(), inner, a, b)

@@ -35,15 +35,11 @@ class Kinds(NamedTuple):
     centres: Array  # (K, q)
     dispersion: Array  # (q,)
 
-    def log_joint(self, u: Array, sizes: NDArray[np.number]) -> Array:
-        """Logarithm of π_k N(u_i; c_k, D + 1/n_i): shape (n, K)."""
-        variances = self.dispersion + 1.0 / sizes[:, None]
-        squares = np.square(u[:, None, :] - self.centres) / variances[:, None, :]
-        return self.log_shares - 0.5 * (squares.sum(axis=2) + np.log(2.0 * np.pi * variances).sum(axis=1)[:, None])
-
     def responsibilities(self, u: Array, sizes: NDArray[np.number]) -> Array:
-        """Probabilities of the kinds of bags with whitened means u: shape (n, K)."""
-        return normalised(self.log_joint(u[:, : self.centres.shape[1]], sizes))[0]
+        """Probabilities of the kinds of bags with whitened means u, in proportion to π_k N(u_i; c_k, D + 1/n_i)."""
+        variances = self.dispersion + 1.0 / sizes[:, None]
+        squares = np.square(u[:, None, : len(self.dispersion)] - self.centres) / variances[:, None, :]
+        return normalised(self.log_shares - 0.5 * squares.sum(axis=2))[0]
 
 
 def normalised(logs: Array) -> tuple[Array, Array]:

@@ -144,7 +144,8 @@ class BagPrior(ValueParametersMixin, TakesBagsMixin, ClassNamePrefixFeaturesOutM
         """Learn centre, noise and covariance from bags, one matrix of rows each; for ``population`` see ``means``."""
         ridge, blend, kinds = self._checked_parameters()
         data = check_bags(bags, self, reset=True)
-        check_several(len(data))
+        if len(data) < 2:
+            raise ValueError("bags holds one bag, and a prior needs two or more; use KernelMean for one sample")
         seed = 0 if self.random_state is None else self.random_state
         features = fit_features(self.features, self.kernel.resolve(data.rows), data.rows, seed)
         moments, noise_sizes = bag_moments(features, data), check_population(population, data.sizes)
@@ -281,13 +282,6 @@ def check_population(population: Any, sizes: NDArray[Any]) -> Array:
             f"average of a whole population has no noise, so leave such bags out"
         )
     return sizes / (1.0 - sizes / rows)
-
-
-def check_several(n: int) -> None:
-    """Raise a ValueError unless there are two bags or more."""
-    if n < 2:
-        held = "one bag" if n else "no bag"
-        raise ValueError(f"bags holds {held}, and a prior needs two or more; use KernelMean for one sample")
 
 
 def averages(data: Bags) -> list[Atoms]:

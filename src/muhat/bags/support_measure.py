@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from typing import Any, Self
 
 import numpy as np
@@ -24,30 +23,20 @@ MAX_RATIO_OF_SIZES = 3
 means differ by as much."""
 
 
-class _SupportMeasureMachine(EmbedsBags, ABC):
+class _SupportMeasureMachine(EmbedsBags):
     """Base of both: a support vector machine of scikit-learn on the Gram matrix of the bags.
 
     The parameters of the embedding are those of :class:`DistributionKernel`. Each machine repeats them, because
     scikit-learn reads parameters from the signature of the class.
     """
 
-    @unchanged_on_error
-    def fit(self, bags: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Fit the machine to bags, one matrix of rows each; ``sample_weight`` holds factors of C."""
-        machine, target = self._new_machine(bags, y)
+    def _fit_machine(self, machine: Any, bags: Any, target: Any, sample_weight: Any) -> Self:
+        """Fit a machine with checked parameters to checked targets."""
         K = self._fit_gram(bags)
         weights = None if sample_weight is None else check_bag_weights(sample_weight, len(K))
         self._machine = machine.fit(K, target, sample_weight=weights)
         self.support_ = self._machine.support_
-        self._finish(bags)
         return self
-
-    @abstractmethod
-    def _new_machine(self, bags: Any, y: Any) -> tuple[Any, Any]:
-        """The machine of scikit-learn with checked parameters, and checked targets."""
-
-    def _finish(self, bags: Any) -> None:
-        """Learn more than the support vectors."""
 
     def predict(self, bags: Any) -> NDArray[Any]:
         """Predict each bag."""
@@ -121,13 +110,16 @@ class SupportMeasureClassifier(ClassifierMixin, _SupportMeasureMachine):
         self.C = C
         self.class_weight = class_weight
 
-    def _new_machine(self, bags: Any, y: Any) -> tuple[Any, Any]:
+    @unchanged_on_error
+    def fit(self, bags: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit the machine to bags, one matrix of rows each, with classes y; ``sample_weight`` holds factors of C."""
         from sklearn.svm import SVC  # takes long to import
 
         C = check_number("C", self.C, low=0, open_low=True)
         labels = check_labels(self, bags, y)
         self.classes_ = np.unique(labels)
-        return SVC(kernel="precomputed", C=C, class_weight=self.class_weight), labels
+        machine = SVC(kernel="precomputed", C=C, class_weight=self.class_weight)
+        return self._fit_machine(machine, bags, labels, sample_weight)
 
     def decision_function(self, bags: Any) -> Array:
         """Return decision values, positive on the side of the second class; a column per class for three or more."""
@@ -196,12 +188,13 @@ class OneClassSupportMeasureMachine(OutlierMixin, _SupportMeasureMachine):
         super().__init__(kernel, mean, level2, whiten, features, ridge=ridge, pool=pool, memory=memory)
         self.nu = nu
 
-    def _new_machine(self, bags: Any, y: Any) -> tuple[Any, Any]:
+    @unchanged_on_error
+    def fit(self, bags: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit the machine to normal bags, one matrix of rows each; ``sample_weight`` holds factors of their cost."""
         from sklearn.svm import OneClassSVM
 
-        return OneClassSVM(kernel="precomputed", nu=check_number("nu", self.nu, low=0, high=1, open_low=True)), None
-
-    def _finish(self, bags: Any) -> None:
+        nu = check_number("nu", self.nu, low=0, high=1, open_low=True)
+        self._fit_machine(OneClassSVM(kernel="precomputed", nu=nu), bags, None, sample_weight)
         self.offset_ = float(self._machine.offset_[0])
         smallest, largest = min(map(len, bags)), max(map(len, bags))
         if largest > MAX_RATIO_OF_SIZES * smallest:
@@ -209,6 +202,7 @@ class OneClassSupportMeasureMachine(OutlierMixin, _SupportMeasureMachine):
                 f"bags have {smallest} to {largest} rows, and small bags look odd to this machine because they are "
                 f"small. Use GroupAnomalyDetector, which allows for the size of a bag, or bags of similar sizes.",
             )
+        return self
 
     def score_samples(self, bags: Any) -> Array:
         """Return how normal each bag is, the larger the more."""

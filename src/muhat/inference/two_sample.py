@@ -416,7 +416,8 @@ def _sketched_test(
     fields = combined_fields(components, partial(_explain_sketch, texts, kernel))
     witness = X.mean_element() - Y.mean_element() if isinstance(X.features, Nystroem) else None
     smallest = smallest_pvalue(bins.of_first, n_resamples)
-    return MMDResult(*fields, bins.method, (X.n_, Y.n_), kernel, witness, smallest_pvalue=smallest)
+    method = f"sketches of {len(bins.of_first):,} bins of {bins.size:,} rows; {bins.unused:,} rows are in no bin"
+    return MMDResult(*fields, method, (X.n_, Y.n_), kernel, witness, smallest_pvalue=smallest)
 
 
 def _explain_sketch(texts: dict[str, str], kernel: Kernel, part: Component) -> Explanation:
@@ -431,11 +432,6 @@ class SketchBins(NamedTuple):
     of_first: Array
     size: int
     unused: int
-
-    @property
-    def method(self) -> str:
-        """How the test was done, in words."""
-        return f"sketches of {len(self.of_first):,} bins of {self.size:,} rows; {self.unused:,} rows are in no bin"
 
 
 def sketch_components(bins: SketchBins, n_resamples: int, rng: np.random.Generator) -> list[Component]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from muhat._support.types import Array
 from muhat._support.validation import check_columns, warn_caller
 from muhat.tables.frames import KIND_IN_WORDS, Column, Kind, Table, as_table
-from muhat.tables.scales import given_scales, mean_absolute_deviations, standard_deviations, warn_of_dominant_column
+from muhat.tables.scales import dominant_column, given_scales, mean_absolute_deviations, standard_deviations
 from muhat.tables.ties import merge_ties
 
 MOST_LEVELS = 20
@@ -472,9 +472,13 @@ def encode_samples(
     scales = encoder.scales if by_columns else None
     if scale is not None and not isinstance(scale, str):
         scales = given_scales(scale, pooled.shape[1])
-    elif scale is not None and not by_columns:
-        remedy = 'pass scale="columns", or scale=None to keep the columns as they are'
-        warn_of_dominant_column(pooled, [feature.in_words for feature in encoder.features], remedy)
+    elif scale is not None and not by_columns and (dominant := dominant_column(pooled)):
+        column, share = dominant
+        warn_caller(
+            f"{encoder.features[column].in_words} makes up {share:.1%} of the squared distances, so that the kernel "
+            f"hardly sees the other {pooled.shape[1] - 1}; "
+            'pass scale="columns", or scale=None to keep the columns as they are'
+        )
     return Samples(pooled, tuple(table.n_rows for table in tables), encoder, scales)
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 
 from muhat._support.types import Array
-from muhat._support.validation import check_weights, warn_caller
+from muhat._support.validation import check_weights
 from muhat.linalg.distances import powers_of_two
 
 DOMINANT = 0.98
@@ -86,17 +85,3 @@ def dominant_column(rows: Array) -> tuple[int, float] | None:
     shares /= shares.sum()
     column = int(shares.argmax())
     return (column, float(shares[column])) if shares[column] > DOMINANT else None
-
-
-def warn_of_dominant_column(rows: Array, in_words: Sequence[str], remedy: str) -> None:
-    """Warn the caller of the package where one column makes up nearly all of the squared distances.
-
-    ``in_words`` has what sentences call the columns, such as "column 'age'".
-    """
-    found = dominant_column(rows)
-    if found is not None:
-        column, share = found
-        warn_caller(
-            f"{in_words[column]} makes up {share:.1%} of the squared distances, so that the kernel hardly sees the "
-            f"other {rows.shape[1] - 1}; {remedy}"
-        )
