@@ -87,7 +87,7 @@ class MeanFit:
 
     def late_score(self, G: Any) -> Scored:
         """Compute the leave-one-out score from the Gram matrix, for an estimate that was made without it."""
-        raise AttributeError(UNKNOWN_SCORE)
+        raise AttributeError("this estimator has no leave-one-out score; return a MeanFit that defines late_score(G)")
 
     @property
     def loo_score(self) -> float:
