@@ -16,6 +16,7 @@ import numpy as np
 from muhat._support.types import Array
 from muhat.kernels.tiles import mapping
 from muhat.linalg.blocks import blocks
+from muhat.linalg.centered_gram import mean_off_diagonal
 
 _ROWS = 256
 """Rows of a Gram matrix that are multiplied with all splits at a time, and then are in the cache."""
@@ -43,12 +44,7 @@ def unbiased_mean_similarities(K: Array, samples: Sequence[slice]) -> Array:
     :math:`U_g = \sum_{i \ne j \in g} K_{ij} / n_g(n_g - 1)` leaves out pairs of a row and itself, so that
     :math:`U_g + U_h - 2C_{gh}` is the unbiased estimate of MMD².
     """
-    sizes = np.array([part.stop - part.start for part in samples])
-    sums = np.array([[K[g, h].sum() for h in samples] for g in samples])
-    sums[np.diag_indices_from(sums)] -= [np.trace(K[g, g]) for g in samples]
-    pairs = np.outer(sizes, sizes)
-    pairs[np.diag_indices_from(pairs)] -= sizes
-    return np.asarray(sums / pairs)
+    return np.array([[mean_off_diagonal(K[g, g]) if g == h else K[g, h].mean() for h in samples] for g in samples])
 
 
 def split_statistics(K: Array, S: Array, unbiased: bool = False) -> Array:
