@@ -99,7 +99,7 @@ TABLE = [
         (f"level2 {type(level2).__name__}", fit(KERNEL, level2=level2), r'level2=.* must be "linear", or a kernel')
         for level2 in ("gaussian", None, 1.0, mh.as_kernel(np.dot), mh.Gaussian)
     ),
-    ("equal bags", fit(KERNEL, EIGHT[4:5] * 5, level2=mh.Gaussian()), "all bags are equal; pass"),
+    ("equal bags", fit(KERNEL, EIGHT[4:5] * 5, level2=mh.Gaussian()), "all bags of X are equal; pass"),
     ("one bag, median", fit(KERNEL, EIGHT[4:5], level2=mh.Gaussian()), "needs two bags"),
     *(
         (f"ridge {ridge}", fit(KERNEL, whiten=True, ridge=ridge), r"ridge=.* must be a number in \(0, inf\)")

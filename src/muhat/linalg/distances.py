@@ -222,7 +222,7 @@ def _thinned(X: Array, weights: Array | None) -> tuple[Array, Array | None]:
 
 
 def positive_median(
-    distances: Array, multiplicity: Array | None = None, *, what: str = 'bandwidth="median"', of: str = "rows of X"
+    distances: Array, multiplicity: Array | None = None, *, what: str = 'bandwidth="median"', of: str = "rows"
 ) -> float:
     """The median of distances, or that of the positive ones, with a warning, where it is 0."""
     median = _median(distances, multiplicity)
@@ -231,8 +231,8 @@ def positive_median(
     positive = distances > 0
     if not positive.any():
         raise ValueError(
-            f"{what} needs two {of} that differ, and all {of} are equal; pass the bandwidth as a number, for example "
-            f"Gaussian(bandwidth=1.0)"
+            f"{what} needs two {of} that differ, and all {of} of X are equal; pass the bandwidth as a number, for "
+            f"example Gaussian(bandwidth=1.0)"
         )
     warn_caller(
         f"{what}: more than half of the pairs of {of} coincide, so the median distance is 0; the median of the "

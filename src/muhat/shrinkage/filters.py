@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -122,17 +123,31 @@ class TruncatedSVD(Filter):
         return FilteredLoo(self, spectrum, stepped=True)
 
 
-def _checked_steps(steps: float, lam: float, max_iter: int) -> int:
-    if steps > max_iter + 0.5:
-        raise ValueError(
-            f"lam={lam:.3g} asks for {steps:.3g} steps, more than max_iter={max_iter}; raise max_iter, or take lam=0, "
-            f"the plain average"
-        )
-    return round(float(steps))
+class IterativeFilter(Filter):
+    """Base of iterations whose number of steps t stands for λ: at most ``max_iter``, and t^power about g_max/λ."""
+
+    max_iter: int
+    power: ClassVar[int]
+
+    def __post_init__(self) -> None:
+        check_count("max_iter", self.max_iter)
+
+    def steps(self, eigenvalues: Array, lam: float) -> int:
+        """Number of steps that stand for λ."""
+        steps = float((eigenvalues[-1] / lam) ** (1.0 / self.power))
+        if steps > self.max_iter + 0.5:
+            raise ValueError(
+                f"lam={lam:.3g} asks for {steps:.3g} steps, more than max_iter={self.max_iter}; raise max_iter, or "
+                f"take lam=0, the plain average"
+            )
+        return round(steps)
+
+    def leave_one_out(self, spectrum: Spectrum) -> LeaveOneOut:
+        return FilteredLoo(self, spectrum, 1.0 / np.arange(1.0, self.max_iter + 1) ** self.power)
 
 
 @dataclass(frozen=True)
-class Landweber(Filter):
+class Landweber(IterativeFilter):
     r"""Gradient descent, stopped after t steps, the nearest integer to :math:`g_{\max}/\lambda`.
 
     .. math:: h(g) = 1 - (1 - g/g_{\max})^t
@@ -158,20 +173,11 @@ class Landweber(Filter):
     """
 
     max_iter: int = 300
-
-    def __post_init__(self) -> None:
-        check_count("max_iter", self.max_iter)
-
-    def steps(self, eigenvalues: Array, lam: float) -> int:
-        """Number of steps that stand for λ."""
-        return _checked_steps(eigenvalues[-1] / lam, lam, self.max_iter)
+    power: ClassVar[int] = 1
 
     def __call__(self, eigenvalues: Array, lam: float) -> Array:
         relative = eigenvalues / max(eigenvalues[-1], np.finfo(float).tiny)
         return 1.0 - (1.0 - relative) ** self.steps(eigenvalues, lam)
-
-    def leave_one_out(self, spectrum: Spectrum) -> LeaveOneOut:
-        return FilteredLoo(self, spectrum, 1.0 / np.arange(1.0, self.max_iter + 1))
 
 
 def nu_steps(nu: float) -> Iterator[tuple[float, float]]:
@@ -186,7 +192,7 @@ def nu_steps(nu: float) -> Iterator[tuple[float, float]]:
 
 
 @dataclass(frozen=True)
-class NuMethod(Filter):
+class NuMethod(IterativeFilter):
     r"""The accelerated ν-method, stopped after t steps, the nearest integer to :math:`\sqrt{g_{\max}/\lambda}`.
 
     .. math:: 1 - h(g) = P_t(1 - 2g/g_{\max}) / P_t(1)
@@ -216,14 +222,11 @@ class NuMethod(Filter):
 
     nu: float = 1.0
     max_iter: int = 50
+    power: ClassVar[int] = 2
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         check_number("nu", self.nu, low=0, open_low=True)
-        check_count("max_iter", self.max_iter)
-
-    def steps(self, eigenvalues: Array, lam: float) -> int:
-        """Number of steps that stand for λ."""
-        return _checked_steps(np.sqrt(eigenvalues[-1] / lam), lam, self.max_iter)
 
     def __call__(self, eigenvalues: Array, lam: float) -> Array:
         relative = eigenvalues / max(eigenvalues[-1], np.finfo(float).tiny)
@@ -231,6 +234,3 @@ class NuMethod(Filter):
         for _, (momentum, step) in zip(range(self.steps(eigenvalues, lam)), nu_steps(self.nu), strict=False):
             kept, before = kept + momentum * (kept - before) + step * relative * (1.0 - kept), kept
         return kept
-
-    def leave_one_out(self, spectrum: Spectrum) -> LeaveOneOut:
-        return FilteredLoo(self, spectrum, 1.0 / np.arange(1.0, self.max_iter + 1) ** 2)
