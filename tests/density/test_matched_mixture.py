@@ -1,6 +1,5 @@
 """The matched mixture: what it minimises, where it starts, its methods as a density, and its errors."""
 
-import pickle
 import re
 import tracemalloc
 import warnings
@@ -15,7 +14,6 @@ from sklearn.cluster import KMeans
 from sklearn.datasets import load_wine
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.mixture import GaussianMixture as EMGaussianMixture
-from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from tables import CLOSED_FORM, KERNELS, WITHOUT_CLOSED_FORM, sample
@@ -259,21 +257,6 @@ def test_a_collapsed_component_warns():
         assert is_valid(matched(kernel=mh.Gaussian(bandwidth=2.0)).fit(X))
 
 
-def test_duplicated_rows_are_the_same_target():
-    X = two_clusters()
-    init = matched().fit(X).initial_density_
-    once, twice = matched(init=init).fit(X), matched(init=init, kernel=mh.Gaussian().resolve(X)).fit(np.vstack([X, X]))
-    assert_allclose(twice.means_, once.means_, rtol=1e-6)
-
-
-def test_single_precision():
-    X = two_clusters()
-    single, double = matched().fit(X.astype(np.float32)), matched().fit(X)
-    assert single.means_.dtype == np.float64
-    # The rows differ by 1e-7 of their size; the path of the solver amplifies that.
-    assert_allclose(single.means_, double.means_, atol=1e-4)
-
-
 @pytest.mark.parametrize("name", ["gaussian", "polynomial3"])
 @pytest.mark.parametrize("factor", [1e-9, 1e9])
 @every_solver
@@ -293,32 +276,7 @@ def test_too_few_steps_warn():
     assert caught[0].filename == __file__
 
 
-def test_warnings_point_at_the_call_of_fit():
-    for rows in (np.repeat(sample(2, 2, seed=0), 5, axis=0), np.concatenate([two_clusters(), [[50.0, 50.0]]])):
-        with pytest.warns(UserWarning, match="use fewer components") as caught:
-            matched(kernel=mh.Gaussian(bandwidth=2.0)).fit(rows)
-        assert caught[0].filename == __file__
-
-
 # ---------------------------------------------------------------- as an estimator
-
-
-def test_clone_pickle_and_nested_parameters():
-    X = two_clusters()
-    estimator = matched(kernel=mh.Gaussian(), mean=mh.ShrunkKernelMean(), init=np.arange(80) % 3)
-    fitted = clone(estimator).fit(X)
-    again = pickle.loads(pickle.dumps(fitted))
-    assert_array_equal(again.score_samples(X), fitted.score_samples(X))
-    estimator.set_params(kernel__bandwidth=2.0, mean__shrinkage=0.5)
-    assert estimator.kernel == mh.Gaussian(bandwidth=2.0)
-    assert estimator.fit(X).mean_.measures[0].weights.sum() == pytest.approx(0.5)
-
-
-def test_search_over_kernels_by_likelihood():
-    X = two_clusters()
-    search = GridSearchCV(matched(init=KMeans(3, n_init=1, random_state=0)), {"kernel__bandwidth": [1.0, 3.0]}, cv=2)
-    assert search.fit(X).best_params_["kernel__bandwidth"] in (1.0, 3.0)
-    assert np.isfinite(cross_val_score(search.best_estimator_, X, cv=2)).all()
 
 
 @parametrize_with_checks([mh.MatchedGaussianMixture(n_components=2, n_init=1, random_state=0)])

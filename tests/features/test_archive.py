@@ -42,10 +42,9 @@ def test_a_saved_sketch_comes_back(name, settings, tmp_path):
 
 def test_names_are_saved(tmp_path):
     frame = pd.DataFrame(X, columns=list("abc"))
-    MeanSketch(Fourier(mh.Matern(), 20, True, random_state=0).fit(frame)).update(frame).save(tmp_path / "a")
+    MeanSketch(Fourier(mh.Matern(), 20, random_state=0).fit(frame)).update(frame).save(tmp_path / "a")
     features = MeanSketch.load(tmp_path / "a").features
     assert list(features.feature_names_in_) == list("abc")
-    assert features.orthogonal
     assert features.transform(frame).shape == (300, 20)
 
 
@@ -97,27 +96,6 @@ def test_damaged_files_are_refused(case, tmp_path):
         MeanSketch.load(path)
 
 
-def test_every_changed_byte_is_noticed(tmp_path):
-    MeanSketch(Nystroem(mh.Gaussian(1.0), 3, random_state=0).fit(X)).update(X).save(tmp_path / "good.npz")
-    content = (tmp_path / "good.npz").read_bytes()
-    expected = MeanSketch.load(tmp_path / "good.npz").mean_features()
-    refused = []
-    for place in np.random.default_rng(0).choice(len(content), 150, replace=False):
-        damaged = bytearray(content)
-        damaged[place] ^= 1 << int(place % 8)
-        (tmp_path / "bad.npz").write_bytes(damaged)
-        try:  # the archive has bytes that mean nothing, such as times of files
-            assert_array_equal(MeanSketch.load(tmp_path / "bad.npz").mean_features(), expected)
-        except ValueError as error:
-            refused.append(str(error))
-    for length in range(0, len(content), 97):
-        (tmp_path / "bad.npz").write_bytes(content[:length])
-        with pytest.raises(ValueError, match=r"bad\.npz is not a sketch"):
-            MeanSketch.load(tmp_path / "bad.npz")
-    assert len(refused) > 100
-    assert all("bad.npz is not a sketch" in message for message in refused)
-
-
 def test_a_file_that_unpacks_to_more_than_it_has_is_not_unpacked(tmp_path, monkeypatch):
     MeanSketch(FEATURES["linear"]).update(X).save(tmp_path / "good.npz")
     with np.load(tmp_path / "good.npz") as archive:
@@ -148,12 +126,6 @@ def test_writers_of_one_file_do_not_meet(tmp_path):
         file.write(b"%d" % (1 // 0))
     assert path.read_bytes() == b"first"
     assert list(tmp_path.iterdir()) == [path]
-
-
-def test_a_header_that_is_too_deep(tmp_path):
-    np.savez(tmp_path / "deep.npz", header=np.array("[" * 100_000))
-    with pytest.raises(ValueError, match=r"deep\.npz is not a sketch"):
-        MeanSketch.load(tmp_path / "deep.npz")
 
 
 def stored_sketch():
@@ -242,7 +214,6 @@ BAD = {
     ),
     "rank": (lambda: pivoted_cholesky(mh.Gaussian(1.0), X, 2.5), "rank=2.5 must be a whole number"),
     "tol": (lambda: pivoted_cholesky(mh.Gaussian(1.0), X, 5, tol=np.nan), "tol=nan must be a number"),
-    "orthogonal": (lambda: Fourier(orthogonal="no").fit(X), "orthogonal='no' must be True or False"),
     "reservoir": (
         lambda: MeanSketch(FEATURES["linear"], reservoir_size=-1),
         "reservoir_size=-1 must be a whole number",

@@ -9,43 +9,20 @@ import muhat as mh
 from muhat.features.fourier import Fourier, _half_angles
 
 STATIONARY = ("gaussian", "gaussian_narrow", "laplace", "matern_half", "matern", "matern_smooth")
-RADIAL = tuple(name for name in STATIONARY if name != "laplace")
 X = sample(60, 3, seed=0)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "orthogonal"), [(name, False) for name in STATIONARY] + [(name, True) for name in RADIAL]
-)
-def test_frequencies_have_the_spectral_measure_of_the_kernel(name, orthogonal):
+@pytest.mark.parametrize("name", STATIONARY)
+def test_frequencies_have_the_spectral_measure_of_the_kernel(name):
     """Each entry of ZZᵀ averages cosines; over independent features its mean is the kernel, within 4.5 errors."""
     rows, kernel = sample(7, 3, seed=2), KERNELS[name]
-    draws = [Fourier(kernel, 300, orthogonal, random_state=seed).fit_transform(rows) for seed in range(60)]
+    draws = [Fourier(kernel, 300, random_state=seed).fit_transform(rows) for seed in range(60)]
     grams = np.array([Z @ Z.T for Z in draws])[:, *np.triu_indices(7, 1)]
     errors = grams.std(axis=0, ddof=1) / np.sqrt(len(grams))
     want = kernel(rows)[np.triu_indices(7, 1)]
     assert (np.abs(grams.mean(axis=0) - want) <= 4.5 * errors).all()
     assert errors.max() < 0.01
-
-
-def test_orthogonal_directions():
-    d = 4
-    W = Fourier(mh.Matern(1.5, 1.0), 20, orthogonal=True, random_state=0).fit(sample(5, d, seed=0)).frequencies_
-    assert W.shape == (d, 10)
-    for block in (W[:, :4], W[:, 4:8], W[:, 8:]):
-        products = block.T @ block
-        assert_allclose(products, np.diag(np.diag(products)), atol=1e-12 * products.max())
-
-
-def test_orthogonal_directions_lower_the_error():
-    rows = sample(40, 10, seed=3)
-    kernel = mh.Gaussian().resolve(rows)
-
-    def error(orthogonal):
-        draws = (Fourier(kernel, 20, orthogonal, random_state=seed).fit_transform(rows) for seed in range(20))
-        return np.mean([np.mean((Z @ Z.T - kernel(rows)) ** 2) for Z in draws])
-
-    assert error(True) < 0.8 * error(False)
 
 
 @pytest.mark.parametrize("name", STATIONARY)

@@ -9,7 +9,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.spatial.distance import cdist, pdist
-from tables import data_sets, sample
+from tables import sample
 
 import muhat as mh
 from muhat.linalg import distances
@@ -116,15 +116,6 @@ every_metric = pytest.mark.parametrize("metric", METRICS)
 def test_median_against_a_double_loop(metric, seed, n, width):
     X = np.random.default_rng(seed).normal(size=(n, width))
     assert_allclose(median_distance(X, metric), METRICS[metric](X), rtol=1e-10)
-
-
-@pytest.mark.parametrize("data", [name for name in data_sets() if name != "two_equal_points"])
-def test_median_bandwidths(data):
-    X = data_sets()[data]
-    euclidean, cityblock = oracles.gaussian_median_bandwidth(X), oracles.laplace_median_bandwidth(X)
-    assert_allclose(mh.Gaussian().resolve(X).bandwidth, euclidean, rtol=1e-10)
-    assert_allclose(mh.Matern().resolve(X).bandwidth, euclidean, rtol=1e-10)
-    assert_allclose(mh.Laplace().resolve(X).bandwidth, cityblock, rtol=1e-10)
 
 
 @every_metric

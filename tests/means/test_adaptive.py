@@ -184,16 +184,6 @@ def test_a_gram_matrix_has_no_target():
     assert_allclose(by_gram.weights_, mh.SpectralKernelMean(kernel, scale="loo").fit(X).weights_, rtol=1e-9)
 
 
-def test_outer_estimators_take_it_as_mean():
-    X, Y, mean = sample(13, 2, seed=14), sample(13, 2, seed=30), AdaptiveKernelMean()
-    matched = mh.MatchedGaussianMixture(2, mean=mean, n_init=1, random_state=0).fit(X)
-    assert np.isfinite(matched.means_).all()
-    assert np.isfinite(mh.KernelCovariance(mean=mean).fit(X, Y).weights_).all()
-    assert mh.hsic_test(X, X + 3.0, n_resamples=19, random_state=0, mean=mean).pvalue <= 0.05
-    bags = mh.DistributionKernel(mean=mean).fit([X, Y, X + 1.0])
-    assert np.isfinite(bags.transform([X, Y])).all()
-
-
 # ---------------------------------------------------------------- awkward rows
 
 
@@ -283,11 +273,6 @@ def test_the_order_of_rows_does_not_matter(kernel, limit, monkeypatch):
     assert_allclose(other.loo_score_, one.loo_score_, rtol=1e-10)
     assert_allclose(other.shares_, one.shares_, rtol=1e-6, atol=1e-9)
     assert_allclose(other.weights_, one.weights_[order], rtol=1e-6, atol=1e-9)
-
-
-def test_the_memory_is_checked():
-    with pytest.raises(MemoryError, match="ShrunkKernelMean"):
-        AdaptiveKernelMean(memory_limit=1000.0).fit(sample(20, 2, seed=29))
 
 
 # ---------------------------------------------------------------- what it is for

@@ -161,14 +161,6 @@ def test_a_salary_beside_an_age():
     assert 15 < as_they_are.quantile(0.05)[1] < 40  # of one common variance the Gaussian is wrong, and has no share
 
 
-def test_a_constant_column_keeps_its_unit():
-    X = np.column_stack([rows(20), np.full(20, 0.1)])
-    blended = mh.BlendedSample(random_state=0).fit(X)
-    assert np.abs(blended.quantile([0.1, 0.9])[:, 3] - 0.1).max() < 1
-    assert np.isfinite(blended.sample(100, random_state=0)).all()
-    assert_allclose(blended.location_, X.mean(axis=0), rtol=1e-12)
-
-
 @pytest.mark.parametrize("library", ["pandas", "polars"])
 def test_functions_of_a_frame_get_a_frame(library):
     pytest.importorskip(library)

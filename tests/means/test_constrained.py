@@ -12,7 +12,6 @@ from sklearn.base import clone
 from tables import KERNELS, data_sets, sample
 
 import muhat as mh
-from muhat.inference.error_bars import mean_bands
 from muhat.means.constrained import ConstrainedKernelMean, affine_weights, simplex_weights
 
 DATA = data_sets()
@@ -162,28 +161,9 @@ def test_the_score_is_that_of_deletion(mean, kernel, data):
     assert_allclose(fitted.loo_score_, expected, rtol=1e-9, atol=1e-12 * np.trace(K))
 
 
-def test_without_shrinkage_it_is_the_plain_average():
-    fitted, plain = ConstrainedKernelMean(KERNEL, 0.0).fit(X), mh.KernelMean(KERNEL).fit(X)
-    assert_allclose(fitted.weights_, plain.weights_, rtol=1e-15)
-    assert_allclose(fitted.loo_score_, plain.loo_score_, rtol=1e-12)
-
-
 def test_fractions_of_rows():
     weights = np.array([0.5, *np.ones(7), 2.5])
     fitted = ConstrainedKernelMean(KERNEL, 0.5).fit(X, sample_weight=weights)
     assert_allclose(fitted.weights_, simplex_weights(KERNEL(X), 0.5, weights))
     with pytest.raises(ValueError, match=r"sample_weight=0\.5 is too small for loo_score_"):
         _ = fitted.loo_score_
-
-
-@both
-def test_bands(mean):
-    assert mean_bands(clone(mean).set_params(kernel=KERNEL).fit(X), X[:2], level=0.9).high.shape == (2,)
-
-
-def test_many_weights_are_zero_in_few_dimensions():
-    rows = sample(40, 1, seed=2)
-    sparse = ConstrainedKernelMean(mh.Gaussian(1.0), 0.5).fit(rows).weights_
-    free = ConstrainedKernelMean(mh.Gaussian(1.0), 0.5, nonnegative=False).fit(rows).weights_
-    assert (sparse == 0).sum() > 20
-    assert free.min() < 0

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from errors import refused
 from scipy import sparse
-from sklearn.exceptions import NotFittedError
 from tables import MEANS, sample
 
 import muhat as mh
@@ -34,62 +33,32 @@ S, SPECTRAL, ADAPTIVE = mh.ShrunkKernelMean, mh.SpectralKernelMean, mh.AdaptiveK
 CONSTRAINED, ROBUST, BLOCKS = mh.ConstrainedKernelMean, mh.RobustKernelMean, mh.MedianOfMeans
 ASYMMETRIC = spoiled(K, 0.9)
 INDEFINITE = np.array([[1.0, 2.0], [2.0, 1.0]])
-NOT_NUMBERS = "X holds values that are not numbers .* encode or drop such columns"
 ROWS = r"minimum of 2 is required"
 
 CASES = [
     # data
-    ("NaN", fit(spoiled(X, np.nan)), ValueError, "Input X contains NaN"),
-    ("infinity", fit(spoiled(X, np.inf)), ValueError, "Input X contains infinity"),
-    ("strings", fit([["a", "b"], ["c", "d"]]), ValueError, NOT_NUMBERS),
-    ("no rows", fit(np.empty((0, 3))), ValueError, ROWS),
-    ("no columns", fit(np.empty((3, 0))), ValueError, "0 feature"),
-    ("one row", fit(X[:1]), ValueError, ROWS),
-    ("1-D", fit(X[:, 0]), ValueError, r"Expected 2D array.*[\s\S]*reshape"),
-    ("3-D", fit(X[None]), ValueError, "dim 3"),
-    ("complex", fit(X + 0j), ValueError, "Complex data not supported"),
     ("sparse", fit(sparse.csr_array(X)), TypeError, r"Sparse data was passed.*toarray\(\)"),
     ("width of mean_(X)", lambda: FITTED.mean_(X[:, :2]), ValueError, "X has 2 columns and must have 3"),
     ("width of score(X)", lambda: FITTED.score(X[:, :2]), ValueError, "X has 2 features.* expecting 3 features"),
     ("width of k(X, Y)", lambda: mh.Linear()(X, X[:, :2]), ValueError, "2 columns and must have 3"),
     ("NaN in mean_(X)", lambda: FITTED.mean_(spoiled(X, np.nan)), ValueError, "contains NaN"),
-    ("not fitted score", lambda: mh.KernelMean().score(X), NotFittedError, "not fitted yet"),
-    ("not fitted loo", lambda: mh.KernelMean().loo_score_, NotFittedError, "not fitted yet"),
     # kernels
     ("bandwidth < 0", lambda: mh.Gaussian(-1.0), ValueError, r'bandwidth=-1.0 must be .*\(0, inf\) or be "median"'),
-    ("bandwidth 0", lambda: mh.Laplace(0), ValueError, r'bandwidth=0 must be .* or be "median"'),
     ("bandwidth NaN", lambda: mh.Matern(1.5, np.nan), ValueError, "bandwidth=nan must be"),
-    ("bandwidth inf", lambda: mh.Gaussian(np.inf), ValueError, "bandwidth=inf must be"),
-    ("bandwidth scott", lambda: mh.Gaussian("scott"), ValueError, "bandwidth='scott' must be .* \"median\""),
-    ("bandwidth None", lambda: mh.Gaussian(None), ValueError, "bandwidth=None must be"),
     ("bandwidth a column", lambda: mh.Gaussian(np.ones(3)), ValueError, "bandwidth=array"),
     ("degree 0", lambda: mh.Polynomial(0), ValueError, "degree=0 must be a whole number of at least 1"),
-    ("degree 2.5", lambda: mh.Polynomial(2.5), ValueError, "degree=2.5 must be a whole number"),
     ("constant -1", lambda: mh.Polynomial(2, -1), ValueError, r"constant=-1 must be a number in \[0, inf\)"),
     ("nu 0.7", lambda: mh.Matern(0.7), ValueError, "nu=0.7 must be 0.5, 1.5 or 2.5; .*as_kernel"),
-    ("nu an array", lambda: mh.Matern(np.ones(3)), ValueError, "nu=array"),
-    ("median, called", lambda: mh.Gaussian()(X), ValueError, r"median needs data; call kernel.resolve\(X\)"),
     ("median of a mixture", lambda: mh.embed(mh.Gaussian(), P).norm(), ValueError, "median needs data"),
     ("kernel a string", fit(kernel="rbf"), ValueError, r"kernel='rbf' must be a kernel object.*'precomputed'"),
-    ("kernel a function", fit(kernel=np.dot), ValueError, "kernel=<.*dot.* wrap other kernels by muhat.as_kernel"),
-    ("kernel a class", fit(kernel=mh.Gaussian), ValueError, "kernel=<class .* must be a kernel object"),
-    ("kernel None", fit(kernel=None), ValueError, "kernel=None must be a kernel object"),
-    ("embed by a string", lambda: mh.embed("rbf", X), ValueError, "kernel='rbf' must be a kernel object"),
-    ("embed by a function", lambda: mh.embed(np.dot, X), ValueError, "kernel=.* must be a kernel object"),
     ("no closed form", lambda: mh.embed(mh.Laplace(1.0), P).norm(), ValueError, "no closed-form.* use a sample"),
-    ("equal rows", fit(np.ones((4, 2))), ValueError, "all rows of X are equal; pass the bandwidth as a number"),
     # parameters of the estimators
     ("shrinkage 1.4", fit(estimator=S, shrinkage=1.4), ValueError, r'shrinkage=1.4 must be .*\[0, 1\] or be "loo"'),
     ("shrinkage auto", fit(estimator=S, shrinkage="auto"), ValueError, "shrinkage='auto' must be .*\"loo\""),
-    ("shrinkage NaN", fit(estimator=S, shrinkage=np.nan), ValueError, "shrinkage=nan must be"),
     ("lam -1", fit(estimator=SPECTRAL, lam=-1), ValueError, 'lam=-1 must be .*"loo" or "theorem4"'),
-    ("lam NaN", fit(estimator=SPECTRAL, lam=np.nan), ValueError, "lam=nan must be"),
     ("lam gcv", fit(estimator=SPECTRAL, lam="gcv"), ValueError, 'lam=\'gcv\' must be .*"loo" or "theorem4"'),
-    ("lam may be inf", fit(estimator=SPECTRAL, lam=-1), ValueError, r"\[0, inf\]"),
     ("scale -1", fit(estimator=SPECTRAL, scale=-1), ValueError, 'scale=-1 must be .* or be "loo"'),
-    ("scale auto", fit(estimator=SPECTRAL, scale="auto"), ValueError, "scale='auto' must be"),
     ("filter a string", fit(estimator=SPECTRAL, filter="tikhonov"), ValueError, r"filter='tikhonov' .*Tikhonov\(\)"),
-    ("filter a class", fit(estimator=SPECTRAL, filter=mh.Tikhonov), ValueError, r"filter=<class.*Tikhonov\(\)"),
     ("theorem4, other filter", fit(estimator=SPECTRAL, lam="theorem4", filter=mh.TruncatedSVD()), ValueError, "loo"),
     ("theorem4, scale", fit(estimator=SPECTRAL, lam="theorem4", scale="loo"), ValueError, 'scale=.loo.*lam="loo"'),
     ("target elsewhere", fit(estimator=S, kernel=mh.Linear(), target=F), ValueError, "target=.*space of Linear"),
@@ -105,7 +74,6 @@ CASES = [
     ("Gram not square", fit(K[:3], kernel="precomputed"), ValueError, r"shape \(3, 8\); .* square Gram matrix"),
     ("Gram not symmetric", fit(ASYMMETRIC, kernel="precomputed"), ValueError, r"not symmetric .* pass .*k\(X, X\)"),
     ("Gram not PSD", fit(INDEFINITE, kernel="precomputed"), ValueError, "not positive semi-definite .* clip"),
-    ("Gram, negative", fit(-K, kernel="precomputed"), ValueError, "not positive semi-definite"),
     ("Gram, huge", fit(1.5e308 * np.eye(2), kernel="precomputed"), ValueError, "overflow"),
     ("Gram, NaN", fit(spoiled(K, np.nan), kernel="precomputed"), ValueError, "contains NaN"),
     ("rows of a Gram", lambda: GRAM.mean_(X), ValueError, "3 columns; .* with the 8 training rows"),
@@ -118,11 +86,9 @@ CASES = [
     ("an element over 0", lambda: F / 0, ValueError, "cannot be divided by zero"),
     ("values of other rows", lambda: GRAM.kernel_(K[:2]), ValueError, "no kernel values between two rows outside"),
     ("k(x, x) of other rows", lambda: GRAM.kernel_.diag(K[:2]), ValueError, r"no k\(x, x\) for a row outside"),
-    ("too few kernel values", lambda: GRAM.mean_(K[:, :3]), ValueError, "X has 3 columns.* with the 8 training rows"),
     ("scores, not square", lambda: deletion_scores(K[:3], [1.0]), ValueError, r"K has shape \(3, 8\)"),
     # elements
     ("two spaces", lambda: F.inner(mh.embed(mh.Laplace(1.0), X)), ValueError, r"Gaussian.* and Laplace.*pooled"),
-    ("no element", lambda: F.inner(X), ValueError, r"is not an element; .*embed rows"),
     ("too few weights", lambda: mh.embed(mh.Linear(), X, weights=[1.0]), ValueError, r"weights has shape \(1,\)"),
     ("weights NaN", lambda: mh.embed(mh.Linear(), X, weights=[np.nan] * 8), ValueError, "weights must be finite"),
     # weights of rows
@@ -135,7 +101,6 @@ CASES = [
     ("sample_weight shares", fit(sample_weight=np.full(8, 1 / 8)), ValueError, "sums to 1 .* multiply it"),
     # robust, constrained and adaptive means, and solvers
     ("loss='cauchy'", fit(estimator=ROBUST, loss="cauchy"), ValueError, "loss='cauchy' must be"),
-    ("loss=None", fit(estimator=ROBUST, loss=None), ValueError, "loss=None must be"),
     ("threshold=0.0", fit(estimator=ROBUST, threshold=0.0), ValueError, "threshold=0.0"),
     (
         "threshold='median'",
@@ -152,28 +117,14 @@ CASES = [
         "three numbers",
     ),
     (
-        "loss='hampel', threshold=(1.0, 2.0, 2.0)",
-        fit(estimator=ROBUST, loss="hampel", threshold=(1.0, 2.0, 2.0)),
-        ValueError,
-        "three numbers",
-    ),
-    (
-        "loss='hampel', threshold=(-1.0, 2.0, 3.0)",
-        fit(estimator=ROBUST, loss="hampel", threshold=(-1.0, 2.0, 3.0)),
-        ValueError,
-        "threshold=-1.0",
-    ),
-    (
         "loss='hampel', threshold=(1e-9, 2e-9, 3e-9)",
         fit(estimator=ROBUST, loss="hampel", threshold=(1e-9, 2e-9, 3e-9)),
         ValueError,
         "rejects every row",
     ),
     ("shrinkage=1.4", fit(estimator=ROBUST, shrinkage=1.4), ValueError, r"shrinkage=1.4 must .* or be None or \"loo\""),
-    ("contamination=0.6", fit(estimator=ROBUST, contamination=0.6), ValueError, "contamination=0.6"),
     ("tol=0.0", fit(estimator=ROBUST, tol=0.0), ValueError, "tol=0.0"),
     ("max_iter=0", fit(estimator=ROBUST, max_iter=0), ValueError, "max_iter=0"),
-    ("'gaussian'", fit(estimator=ROBUST, kernel="gaussian"), ValueError, "kernel='gaussian'"),
     ("n_blocks=0", fit(estimator=BLOCKS, n_blocks=0), ValueError, "n_blocks=0"),
     (
         "n_blocks=21",
@@ -181,9 +132,6 @@ CASES = [
         ValueError,
         "n_blocks=21 must be at most the number of rows, 8",
     ),
-    ("n_blocks='few'", fit(estimator=BLOCKS, n_blocks="few"), ValueError, "n_blocks='few'"),
-    ("random_state='seed'", fit(estimator=BLOCKS, random_state="seed"), ValueError, "random_state='seed'"),
-    ("shrinkage='auto'", fit(estimator=BLOCKS, shrinkage="auto"), ValueError, "shrinkage='auto'"),
     ("robust, half rows", fit(estimator=ROBUST, sample_weight=[0.5, *[1.0] * 7]), ValueError, "0 or at least 1"),
     ("blocks, half rows", fit(estimator=BLOCKS, sample_weight=[0.5, *[1.0] * 7]), ValueError, "whole"),
     (
@@ -191,12 +139,6 @@ CASES = [
         fit(estimator=CONSTRAINED, shrinkage=1.4),
         ValueError,
         r'shrinkage=1\.4 must be a number in \[0, 1\] or be "loo"',
-    ),
-    (
-        "constrained, a word",
-        fit(estimator=CONSTRAINED, shrinkage="auto"),
-        ValueError,
-        "shrinkage='auto' must be a number",
     ),
     (
         "constrained, nonnegative",
@@ -244,11 +186,9 @@ CASES = [
     ("james_stein, target", lambda: mh.james_stein(X, 1.0, target=[1.0]), ValueError, r"target=\[1.0\].*\(3,\)"),
     ("james_stein, text", lambda: mh.james_stein(X, 1.0, target="zero"), ValueError, "target='zero'"),
     ("risk, variance", lambda: james_stein_risk([1.0, 0, 0], -1.0, 1), ValueError, "variance=-1.0"),
-    ("risk, variance 0", lambda: james_stein_risk([1.0, 0, 0], 0.0, 1), ValueError, "variance=0.0"),
     ("risk, n", lambda: james_stein_risk([1.0, 0, 0], 1.0, 0), ValueError, "n=0"),
     ("risk, 2 columns", lambda: james_stein_risk([1.0, 0.0], 1.0, 1), ValueError, "3"),
     ("oracle, n 0", lambda: mh.oracle_shrinkage(mh.Linear(), P, 0), ValueError, "n=0 must be a whole number"),
-    ("oracle, n 2.5", lambda: mh.oracle_shrinkage(mh.Linear(), P, 2.5), ValueError, "n=2.5 must be a whole number"),
     ("oracle, median", lambda: mh.oracle_shrinkage(mh.Gaussian(), P, 3), ValueError, "median needs data"),
     ("oracle, kernel", lambda: mh.oracle_shrinkage("rbf", P, 3), ValueError, "kernel='rbf' must be a kernel"),
     ("oracle, target", lambda: mh.oracle_shrinkage(mh.Linear(), P, 3, target=0.5), ValueError, "target=0.5"),

@@ -40,12 +40,6 @@ def test_positive_part():
     assert_allclose(mh.james_stein(X, variance=1.0, positive_part=False), factor * X[0], rtol=1e-10)
 
 
-@pytest.mark.parametrize("d", [1, 2])
-def test_two_dimensions_are_too_few(d):
-    with pytest.raises(ValueError, match="3"):
-        mh.james_stein(np.ones((4, d)), variance=1.0)
-
-
 @every_theta
 def test_exact_risk(theta):
     n, v, rng = 4, 1.5, np.random.default_rng(3)
@@ -105,17 +99,6 @@ def test_positive_part_is_never_worse_about_a_target():
 
 
 # ---------------------------------------------------------------- the link
-
-
-@few
-@given(seed=seeds, n=st.integers(2, 9), d=st.integers(1, 6))
-def test_with_the_linear_kernel_the_mean_is_the_mean(seed, n, d):
-    rng = np.random.default_rng(seed)
-    X, points = rng.normal(size=(n, d)), rng.normal(size=(4, d))
-    plain = mh.KernelMean(mh.Linear()).fit(X)
-    assert_allclose(plain.mean_(points), points @ X.mean(axis=0), rtol=0, atol=1e-10)
-    shrunk = mh.ShrunkKernelMean(mh.Linear()).fit(X)
-    assert_allclose(shrunk.mean_(points), (1 - shrunk.shrinkage_) * points @ X.mean(axis=0), rtol=0, atol=1e-10)
 
 
 @pytest.mark.parametrize("name", KERNELS)

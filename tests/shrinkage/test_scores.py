@@ -79,25 +79,7 @@ def test_lam_below_rounding_is_the_limit(data, name, scores):
     assert_allclose(scores(K, lams), scores(K, [0.0] * 5), rtol=0, atol=1e-9 * np.trace(K) / len(K))
 
 
-@every_flexible_score
-@pytest.mark.parametrize("data", ["generic", "duplicates"])
-def test_scores_scale_with_the_kernel_and_ignore_the_order_of_rows(scores, data):
-    K = gram("gaussian", DATA[data])
-    assert_allclose(scores(1e6 * K, 1e6 * LAMS), 1e6 * scores(K, LAMS), rtol=1e-10)
-    order = np.random.default_rng(0).permutation(len(K))
-    assert_scores(scores(K[np.ix_(order, order)], LAMS), scores(K, LAMS), K)
-
-
 # ---------------------------------------------------------------- scores of fitted estimators
-
-
-@every_data_set
-@pytest.mark.parametrize("name", SEARCHED)
-def test_fixed_lam_reports_its_deletion_score(name, data):
-    K = gram(name, DATA[data])
-    for lam in [0.0, *lams_for(K), np.inf]:
-        fitted = mh.SpectralKernelMean(kernel="precomputed", lam=float(lam)).fit(K)
-        assert_scores(fitted.loo_score_, oracles.deletion_score(K, lam), K)
 
 
 @every_data_set
@@ -150,34 +132,6 @@ def test_the_search_misses_no_minimum(name, lam, scale):
     pieces_on = oracles.deletion_pieces_on if lam == "loo" else oracles.theorem4_pieces_on
     cases = search_cases(range(30))
     assert max(excess_over_grid(name, X, pieces_on, lam=lam, scale=scale) for X in cases) <= 1e-12
-
-
-def test_theorem4_has_no_scale_of_its_own():
-    """The quadratic in the scale is one of deletion; mixing the two scores would be neither."""
-    with pytest.raises(ValueError, match="scale"):
-        mh.SpectralKernelMean(kernel="precomputed", lam="theorem4", scale="loo").fit(np.eye(3))
-
-
-@pytest.mark.parametrize("name", SEARCHED)
-def test_chosen_lam_has_the_reported_score_and_weights(name):
-    for X in search_cases(range(100, 112)):
-        K = gram(name, X)
-        fitted = mh.SpectralKernelMean(kernel="precomputed").fit(K)
-        assert_scores(fitted.loo_score_, oracles.deletion_score(K, fitted.lam_), K)
-        weights = oracles.tikhonov_weights(K, fitted.lam_)
-        difference = fitted.weights_ - weights
-        assert difference @ K @ difference <= 1e-16 * np.trace(K)
-
-
-@pytest.mark.parametrize("name", SEARCHED)
-def test_nested_contains_simple_and_flexible(name):
-    for X in search_cases(range(200, 212)):
-        K = gram(name, X)
-        nested = mh.SpectralKernelMean(kernel="precomputed", scale="loo").fit(K)
-        flexible = mh.SpectralKernelMean(kernel="precomputed").fit(K)
-        simple = mh.ShrunkKernelMean(kernel="precomputed").fit(K)
-        slack = 1e-12 * np.trace(K) / len(K)
-        assert nested.loo_score_ <= min(flexible.loo_score_, simple.loo_score_) + slack
 
 
 @pytest.mark.parametrize("name", SEARCHED)

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from muhat._support.archives import Arrays, Header, finite_array
-from muhat._support.validation import check_flag
 from muhat.features.base import BaseFeatures
 from muhat.features.fourier import Fourier
 from muhat.features.nystroem import Nystroem
@@ -22,7 +21,6 @@ def encode_features(features: Any) -> tuple[Header, Arrays]:
     if kernel is None:
         raise ValueError(f"{features.kernel_!r} holds more than numbers and cannot be saved; pickle the sketch instead")
     header = {"features": type(features).__name__, "kernel": kernel, "fingerprint": features.fingerprint_}
-    header["orthogonal"] = bool(getattr(features, "orthogonal", False))
     arrays = {f"features{name}": getattr(features, name) for name in features._arrays}
     arrays["error"] = features.approximation_error_
     if hasattr(features, "feature_names_in_"):
@@ -33,7 +31,7 @@ def encode_features(features: Any) -> tuple[Header, Arrays]:
 def decode_features(header: Header, arrays: Arrays, kernels: Iterable[type[Kernel]]) -> BaseFeatures:
     """The features of a header and arrays; a ValueError where they do not fit together."""
     kernel = decode_kernel(header["kernel"], kernels)
-    features: Any = (_nystroem if header["features"] == "Nystroem" else _fourier)(kernel, header, arrays)
+    features: Any = (_nystroem if header["features"] == "Nystroem" else _fourier)(kernel, arrays)
     features.kernel_ = kernel
     for name in features._arrays:
         setattr(features, name, arrays[f"features{name}"])
@@ -48,7 +46,7 @@ def decode_features(header: Header, arrays: Arrays, kernels: Iterable[type[Kerne
     return features
 
 
-def _nystroem(kernel: Kernel, header: Header, arrays: Arrays) -> Nystroem:
+def _nystroem(kernel: Kernel, arrays: Arrays) -> Nystroem:
     landmarks = finite_array(arrays, "featureslandmarks_", None, None)
     features = Nystroem(kernel, len(landmarks), landmarks)
     features.n_features_in_ = landmarks.shape[1]
@@ -56,10 +54,10 @@ def _nystroem(kernel: Kernel, header: Header, arrays: Arrays) -> Nystroem:
     return features
 
 
-def _fourier(kernel: Kernel, header: Header, arrays: Arrays) -> Fourier:
+def _fourier(kernel: Kernel, arrays: Arrays) -> Fourier:
     d, frequencies = finite_array(arrays, "featuresfrequencies_", None, None).shape
     finite_array(arrays, "features_centre", d)
-    features = Fourier(kernel, 2 * frequencies, check_flag("orthogonal", header["orthogonal"]))
+    features = Fourier(kernel, 2 * frequencies)
     features.n_features_in_, features._n_features_out = d, 2 * frequencies
     return features
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from scipy.linalg import qr
 
 from muhat._support.types import Array, RandomState
-from muhat._support.validation import check_count, check_flag, check_rng
+from muhat._support.validation import check_count, check_rng
 from muhat.features.base import BaseFeatures
 from muhat.kernels.base import Kernel
 from muhat.kernels.capabilities import length_scales, sample_frequencies
@@ -33,9 +32,6 @@ class Fourier(BaseFeatures):
         Its frequencies are drawn by ``muhat.kernels.sample_frequencies``.
     n_components : int, default 1000
         Number of features, 2f; an odd number is rounded up.
-    orthogonal : bool, default False
-        Frequencies in orthogonal directions, as many as the dimension at a time: lower error (Yu et al., 2016). Not for
-        Laplace, whose frequencies have no uniform directions.
     random_state : None, int, Generator, SeedSequence or RandomState
         The seed: the same number gives the same result.
 
@@ -73,12 +69,10 @@ class Fourier(BaseFeatures):
         self,
         kernel: Kernel = Gaussian(),
         n_components: int = 1000,
-        orthogonal: bool = False,
         random_state: RandomState = None,
     ) -> None:
         self.kernel = kernel
         self.n_components = n_components
-        self.orthogonal = orthogonal
         self.random_state = random_state
 
     def _fit(self, rows: Array) -> None:
@@ -89,14 +83,8 @@ class Fourier(BaseFeatures):
                 f"Laplace() or Matern(); Nystroem takes any kernel"
             )
         pairs = (check_count("n_components", self.n_components) + 1) // 2
-        if check_flag("orthogonal", self.orthogonal) and kernel.metric != "euclidean":
-            raise ValueError(
-                f"orthogonal=True needs a kernel of the Euclidean distance; with {self.kernel!r} use orthogonal=False"
-            )
         rng = check_rng(self.random_state)
         self.frequencies_ = sample_frequencies(kernel, rows.shape[1], pairs, rng)
-        if self.orthogonal:
-            self.frequencies_ = _with_orthogonal_directions(self.frequencies_, rng)
         self._centre = (rows / len(rows)).sum(axis=0)  # phases of rows far from zero would lose their digits
         self._n_features_out = 2 * pairs
         seen = rows[rng.choice(len(rows), min(len(rows), 64), replace=False)]
@@ -163,11 +151,3 @@ def _half_angles(turns: Array, sine: Array, work: Array) -> tuple[Array, Array]:
     sine *= np.sqrt(np.add(cosine, 1.0, out=turns), out=turns)
     sine *= 2.0
     return sine, cosine
-
-
-def _with_orthogonal_directions(frequencies: Array, rng: np.random.Generator) -> Array:
-    """Frequencies of the same lengths, in directions that are orthogonal d at a time."""
-    d, count = frequencies.shape
-    factors = [qr(rng.standard_normal((d, d)), check_finite=False) for _ in range(-(-count // d))]
-    directions = np.hstack([Q * np.sign(np.diag(R)) for Q, R in factors])[:, :count]
-    return directions * np.linalg.norm(frequencies, axis=0)
