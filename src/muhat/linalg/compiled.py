@@ -1,7 +1,7 @@
 """Compiled sums of Gaussian kernel values, for where numba is installed: distance, exponential and sum in one pass.
 
 The loops are plain Python; ``gaussian_sums`` imports numba and compiles them at its first call, so that
-``import muhat`` does neither. The numpy tiles of ``gram`` are what runs without numba, and the oracle with it.
+``import muhat`` does neither. The numpy tiles of ``kernels.tiles`` are what runs without numba, and the oracle with it.
 """
 
 from __future__ import annotations

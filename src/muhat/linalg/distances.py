@@ -56,7 +56,7 @@ def power_of_two_near(scale: float) -> float:
 
 
 def powers_of_two(tops: Array) -> Array:
-    """The same for each of many."""
+    """The powers of two next to many scales."""
     return np.ldexp(1.0, np.frexp(tops)[1].clip(-1000, 1000))
 
 

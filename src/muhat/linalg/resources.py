@@ -70,7 +70,7 @@ def _first_number(path: str | Path, start: str) -> float | None:
 
 
 NEGLIGIBLE = 2**24
-"""Bytes that are there, without a look at the files of the system, which takes longer than small fits."""
+"""Fewer bytes are granted without reading the files of the system, which takes longer than small fits."""
 
 
 def memory_budget(memory_limit: float | None) -> float:

@@ -153,7 +153,7 @@ def gaussian_target(kernel: Kernel, points: Array) -> LooTarget:
 
 
 def _target_by_parts(kernel: Kernel, rows: Array) -> LooTarget:
-    """The same with the Gaussian fitted again without each part of the rows."""
+    """The Gaussian fitted to the rows as a target, and fitted again without each part of them."""
     parts = random_folds(rows, PARTS_LEFT_OUT)
     whole, own, every = gaussian_element(kernel, rows), np.empty(len(rows)), range(int(parts.max()) + 1)
     for part in every:
@@ -167,7 +167,7 @@ def _target_by_parts(kernel: Kernel, rows: Array) -> LooTarget:
 
 
 def sampled_target(kernel: Kernel, points: Array) -> LooTarget:
-    """The same for a kernel without closed form, by a sample of the Gaussian.
+    """A sample of the Gaussian fitted to the rows as a target, for a kernel without closed form.
 
     All fits move and stretch the same points, so that they differ by what the rows say, not by chance.
     """
