@@ -2,23 +2,14 @@
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
 
 import muhat as mh
-from muhat.operators.covariance_operator import PairKernel
 
 
 def pairs(n, seed=0):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 3))
     return X, np.sin(X[:, :2]) + 0.3 * rng.normal(size=(n, 2))
-
-
-def test_a_kernel_of_pairs_is_the_product():
-    X, Y = pairs(9)
-    kernel, joined = PairKernel(mh.Gaussian(1.0), mh.Laplace(2.0), columns=3), np.hstack([X, Y])
-    assert_allclose(kernel(joined), mh.Gaussian(1.0)(X) * mh.Laplace(2.0)(Y), rtol=1e-14)
-    assert_allclose(kernel.diag(joined), np.diag(kernel(joined)), rtol=1e-14)
 
 
 @pytest.mark.parametrize("rows", [np.ones((12, 2)), np.repeat(np.eye(2), 6, axis=0), 1e-140 * pairs(12)[0], np.eye(2)])

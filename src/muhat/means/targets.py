@@ -24,12 +24,13 @@ from muhat.rkhs.elements import Element, check_element
 from muhat.rkhs.measures import Atoms
 from muhat.rkhs.oas_gaussian import (
     LARGEST,
+    SAMPLE_POINTS,
     SMALLEST,
     FittedGaussian,
     LooEmbeddings,
     LooSample,
     SampledFit,
-    gaussian_sample,
+    normal_points,
 )
 
 MAX_ROWS_LEFT_OUT_ONE_BY_ONE = 3000
@@ -121,7 +122,7 @@ def gaussian_element(kernel: Kernel, points: Array) -> Element:
 
 def sampled_element(kernel: Kernel, points: Array) -> Element:
     """The embedding of a sample of the Gaussian fitted to the rows."""
-    sample = gaussian_sample(points)
+    sample = FittedGaussian.of(points).at(normal_points(points.shape[1], SAMPLE_POINTS))
     return Element(kernel, Atoms.trusted(sample, np.full(len(sample), 1.0 / len(sample))))
 
 

@@ -2,7 +2,7 @@
 
 from muhat.operators.centering import Centered, ShrunkKernelCenterer
 from muhat.operators.covariance import KernelCovariance
-from muhat.operators.covariance_operator import CovarianceOperator, PairKernel
+from muhat.operators.covariance_operator import CovarianceOperator
 from muhat.operators.pca import KernelPCA
 
 __all__ = [
@@ -10,6 +10,5 @@ __all__ = [
     "CovarianceOperator",
     "KernelCovariance",
     "KernelPCA",
-    "PairKernel",
     "ShrunkKernelCenterer",
 ]

@@ -17,7 +17,7 @@ from muhat.linalg.centered_gram import center_gram
 from muhat.linalg.resources import steady_blas
 from muhat.means.base import BaseKernelMean, MeanFit
 from muhat.means.nested import check_mean, mean_from_gram, mean_weights
-from muhat.operators.covariance_operator import CovarianceOperator, PairKernel
+from muhat.operators.covariance_operator import CovarianceOperator
 from muhat.rkhs.elements import Element
 
 
@@ -114,7 +114,7 @@ def estimate_covariance(
     mean_y, other = (mean_x, K) if y is x else _centred_gram(y, centering)
     with np.errstate(over="ignore"):
         K *= other
-        check_overflow(PairKernel(x.kernel, y.kernel, x.points.shape[1]), np.diag(K))
+        check_overflow(x.kernel * y.kernel, np.diag(K))
     del other  # the weights may need its memory
     fit = mean_from_gram(mean, K)
     operator = CovarianceOperator(x.points, y.points, mean_x, mean_y, fit.weights)

@@ -14,6 +14,7 @@ from muhat._support.validation import check_count
 from muhat.kernels import tiles
 from muhat.kernels.base import Kernel
 from muhat.kernels.capabilities import evaluate_fast
+from muhat.kernels.mixed import OnColumns
 from muhat.linalg.centered_gram import subtract_means
 from muhat.linalg.spectrum import above_rounding, signs
 from muhat.rkhs.elements import Element
@@ -26,50 +27,6 @@ class SingularSystem(NamedTuple):
     values: Array
     left: list[Element]
     right: list[Element]
-
-
-@dataclass(frozen=True, repr=False)
-class PairKernel(Kernel):
-    r"""Kernel of pairs, k_x(x, x')·k_y(y, y'), for rows that are x and y side by side.
-
-    With centred kernels, its space is that of the operators :math:`\Sigma_{YX}`, and their norm Hilbert–Schmidt's.
-
-    Parameters
-    ----------
-    kernel_x, kernel_y : Kernel
-        With numeric bandwidths.
-    columns : int
-        How many columns belong to x; the others are y.
-
-    See Also
-    --------
-    CovarianceOperator : The operators that live in its space.
-    muhat.KernelCovariance : The estimator of a covariance operator.
-
-    Examples
-    --------
-    >>> import muhat as mh
-    >>> mh.operators.PairKernel(mh.Linear(), mh.Polynomial(degree=2), columns=1)([[2.0, 1.0], [3.0, 0.0]])
-    array([[16.,  6.],
-           [ 6.,  9.]])
-    """
-
-    kernel_x: Kernel
-    kernel_y: Kernel
-    columns: int
-
-    def evaluate(self, X: Array, Y: Array) -> Array:
-        d = self.columns
-        return self.kernel_x.evaluate(X[:, :d], Y[:, :d]) * self.kernel_y.evaluate(X[:, d:], Y[:, d:])
-
-    def diagonal(self, X: Array) -> Array:
-        return self.kernel_x.diagonal(X[:, : self.columns]) * self.kernel_y.diagonal(X[:, self.columns :])
-
-
-@evaluate_fast.register(PairKernel)
-def _fast_pair_values(kernel: PairKernel, X: Array, Y: Array) -> Array:
-    d = kernel.columns
-    return evaluate_fast(kernel.kernel_x, X[:, :d], Y[:, :d]) * evaluate_fast(kernel.kernel_y, X[:, d:], Y[:, d:])
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,8 +91,8 @@ class CovarianceOperator:
         """Compute the Hilbert–Schmidt inner product with an operator between the same spaces, in tiles of pairs."""
         on_x = _CentredTiles(self.mean_x, other.mean_x)
         on_y = _CentredTiles(self.mean_y, other.mean_y)
-        pairs = PairKernel(on_x, on_y, columns=self.x.shape[1] + 1)
-        mine = np.hstack([on_x.left(self.x), on_y.left(self.y)])
+        mine, d = np.hstack([on_x.left(self.x), on_y.left(self.y)]), self.x.shape[1] + 1
+        pairs = OnColumns(on_x, tuple(range(d))) * OnColumns(on_y, tuple(range(d, mine.shape[1])))
         if other is self:
             return tiles.quadratic_form(pairs, mine, self.weights)
         theirs = np.hstack([on_x.right(other.x), on_y.right(other.y)])

@@ -119,11 +119,6 @@ def normal_points(d: int, count: int) -> Array:
     return points
 
 
-def gaussian_sample(rows: Array) -> Array:
-    """The sample that stands for the Gaussian fitted to rows."""
-    return FittedGaussian.of(rows).at(normal_points(rows.shape[1], SAMPLE_POINTS))
-
-
 class LooCovariances(NamedTuple):
     """OAS covariances without each row: diag(spread_i) + floor_i·I − subtracted_i z_i z_iᵀ in d dimensions.
 
