@@ -83,21 +83,6 @@ def test_expectations_are_componentwise(name):
     assert_allclose(KERNELS[name].expect(P, Q), pi @ table @ rho, rtol=1e-10)
 
 
-@every_closed_form
-def test_short_covariances_mean_full_ones(name):
-    weights, means, _ = PAIRS["regular"][0]
-    variances = np.array([0.7, 0.2])
-    full = mh.GaussianMixture(weights, means, variances[:, None, None] * np.eye(3))
-    rows = mh.GaussianMixture(weights, means, np.repeat(variances[:, None], 3, axis=1))
-    numbers = mh.GaussianMixture(weights, means, variances)
-    X = sample(4, 3, seed=9)
-    for short in (rows, numbers):
-        assert_allclose(KERNELS[name].expect(short, full), KERNELS[name].expect(full, full), rtol=1e-10)
-        assert_allclose(expect_diag(KERNELS[name], short), expect_diag(KERNELS[name], full), rtol=1e-10)
-        got, want = (mh.embed(KERNELS[name], P)(X) for P in (short, full))
-        assert_allclose(got, want, rtol=1e-10, atol=1e-12)
-
-
 # ---------------------------------------------------------------- atoms
 
 
