@@ -238,7 +238,7 @@ class MeanSketch(LockedMixin):
         """
         known = tuple(kernels)
 
-        def restored(header: Header, arrays: Arrays) -> Self:
+        def restored(header: Header, arrays: Arrays) -> Any:
             sketch = cls(decode_features(header, arrays, known), *decode_settings(header))
             sketch._state = decode_state(header, arrays, sketch._state)
             return sketch
