@@ -95,7 +95,7 @@ def test_what_could_not_be_compared_stands_first(tmp_path, capsys):
     text = " ".join(out.split())
     assert code == 0
     assert text.startswith("No difference found between a.csv and b.csv in the columns that could be compared (p = ")
-    assert "'price' could not be compared: it holds numbers in a.csv and text such as '€ 1.00' in b.csv; write" in text
+    assert "'price' could not be compared: it holds numbers in a.csv and text such as '€ 1.00' in b.csv; texts" in text
     out = " ".join(run(capsys, "compare", first, third, "--resamples", "19")[1].split())
     assert "only a.csv has it; 'Price' in c.csv may be the same: give them one name" in out
     code, _, err = run(capsys, "compare", first, second, "--resamples", "19", "--strict")

@@ -254,8 +254,14 @@ def test_columns_that_are_left_out_get_a_word():
     assert "column 'who' is left out, because it holds 150 different texts" in notes
     reasons = {column.name: column.reason for column in result.not_compared}
     assert reasons["list"] == "it holds nested values"
-    assert reasons["weight"] == "it holds 150 different texts; write '70.0 kg' as 70.0"
-    assert reasons["price"] == "it holds 150 different texts; these texts are numbers: convert them, such as '0.00'"
+    assert reasons["weight"] == (
+        "it holds 150 different texts; texts such as '70.0 kg' look like numbers or dates: write these as 1234.5 and "
+        "2025-12-31"
+    )
+    assert reasons["price"] == (
+        "it holds 150 different texts; texts such as '0.00' look like numbers or dates: write these as 1234.5 and "
+        "2025-12-31"
+    )
     assert reasons["kind"] == "it holds numbers in a and text such as 'a' in b"
     assert reasons["only True"] == "only a has it"
     assert set(names(mh.compare(a, b, columns=["id", "x"], n_resamples=9).columns)) == {"id", "x"}

@@ -72,7 +72,7 @@ BAD_FILES = {
     "JSON": (2 * b'{"x": [1, 2], "y": [3, 4]}\n', "no column in common"),  # lists are left out
     "a page": (b"<!doctype html><table><tr><td>1</td></tr></table>", "is HTML or XML; export the table as CSV"),
     "half a gzip": (gzip.compress(b"x\n1\n2\n")[:-9], "damaged gzip file .* compress the table again"),
-    "bzip2": (b"BZh91AY", "compressed by bzip2; unpack it first"),
+    "bzip2": (b"BZh91AY", "compressed otherwise than by gzip; unpack it first"),
     "too many columns": (b"1," * 600_000, "has 600,001 columns, and a table may have up to 50,000"),
     "endless line": (b"1" * (2**24 + 1), "line 1: more than 16,777,216 characters"),
     "half an NPY": (b"\x93NUMPY\x01\x00", "does not hold an array of numbers"),

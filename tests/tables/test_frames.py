@@ -4,6 +4,7 @@ import datetime as dt
 import uuid
 from decimal import Decimal
 
+import narwhals as nw
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -324,6 +325,14 @@ def test_whole_numbers_that_double_precision_cannot_tell_apart_are_left_out(wrap
     assert not as_table(wrapped(2**60 + 2**20 * np.arange(5))).left_out
     with pytest.raises(ValueError, match="for identifiers make it text"):
         mh.mmd_test(wrapped(ids), wrapped(ids))
+
+
+@pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow"])
+def test_whole_numbers_keep_their_digits_beside_columns_of_floats(backend):
+    ids = 2**60 + np.arange(5)
+    frame = nw.from_dict({"x": np.arange(5.0), "id": ids.tolist()}, backend=backend).to_native()
+    (left,) = as_table(frame).left_out
+    assert left.name == "id"
 
 
 def test_masked_cells_are_missing():

@@ -165,8 +165,12 @@ def _table_of_columns(name: str, X: Any) -> Table:
 
 def _frame_table(name: str, frame: nw.DataFrame[Any]) -> Table:
     names = _distinct_names(name, frame.columns)
-    if names and all(dtype.is_numeric() and not dtype.is_decimal() for dtype in frame.schema.dtypes()):
-        return _numbers_table(name, frame.to_numpy(), names)
+    types = frame.schema.dtypes()
+    if names and all(dtype.is_numeric() and not dtype.is_decimal() for dtype in types):
+        values = frame.to_numpy()
+        whole = [dtype.is_integer() and values.dtype.kind == "f" for dtype in types]
+        if not (np.abs(values[:, whole]) >= 2.0**53).any():  # beside columns of floats they may have lost digits
+            return _numbers_table(name, values, names)
     columns = [_series_column(own, series) for own, series in zip(names, frame.iter_columns(), strict=True)]
     return _table(name, len(frame), columns)
 
@@ -243,7 +247,7 @@ def _numbers_table(name: str, values: NDArray[Any], names: list[str] | None = No
     return Table(name, len(matrix), columns, names is not None, (), matrix)
 
 
-_TOO_LARGE = (
+TOO_LARGE = (
     "it holds whole numbers beyond 2^53, different ones of which are one number in double precision; for identifiers "
     "make it text"
 )
@@ -319,7 +323,7 @@ def _array_column(name: str, values: NDArray[Any]) -> Column | LeftOut:
         values = cells
     kind = values.dtype.kind
     if kind in "iu" and _loses_numbers(values):
-        return LeftOut(name, _TOO_LARGE)
+        return LeftOut(name, TOO_LARGE)
     if kind in "iuf":
         return _number_column(name, values.astype(np.float64))
     if kind == "b":

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from muhat._support.archives import whole_file
 
@@ -55,9 +56,11 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
 
 
 def _add_compare(add: Callable[..., argparse.Action]) -> None:
+    share = _value(_effect, lambda found: 0.0 <= found <= 1.0, "a share, such as 5% or 0.05")
+    level = _value(float, lambda found: 0.0 < found < 1.0, "a number between 0 and 1")
     add("files", nargs=2, metavar="FILE")
-    add("--at-least", type=_effect, default=0.0, metavar="D", help="differ only if an effect exceeds D, such as 5%%")
-    add("--level", type=_share, default=0.05, metavar="P", help="p-value of a finding; default 0.05")
+    add("--at-least", type=share, default=0.0, metavar="D", help="differ only if an effect exceeds D, such as 5%%")
+    add("--level", type=level, default=0.05, metavar="P", help="p-value of a finding; default 0.05")
     add("--strata", metavar="NAME", help="compare rows within the values of this column only")
     add("--clusters", metavar="NAME", help="rows with one value of this column, such as week, change sides together")
     add("--resamples", type=_whole(1), metavar="B", help="random splits of the rows; default 999, or 3 / level")
@@ -70,47 +73,35 @@ def _add_compare(add: Callable[..., argparse.Action]) -> None:
     add("--categorical", nargs="+", metavar="NAME", help="columns of numbers that are categories")
     add("--missing", nargs="+", default=(), metavar="MARK", help="further marks of missing values, such as n.d.")
     what = "separates cells of CSV, such as '|', or tab; default: look at the first lines"
-    add("--delimiter", type=_delimiter, metavar="D", help=what)
+    signs = {"tab": "\t", "\\t": "\t"}
+    sign = _value(lambda text: signs.get(text, text), _is_delimiter, "one sign, such as ';' or '|', or the word tab")
+    add("--delimiter", type=sign, metavar="D", help=what)
     add("--header", action=argparse.BooleanOptionalAction, help="the first row holds names; default: look at it")
 
 
-def _whole(low: int) -> Callable[[str], int]:
-    def value(text: str) -> int:
-        if not text.isdecimal() or int(text) < low:
-            raise argparse.ArgumentTypeError(f"{text!r} must be a whole number, {low} or more")
-        return int(text)
+def _value(convert: Callable[[str], Any], valid: Callable[[Any], bool], wanted: str) -> Callable[[str], Any]:
+    def value(text: str) -> Any:
+        with suppress(ValueError):
+            found = convert(text)
+            if valid(found):
+                return found
+        raise argparse.ArgumentTypeError(f"{text!r} must be {wanted}")
 
     return value
 
 
-def _number(text: str) -> float:
-    """The number that a text is, NaN where it is none."""
-    try:
-        return float(text)
-    except ValueError:
-        return float("nan")
-
-
-def _share(text: str) -> float:
-    if not 0.0 < _number(text) < 1.0:
-        raise argparse.ArgumentTypeError(f"{text!r} must be a number between 0 and 1")
-    return _number(text)
+def _whole(low: int) -> Callable[[str], int]:
+    return _value(int, lambda found: found >= low, f"a whole number, {low} or more")
 
 
 def _effect(text: str) -> float:
     """A share, such as 0.05 or 5%."""
     plain = text.strip()
-    value = _number(plain.removesuffix("%")) / (100.0 if plain.endswith("%") else 1.0)
-    if not 0.0 <= value <= 1.0:
-        raise argparse.ArgumentTypeError(f"{text!r} must be a share, such as 5% or 0.05")
-    return value
+    return float(plain.removesuffix("%")) / (100.0 if plain.endswith("%") else 1.0)
 
 
-def _delimiter(text: str) -> str:
-    sign = {"tab": "\t", "\\t": "\t"}.get(text, text)
-    if len(sign) != 1 or not sign.isascii() or sign.isalnum() or sign in "\"'.+-\r\n":
-        raise argparse.ArgumentTypeError(f"{text!r} must be one sign, such as ';' or '|', or the word tab")
-    return sign
+def _is_delimiter(sign: str) -> bool:
+    return len(sign) == 1 and sign.isascii() and not sign.isalnum() and sign not in "\"'.+-\r\n"
 
 
 def check_target(option: str, target: str | None, tables: Sequence[str]) -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from muhat._support.progress import printable
+from muhat.inference.results import percent
 from muhat.tables.frames import Kind
 
 if TYPE_CHECKING:
@@ -64,16 +65,6 @@ def _date(days: float) -> str:
         return (_EPOCH + timedelta(seconds=round(86400 * days))).strftime("%Y-%m-%d %H:%M:%S").removesuffix(" 00:00:00")
     except OverflowError:
         return f"{readable(days)} days after 1970"
-
-
-def percent(share: float) -> str:
-    """A share as a percentage.
-
-    >>> percent(0.1234), percent(0.0), percent(0.0004), percent(0.996)
-    ('12 %', '0 %', '0.04 %', '99.6 %')
-    """
-    text = f"{100 * share:.1f}" if share > 0.99 else f"{100 * share:.2g}"
-    return f"{text.removesuffix('.0')} %"
 
 
 def pvalue_text(pvalue: float, sign: bool = False) -> str:

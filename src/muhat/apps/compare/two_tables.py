@@ -126,8 +126,8 @@ def compare(
     -----
     Effects are the KS distance of numbers, dates and durations, total variation of categories and truth values, the
     difference of shares of missing values, and the difference of rank correlations of pairs. Columns that separate the
-    tables completely and increase with the rows, such as an index or the date by which the tables were split, are
-    listed and not counted.
+    tables completely and increase with the rows, such as an index or the column by which the tables were split, are
+    listed and not counted; dates that separate them need not increase.
 
     References
     ----------

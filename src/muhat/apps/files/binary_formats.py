@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from muhat.apps.files.database import Database, check_width, complaint, quoted, quoted_file, quoted_name
+from muhat.apps.files.database import Database, check_width, complaint, loses_numbers, quoted, quoted_file, quoted_name
 from muhat.apps.files.tables import DATE, Fetcher, Source, StoredColumn, days, unique_names
-from muhat.tables.frames import Column, Kind, LeftOut
+from muhat.tables.frames import TOO_LARGE, Column, Kind, LeftOut
 
 _MOST_DIGITS = 38  # of decimals
 
+_LONG = ("BIGINT", "HUGEINT", "UBIGINT", "UHUGEINT")
 _SIGNED = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT")
 _KINDS: dict[Kind, tuple[str, ...]] = {
     "number": (*_SIGNED, *(f"U{name}" for name in _SIGNED), "FLOAT", "DOUBLE", "DECIMAL"),
@@ -73,8 +74,8 @@ def read_typed(path: str, local: Path, database: Database, json_lines: bool) -> 
             if json_lines and type_name == "VARCHAR" and _holds_dates(database, source, given[0]):
                 type_name = "TIMESTAMPTZ"
             kind = _kind(type_name)
-            if kind is None:
-                left_out.append(LeftOut(name, f"it holds values of type {type_name}"))
+            if kind is None or (type_name in _LONG and loses_numbers(database, quoted_name(given[0]), source)):
+                left_out.append(LeftOut(name, TOO_LARGE if kind else f"it holds values of type {type_name}"))
                 continue
             columns.append(StoredColumn(name, kind, f"c{j}"))
             expressions.append(f"{_plain(given[0], kind, type_name)} AS c{j}")

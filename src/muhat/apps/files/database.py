@@ -47,19 +47,6 @@ class Database:
             self.rows(f"SET memory_limit = '{MEMORY_MB + width * MEMORY_A_COLUMN_MB}MB'")
             self.rows("PRAGMA disable_optimizer")  # its time grows with the square of the columns
 
-    @contextmanager
-    def one_thread(self) -> Iterator[None]:
-        """Read files with one thread, in the order of their lines.
-
-        With several, DuckDB 2.0 kept the order, except now and then after a statement that had failed.
-        """
-        threads = self.rows("SELECT current_setting('threads')")[0][0]
-        self.rows("SET threads = 1")
-        try:
-            yield
-        finally:
-            self.rows(f"SET threads = {threads}")
-
     def new_path(self, suffix: str) -> Path:
         """A path in the folder that no file has yet."""
         return self.folder / f"file{sum(1 for _ in self.folder.iterdir())}{suffix}"
@@ -72,6 +59,12 @@ def check_width(path: str, width: int) -> None:
             f"{path} has {width:,} columns, and a table may have up to {MOST_COLUMNS:,}; save fewer of them, or "
             "turn the table if its rows stand in columns"
         )
+
+
+def loses_numbers(database: Database, whole: str, rows: str) -> bool:
+    """Whether different whole numbers become one in double precision."""
+    different = f"count(DISTINCT whole) > count(DISTINCT whole::DOUBLE) FROM (SELECT {whole} AS whole FROM {rows})"
+    return bool(database.rows(f"SELECT {different} WHERE abs(whole::DOUBLE) > {2**53 - 1}")[0][0])
 
 
 def quoted(text: str) -> str:
@@ -113,6 +106,7 @@ def open_database() -> Iterator[Database]:
             "temp_directory": str(Path(folder) / "spilled"),
             "autoinstall_known_extensions": "false",
             "autoload_known_extensions": "false",
+            "threads": 1,  # with several, DuckDB 2.0 now and then lost the order of lines
         }
         connection = duckdb.connect(config=settings)
         try:

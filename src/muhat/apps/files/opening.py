@@ -23,22 +23,15 @@ MOST_COPIED = 2**32
 
 _OTHERS = {
     b"PK": ("a zip archive, as Excel files and .npz are", "save the table as CSV, or the array by numpy.save"),
-    b"BZh": ("compressed by bzip2", "unpack it first: bunzip2 FILE"),
-    b"\xfd7zXZ": ("compressed by xz", "unpack it first: unxz FILE"),
-    b"\x28\xb5\x2f\xfd": ("compressed by zstd", "unpack it first: unzstd FILE"),
-    b"\xd0\xcf\x11\xe0": ("an old Excel file", "save the table as CSV"),
-    b"%PDF": ("a PDF", "export the table as CSV"),
+    **dict.fromkeys(
+        [b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd"], ("compressed otherwise than by gzip", "unpack it first")
+    ),
     **dict.fromkeys([b"<!", b"<?", b"<html"], ("HTML or XML", "export the table as CSV")),
     **dict.fromkeys([b"[{", b"[["], ("JSON in one piece", "write one object per line (JSON lines)")),
-    b"\x89HDF": ("an HDF5 file", "save the array by numpy.save"),
-    b"SQLite format": ("a database of SQLite", "export the table as CSV"),
-    b"ARROW1": ("an Arrow file", "save the table as Parquet"),
 }
 _GZIP, _NPY, _PARQUET, _UTF_16 = b"\x1f\x8b", b"\x93NUMPY", b"PAR1", (b"\xff\xfe", b"\xfe\xff")
 _KNOWN = (_GZIP, _NPY, _PARQUET, *_UTF_16)
 _START = 64
-
-
 _CHUNK = 2**20
 
 
@@ -58,8 +51,7 @@ def read_table(path: str, database: Database, reading: Reading) -> Source:
             raise NoSuchFile(f"no file matches {path}; check the folder and the pattern")
         return joined([read_table(name, database, reading) for name in found], path)
     try:
-        with database.one_thread():
-            return _read(path, _local(path, database), database, reading)
+        return _read(path, _local(path, database), database, reading)
     except IsADirectoryError as error:
         raise ValueError(
             f"{path} is a folder; name a file in it, or files by a pattern such as {path}/*.csv"

@@ -1,24 +1,21 @@
 """CSV as people have it: with a header or without, separated by commas or other signs, with comments and empty cells.
 
-A look at the first lines and one pass over the bytes decide how the engine is told to read the file. The engine never
-guesses: with fixed rules it refuses lines that have too many or too few cells.
+A look at the first lines decides how the engine is told to read the file, and all cells of a column what it holds. The
+engine never guesses: with fixed rules it refuses lines that have too many or too few cells.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from muhat.apps.files.database import Database, quoted, quoted_file
+from muhat.apps.files.database import Database, loses_numbers, quoted, quoted_file
 from muhat.apps.files.tables import (
     DATE,
     DELIMITERS,
     GROUPED,
-    MISSING,
     NUMBER,
     Fetcher,
     Place,
@@ -31,155 +28,129 @@ from muhat.apps.files.tables import (
     shortened,
     unique_names,
 )
-from muhat.apps.files.told import Told, told
-from muhat.tables.frames import KIND_IN_WORDS, Kind
+from muhat.apps.files.told import told
+from muhat.linalg.blocks import blocks
+from muhat.tables.frames import TOO_LARGE, Kind, LeftOut
 
 LONGEST_LINE = 2**24
 
 _LOOK_LINES = 20
 _LOOK_CELLS = 200_000
 _CHUNK = 2**22
+_TOGETHER = 200  # columns in a query
 _QUOTED = re.compile(r'"(?:[^"]|"")*"')
 _COMMENT = re.compile(r"#([\s#!]|$)")
 _DATE = re.compile(DATE)
 _WITH_COMMA = r"\s*[+-]?[0-9.]*,[0-9]+\s*"
+_LONG_WHOLE = "[+-]?[0-9]{16,}"
 _UNIT = r"[%$€£¥]|[kMGm]?(?:g|m|s|l|L|W|Wh|V|A|B|Hz|Pa)|cm|lbs?|oz|km/h|mph|m/s|min|h|hrs?|days?|°[CF]|USD|EUR|GBP|CHF"
-_DRESSED = re.compile(rf"[$€£¥]?\s?-?\d[\d,.' ]*\s?(?:{_UNIT})?")
-_OTHER_DATE = re.compile(r"\d{1,4}[/.-]\d{1,2}[/.-]\d{1,4}\b.*")
-_UNDERSCORE = re.compile(rb"_(?<=[0-9]_)[0-9]")
+_LIKE_NUMBER = re.compile(rf"[$€£¥]?\s?-?\d[\d.,'/: -]*\s?(?:{_UNIT})?")
 
 
 def read_text(path: str, local: Path, database: Database, reading: Reading) -> Source:
     """Read a CSV file into the database; every line must have its width, and every number must be one."""
-    local, survey = _surveyed(path, local, database)
-    form = _look(path, local, survey, reading.delimiter)
+    local, n_lines = _in_utf8(path, local, database)
+    form = _look(path, local, reading.delimiter)
     database.make_room(path, form.width)
-    cells = _beginning(path, local, form, database)
+    rows = f"LIMIT {max(_LOOK_CELLS // form.width, 2)}"
+    cells = _checked(path, lambda: database.rows(f"SELECT * FROM {form.source(local, False)} {rows}"))
     if all(not (cell or "").strip() for row in cells for cell in row):
         raise ValueError(f"{path} is empty; it should hold a row of values in each line")
     has_names = is_header(cells[:2]) if reading.header is None else reading.header
     names = unique_names(cells[0] if has_names else [None] * form.width)
-    rows = cells[has_names:]
-    if form.width == 1 and all(_is_spaced(row[0]) for row in rows):
+    if form.width == 1 and all(_is_spaced(row[0]) for row in cells[has_names:]):
         one = f"{path} has one column; separate its columns by commas, or say "
         raise ValueError(told(lambda write: one + write("delimiter")))
-    if not rows:
+    if not cells[has_names:]:
         none = f"{path} has a header and no rows; if the line holds numbers, say "
         raise ValueError(told(lambda write: none + write("header", False)))
-    form = replace(form, has_names=has_names, decimal_comma=_decimal_comma(form.delimiter, rows))
-    guesses = [_guess([row[j] for row in rows], form.decimal_comma, reading.marks) for j in range(form.width)]
-    return _Load(path, local, database, form, survey, names, guesses, reading.marks).table()
+    texts, relation = f"texts_{local.stem}", f"table_{local.stem}"
+    marks = ", ".join(map(quoted, reading.marks))
+    each = ", ".join(
+        f"CASE WHEN lower(trim(c{j})) NOT IN ({marks}) THEN trim(c{j}) END AS c{j}" for j in range(form.width)
+    )
+    query = f"CREATE TABLE {texts} AS SELECT {each} FROM {form.source(local, has_names)}"
+    _checked(path, lambda: database.rows(query))
+    total = database.rows(f"SELECT count(*) FROM {texts}")[0][0]
+    before = form.skipped + has_names
+    place: tuple[Place, int] = ("line", before + 1) if n_lines == total + before else ("row", 1)
+    judged = _judged(database, texts, form)
+    selected = ", ".join(f"{column.value} AS c{j}" for j, column in enumerate(judged))
+    database.rows(f"CREATE TABLE {relation} AS SELECT {selected} FROM {texts} ORDER BY rowid")
+    database.rows(f"DROP TABLE {texts}")
+    left_out, flaws, hints, stored = [], {}, {}, []
+    for j, (name, column) in enumerate(zip(names, judged, strict=True)):
+        if column.too_large:
+            left_out.append(LeftOut(name, TOO_LARGE))
+            continue
+        stored.append(StoredColumn(name, column.kind, f"c{j}"))
+        if column.odd is not None:
+            row, cell = column.odd
+            flaws[name] = _no_number(f"{path}, {place[0]} {place[1] + row:,}, column {name!r}", cell)
+        elif column.kind == "category" and (hint := hint_for([row[j] for row in cells[has_names:] if row[j]])):
+            hints[name] = hint
+    fetch = Fetcher(database, relation, stored, total, text=True)
+    kept = tuple(column.name for column in stored)
+    return Source(path, total, kept, has_names, fetch, tuple(left_out), *place, flaws, hints)
 
 
 # ------------------------------------------------------------------------------------------------ bytes and first lines
 
 
-@dataclass(frozen=True)
-class _Survey:
-    """What one pass over the bytes finds: lines, lines that begin with #, and whether # stands elsewhere too.
-
-    Where bytes are ``doubtful``, the engine would read numbers that are none by NUMBER: 1_0 as 10, +-1 as -1.
-    """
-
-    lines: int
-    hash_lines: int
-    hashes: int
-    doubtful: bool
-
-
-def _surveyed(path: str, local: Path, database: Database) -> tuple[Path, _Survey]:
-    """The file in UTF-8, rewritten if need be, and what a pass over it finds."""
+def _in_utf8(path: str, local: Path, database: Database) -> tuple[Path, int]:
+    """The file in UTF-8, rewritten from UTF-16 or Windows-1252 if need be, and how many lines it has."""
     with open(local, "rb") as file:
         start = file.read(2)
-    if start in (b"\xff\xfe", b"\xfe\xff"):
-        local = _rewritten(path, local, "utf-16", database)
-    survey = _survey(path, local)
-    if survey is None:
-        survey = _survey(path, local := _rewritten(path, local, "cp1252", database))
-    assert survey is not None
-    return local, survey
-
-
-def _survey(path: str, local: Path) -> _Survey | None:
-    """None if the file is not in UTF-8."""
-    lines = hash_lines = hashes = 0
-    doubtful = False
-    last, end, rest = b"\n", b"", b""
-    with open(local, "rb") as file:
-        while chunk := file.read(_CHUNK):
-            if b"\0" in chunk:
-                raise ValueError(f"{path} is not text; save the table as CSV, or the array by numpy.save")
-            lines += chunk.count(b"\n")
-            hashes += chunk.count(b"#")
-            hash_lines += chunk.count(b"\n#") + (last == b"\n" and chunk.startswith(b"#"))
-            joined = end + chunk  # what is cut by the end of a chunk is found too
-            doubtful = doubtful or b"+-" in joined or bool(_UNDERSCORE.search(joined))
-            last, end = chunk[-1:], joined[-2:]
-            if rest or not chunk.isascii():
-                text = rest + chunk
-                try:
-                    text.decode()
-                    rest = b""
-                except UnicodeDecodeError as error:
-                    if error.reason != "unexpected end of data":
-                        return None
-                    rest = text[error.start :]  # the last character is cut off
-    return None if rest else _Survey(lines + (last != b"\n"), hash_lines, hashes, doubtful)
-
-
-def _rewritten(path: str, local: Path, encoding: str, database: Database) -> Path:
-    target = database.new_path(".table")
-    with (
-        open(local, encoding=encoding, errors="strict" if encoding == "utf-16" else "replace", newline="") as source,
-        open(target, "w", encoding="utf-8", newline="") as file,
-    ):
+    encodings = ["utf-16"] if start in (b"\xff\xfe", b"\xfe\xff") else ["utf-8", "cp1252"]
+    for encoding in encodings:
+        target, lines, last = database.new_path(".table"), 0, "\n"
+        errors = "replace" if encoding == "cp1252" else "strict"
         try:
-            while text := source.read(_CHUNK):
-                file.write(text)
+            with (
+                open(local, encoding=encoding, errors=errors, newline="") as source,
+                open(target, "w", encoding="utf-8", newline="") as file,
+            ):
+                while text := source.read(_CHUNK):
+                    if "\0" in text:
+                        raise ValueError(f"{path} is not text; save the table as CSV, or the array by numpy.save")
+                    lines, last = lines + text.count("\n"), text[-1]
+                    if encoding != "utf-8":
+                        file.write(text)
         except UnicodeError as error:
-            raise ValueError(f"{path} begins as UTF-16 and is damaged ({error}); save it as UTF-8") from error
-    return target
+            if encoding == "utf-16":
+                raise ValueError(f"{path} begins as UTF-16 and is damaged ({error}); save it as UTF-8") from error
+            continue
+        return local if encoding == "utf-8" else target, lines + (last != "\n")
+    raise AssertionError("every text is one in Windows-1252 with replaced characters")
 
 
-@dataclass(frozen=True)
-class _Form:
+class _Form(NamedTuple):
     """How the lines are to be read."""
 
     delimiter: str
     width: int
     skipped: int
-    has_comments: bool
     longest: int
-    has_names: bool = False
-    decimal_comma: bool = False
 
-    def options(self) -> str:
-        """The part of the engine's arguments that says so."""
-        comment = "comment='#', " if self.has_comments else "comment='', "
+    def source(self, local: Path, has_names: bool) -> str:
+        """The engine's function that reads all cells as text."""
+        columns = ", ".join(f"'c{j}': 'VARCHAR'" for j in range(self.width))
         return (
-            f"auto_detect=false, delim={quoted(self.delimiter)}, quote='\"', escape='\"', {comment}"
-            f"skip={self.skipped}, strict_mode=true, null_padding=false, "
-            f"max_line_size={self.longest}, buffer_size={4 * self.longest}"
+            f"read_csv({quoted_file(local)}, auto_detect=false, delim={quoted(self.delimiter)}, quote='\"', "
+            f"escape='\"', comment='', skip={self.skipped}, strict_mode=true, null_padding=false, "
+            f"max_line_size={self.longest}, buffer_size={4 * self.longest}, header={str(has_names).lower()}, "
+            f"columns={{{columns}}}, nullstr=[''])"
         )
 
 
-def _look(path: str, local: Path, survey: _Survey, given: str | None) -> _Form:
+def _look(path: str, local: Path, given: str | None) -> _Form:
     with open(local, encoding="utf-8-sig", newline="") as file:
         lines = [_bounded(path, number, file.readline(LONGEST_LINE)) for number in range(1, 2 * _LOOK_LINES)]
-    shown = [line for line in lines if line.strip() and not _COMMENT.match(line)][:_LOOK_LINES]
+    first = next((i for i, line in enumerate(lines) if line.strip() and not _COMMENT.match(line)), 0)
+    shown = [line for line in lines[first:] if line.strip()][:_LOOK_LINES]
     delimiter = given or delimiter_of(shown)
     width = _widths(shown[:1], delimiter)[0] if shown else 1
-    first = next((i for i, line in enumerate(lines) if line.strip() and not _COMMENT.match(line)), 0)
-    leading = sum(line.startswith("#") for line in lines[:first])
-    # The engine cuts lines at a comment sign wherever it stands, so it is told of one only where none stands elsewhere.
-    later = survey.hash_lines > leading and survey.hashes == survey.hash_lines + _hashes_inside(lines[:first])
-    has_comments = later and all(_COMMENT.match(line) for line in lines if line.startswith("#"))
-    longest = min(max(8 * max(map(len, lines)), 2**21), LONGEST_LINE)
-    return _Form(delimiter, width, 0 if has_comments else first, has_comments, longest)
-
-
-def _hashes_inside(lines: Sequence[str]) -> int:
-    return sum(line.count("#") - line.startswith("#") for line in lines)
+    return _Form(delimiter, width, first, min(max(8 * max(map(len, lines)), 2**21), LONGEST_LINE))
 
 
 def _bounded(path: str, number: int, line: str) -> str:
@@ -204,13 +175,6 @@ def delimiter_of(lines: Sequence[str]) -> str:
         if len(widths) == 1 and widths != {1}:
             return delimiter
     return max(DELIMITERS, key="".join(lines[:1]).count)
-
-
-def _beginning(path: str, local: Path, form: _Form, database: Database) -> list[tuple[str | None, ...]]:
-    columns = ", ".join(f"'c{j}': 'VARCHAR'" for j in range(form.width))
-    count = max(_LOOK_CELLS // form.width, 2)
-    source = f"read_csv({quoted_file(local)}, {form.options()}, header=false, columns={{{columns}}})"
-    return _checked(path, lambda: database.rows(f"SELECT * FROM {source} LIMIT {count}"))
 
 
 def _checked(path: str, run: Any) -> Any:
@@ -279,205 +243,84 @@ def _is_spaced(cell: str | None) -> bool:
     return len(parts) > 1 and all(number(part, True) is not None for part in parts)
 
 
-def _decimal_comma(delimiter: str, rows: Sequence[Sequence[str | None]]) -> bool:
-    if delimiter == ",":
-        return False
-    cells = (cell for row in rows for cell in row if cell and "," in cell)
-    return any(number(cell, True) is not None for cell in cells)
-
-
-@dataclass(frozen=True)
-class _Guess:
-    """What the first rows of a column look like; ``sure`` if no cell speaks against it."""
-
-    kind: Kind
-    sure: bool
-    hint: str = ""
-
-
-def _guess(column: Sequence[str | None], decimal_comma: bool, marks: Sequence[str] = MISSING) -> _Guess:
-    cells = [cell.strip() for cell in column if cell is not None and not is_missing(cell, marks)]
-    numbers = sum(number(cell, decimal_comma) is not None for cell in cells)
-    if 2 * numbers >= len(cells):
-        return _Guess("number", numbers == len(cells))
-    if all(map(_DATE.fullmatch, cells)):
-        return _Guess("date", True)
-    dressed = [cell for cell in cells if _DRESSED.fullmatch(cell) and number(undressed(cell), False) is not None]
-    if 2 * len(dressed) > len(cells):
-        return _Guess("category", True, f"write {shortened(dressed[0])} as {undressed(dressed[0])}")
-    dates = [cell for cell in cells if _OTHER_DATE.fullmatch(cell) and not _DATE.fullmatch(cell)]
-    if 2 * len(dates) > len(cells):
-        return _Guess("category", True, f"write dates such as {shortened(dates[0])} as 2025-12-31: year, month, day")
-    return _Guess("category", True)
-
-
 def hint_for(texts: Sequence[str]) -> str:
-    """How texts that stand for numbers or dates are to be written; "" where they do not.
+    """How texts are to be written most of which look like numbers or dates; "" where they do not.
 
-    >>> hint_for(["7.5", "8"]), hint_for(["7.5 kg", "8 kg"]), hint_for(["red", "blue"])
-    ("these texts are numbers: convert them, such as '7.5'", "write '7.5 kg' as 7.5", '')
+    >>> hint_for(["7.5 kg", "8 kg", "x"]), hint_for(["red", "4a"])
+    ("texts such as '7.5 kg' look like numbers or dates: write these as 1234.5 and 2025-12-31", '')
     """
-    guess = _guess(texts, decimal_comma=False)
-    if guess.kind == "category" or not guess.sure or not texts:
-        return guess.hint
-    return f"these texts are {KIND_IN_WORDS[guess.kind]}: convert them, such as {shortened(texts[0])}"
+    alike = [text for text in texts if _LIKE_NUMBER.fullmatch(text.strip())]
+    if 2 * len(alike) <= len(texts):
+        return ""
+    return f"texts such as {shortened(alike[0])} look like numbers or dates: write these as 1234.5 and 2025-12-31"
 
 
-def undressed(cell: str) -> str:
-    """A price, a percentage or a number with its unit as a plain number.
-
-    The last of two kinds of separators is the decimal one.
-
-    >>> [undressed(cell) for cell in ("$1,200", "€ 36.15", "1.234,50 €", "12,5 %", "1 200 000", "-4.5 kg")]
-    ['1200', '36.15', '1234.50', '12.5', '1200000', '-4.5']
-    """
-    plain = re.sub(r"[^\d.,-]", "", cell)
-    decimal = max(".,", key=plain.rfind)
-    other = "," if decimal == "." else "."
-    plain = plain.replace(other, "")
-    thousands = plain.count(decimal) > 1 or (decimal == "," and re.search(r",\d{3}$", plain))
-    return plain.replace(decimal, "" if thousands else ".")
-
-
-# -------------------------------------------------------------------------------------------------------------- loading
-
-
-def _no_number(where: str, cell: str) -> Told:
+def _no_number(where: str, cell: str) -> str:
     """What is wrong with a word among numbers."""
     start = f"{where}: {shortened(cell)} is not a number; correct it, declare it as missing ("
     return told(lambda write: f"{start}{write('missing')}), or leave the column out ({write('exclude')})")
 
 
-@dataclass(frozen=True)
-class _Load:
-    """From a file in UTF-8 to a table with the kinds of its columns."""
+class _Judged(NamedTuple):
+    """What all cells of a column hold: its kind, SQL of its values, and the first row that holds no number."""
 
-    path: str
-    local: Path
-    database: Database
-    form: _Form
-    survey: _Survey
-    names: Sequence[str]
-    guesses: Sequence[_Guess]
-    marks: Sequence[str]
+    kind: Kind
+    value: str
+    odd: tuple[int, str] | None = None
+    too_large: bool = False
 
-    @cached_property
-    def relation(self) -> str:
-        return f"table_{self.local.stem}"
 
-    def table(self) -> Source:
-        """The engine is told the types as guessed; where a cell does not fit, all are read as text and judged."""
-        import duckdb
+def _judged(database: Database, texts: str, form: _Form) -> list[_Judged]:
+    """What each column holds by all of its cells: half are enough for numbers, and all are needed for dates."""
+    keys = [f"c{j}" for j in range(form.width)]
 
-        kinds = [guess.kind for guess in self.guesses]
-        flaws: dict[str, str] = {}
-        fits = all(guess.sure for guess in self.guesses) and not self.survey.doubtful and not self.form.decimal_comma
-        if fits:
-            try:
-                self._create(kinds)
-                fits = not self._holds_numbers(kinds)
-            except (duckdb.ConversionException, duckdb.InvalidInputException) as error:
-                if "convert" not in str(error).lower():
-                    raise ValueError(_complaint(self.path, str(error))) from error
-                fits = False
-        if not fits:
-            kinds, flaws = self._judged()
-        total = self.database.rows(f"SELECT count(*) FROM {self.relation}")[0][0]
-        place, first = self._place(total)
-        columns = [
-            StoredColumn(name, kind, f"c{j}") for j, (name, kind) in enumerate(zip(self.names, kinds, strict=True))
-        ]
-        hints = {name: guess.hint for name, guess in zip(self.names, self.guesses, strict=True) if guess.hint}
-        fetch = Fetcher(self.database, self.relation, columns, total, text=True)
-        options: dict[str, Any] = {"place": place, "first": first, "flaws": flaws, "hints": hints}
-        return Source(self.path, total, tuple(self.names), self.form.has_names, fetch, **options)
+    def matching(key: str, pattern: str) -> str:
+        return f"regexp_full_match({key}, '{pattern}')"
 
-    def _source(self, types: Sequence[str], nulls: Sequence[str]) -> str:
-        columns = ", ".join(f"'c{j}': '{kind}'" for j, kind in enumerate(types))
-        decimal = ", decimal_separator=','" if self.form.decimal_comma else ""
-        header = str(self.form.has_names).lower()
-        return (
-            f"read_csv({quoted_file(self.local)}, {self.form.options()}, header={header}, columns={{{columns}}}, "
-            f"nullstr={list(nulls)}{decimal})"
-        )
+    grouped = [False] * form.width
+    any_comma = " OR ".join(matching(key, _WITH_COMMA) for key in keys)
+    if form.delimiter != "," and database.rows(f"SELECT 1 FROM {texts} WHERE {any_comma} LIMIT 1"):
+        plain = [lambda key: f"count(*) FILTER (contains({key}, '.') AND NOT {matching(key, GROUPED)})"]
+        grouped = [count == 0 for (count,) in _of_columns(database, texts, keys, plain)]
+    numbers = {key: _number(key, form.delimiter, each) for key, each in zip(keys, grouped, strict=True)}
+    wanted = [
+        lambda key: f"count({key})",
+        lambda key: f"count({numbers[key]})",
+        lambda key: f"count(try_cast({key} AS TIMESTAMPTZ))",
+        lambda key: f"count(*) FILTER ({matching(key, _LONG_WHOLE)})",
+    ]
+    return [
+        _judged_column(database, texts, key, numbers[key], *counts)
+        for key, counts in zip(keys, _of_columns(database, texts, keys, wanted), strict=True)
+    ]
 
-    def _create(self, kinds: Sequence[Kind]) -> None:
-        types = ["DOUBLE" if kind == "number" else "TIMESTAMPTZ" if kind == "date" else "VARCHAR" for kind in kinds]
-        kept = {"date": days("{0}"), "category": self._text()}
-        changed = [f"{kept[kind].format(f'c{j}')} AS c{j}" for j, kind in enumerate(kinds) if kind in kept]
-        selected = f"* REPLACE ({', '.join(changed)})" if changed else "*"
-        forms = {form for mark in self.marks for form in (mark, mark.upper(), mark.capitalize(), mark.title())}
-        source = self._source(types, sorted(forms | {"NaN"}))
-        self.database.rows(f"CREATE OR REPLACE TABLE {self.relation} AS SELECT {selected} FROM {source}")
 
-    def _holds_numbers(self, kinds: Sequence[Kind]) -> bool:
-        """Whether a column that begins with texts mostly holds numbers: the first rows do not decide."""
-        texts = [f"c{j}" for j, kind in enumerate(kinds) if kind == "category"]
-        counts = ", ".join(f"2 * count({self._number(key)}) >= count({key}) AND count({key}) > 0" for key in texts)
-        return bool(texts) and any(self.database.rows(f"SELECT {counts} FROM {self.relation}")[0])
+def _of_columns(
+    database: Database, texts: str, keys: Sequence[str], wanted: Sequence[Callable[[str], str]]
+) -> list[tuple[Any, ...]]:
+    """Some aggregates of each column."""
+    found: list[tuple[Any, ...]] = []
+    for part in blocks(len(keys), _TOGETHER):
+        row = database.rows(f"SELECT {', '.join(sql(key) for key in keys[part] for sql in wanted)} FROM {texts}")[0]
+        found += [row[i : i + len(wanted)] for i in range(0, len(row), len(wanted))]
+    return found
 
-    def _judged(self) -> tuple[list[Kind], dict[str, str]]:
-        """Read all as text, decide what each column holds by all of its cells, and turn it into that."""
-        texts, width = f"texts_{self.local.stem}", self.form.width
-        selected = ", ".join(f"{self._text().format(f'c{j}')} AS c{j}" for j in range(width))
-        source = self._source(["VARCHAR"] * width, [""])
-        _checked(self.path, lambda: self.database.rows(f"CREATE TABLE {texts} AS SELECT {selected} FROM {source}"))
-        total = self.database.rows(f"SELECT count(*) FROM {texts}")[0][0]
-        kinds: list[Kind] = []
-        flaws: dict[str, str] = {}
-        keys = [f"c{j}" for j in range(width)]
-        numbers = [self._number(key, grouped) for key, grouped in zip(keys, self._grouped(texts, keys), strict=True)]
-        for key, number_of, name in zip(keys, numbers, self.names, strict=True):
-            kind, odd = self._kind(texts, key, number_of)
-            kinds.append(kind)
-            if odd:
-                place, first = self._place(total)
-                flaws[name] = _no_number(f"{self.path}, {place} {first + odd[0]:,}, column {name!r}", odd[1])
-        converted = [
-            {"number": number_of, "date": days(f"{key}::TIMESTAMPTZ"), "category": key}[kind]
-            for key, number_of, kind in zip(keys, numbers, kinds, strict=True)
-        ]
-        selected = ", ".join(f"{value} AS {key}" for value, key in zip(converted, keys, strict=True))
-        query = f"SELECT {selected} FROM {texts} ORDER BY rowid"
-        self.database.rows(f"CREATE OR REPLACE TABLE {self.relation} AS {query}")
-        self.database.rows(f"DROP TABLE {texts}")
-        return kinds, flaws
 
-    def _grouped(self, texts: str, keys: Sequence[str]) -> list[bool]:
-        """Columns whose points set thousands apart: all do, and the file has decimal commas."""
-        if self.form.delimiter == ",":
-            return [False] * len(keys)
-        commas = " OR ".join(f"regexp_full_match({key}, '{_WITH_COMMA}')" for key in keys)
-        plain = [
-            f"count(*) FILTER (contains({key}, '.') AND NOT regexp_full_match({key}, '{GROUPED}'))" for key in keys
-        ]
-        found = self.database.rows(f"SELECT count(*) FILTER ({commas}), {', '.join(plain)} FROM {texts}")[0]
-        return [found[0] > 0 and count == 0 for count in found[1:]]
+def _number(cell: str, delimiter: str, grouped: bool) -> str:
+    """SQL for the number that a cell holds, NULL where it holds none."""
+    plain = f"replace({cell}, '.', '')" if grouped else cell
+    plain = plain if delimiter == "," else f"replace({plain}, ',', '.')"
+    return f"CASE WHEN regexp_full_match({plain}, '{NUMBER}') THEN try_cast({plain} AS DOUBLE) END"
 
-    def _number(self, cell: str, grouped: bool = False) -> str:
-        # A decimal comma may come first below the rows that were looked at.
-        plain = cell if self.form.delimiter == "," else f"replace({cell}, ',', '.')"
-        if grouped:
-            plain = f"replace(replace({cell}, '.', ''), ',', '.')"
-        return f"CASE WHEN regexp_full_match({plain}, '{NUMBER}') THEN try_cast({plain} AS DOUBLE) END"
 
-    def _kind(self, texts: str, key: str, number: str) -> tuple[Kind, tuple[int, str] | None]:
-        count, numbers, dates = self.database.rows(
-            f"SELECT count({key}), count({number}), count(try_cast({key} AS TIMESTAMPTZ)) FROM {texts}"
-        )[0]
-        if 2 * numbers < count:
-            return ("date" if dates == count else "category"), None
-        if numbers == count:
-            return "number", None
+def _judged_column(
+    database: Database, texts: str, key: str, number: str, count: int, numbers: int, dates: int, long_whole: int
+) -> _Judged:
+    if 2 * numbers < count:
+        return _Judged("date", days(f"{key}::TIMESTAMPTZ")) if dates == count else _Judged("category", key)
+    if numbers < count:
         odd = f"SELECT rowid, {key} FROM {texts} WHERE {key} IS NOT NULL AND {number} IS NULL ORDER BY rowid LIMIT 1"
-        return "number", self.database.rows(odd)[0]
-
-    def _text(self) -> str:
-        """SQL for a cell without blanks around it, NULL where it stands for a missing value."""
-        return f"CASE WHEN lower(trim({{0}})) NOT IN ({', '.join(map(quoted, self.marks))}) THEN trim({{0}}) END"
-
-    def _place(self, total: int) -> tuple[Place, int]:
-        """Lines are counted where each row has one; otherwise rows are, from 1."""
-        before = self.form.skipped + self.form.has_names
-        whole = not self.form.has_comments and self.survey.lines == total + before
-        return ("line", before + 1) if whole else ("row", 1)
+        return _Judged("number", number, database.rows(odd)[0])
+    whole = f"try_cast({key} AS HUGEINT)"
+    rows = f"{texts} WHERE regexp_full_match({key}, '{_LONG_WHOLE}')"
+    return _Judged("number", number, too_large=bool(long_whole and loses_numbers(database, whole, rows)))
