@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from bag_samples import random_bags
+from bag_samples import moments_in_rows, random_bags
 from numpy.testing import assert_allclose, assert_array_equal
 
 import muhat as mh
@@ -13,28 +13,11 @@ from muhat.bags.prior import pooled_means
 
 def written_out(bags, ridge, blend, population=np.inf):
     """The rule in the space of the rows, where the kernel is linear, a bag at a time."""
-    inverse_population = np.broadcast_to(1 / np.asarray(population, dtype=float), len(bags))
-    sizes = np.array([len(bag) for bag in bags])
-    means = np.array([bag.mean(axis=0) for bag in bags])
-    deviations = np.concatenate([bag - bag.mean(axis=0) for bag in bags])
-    W = deviations.T @ deviations / (sizes - 1).sum()
-    share = 1 / sizes - inverse_population  # of W in the noise of a mean
-    ratio = max(np.trace(np.cov(means.T)) / np.trace(W) - share.mean(), 0)
-    w = 1 / (ratio + share)
-    w /= w.sum()
-    centre = np.average(means, axis=0, weights=w)
-    spread = sum(wi * np.outer(mean - centre, mean - centre) for wi, mean in zip(w, means, strict=True))
-    noise = sum(wi * (1 - wi) * W * part for wi, part in zip(w, share, strict=True))
-    g, V = np.linalg.eigh((spread - noise) / (1 - (w**2).sum()))
-    B = V @ np.diag(np.maximum(g, 0)) @ V.T
-    regular = W + ridge * np.trace(W) / len(W) * np.eye(len(W))
-    B = (1 - blend) * B + blend * np.trace(B) / np.trace(W) * regular
-    return np.array(
-        [
-            centre + B @ np.linalg.solve(B + part * regular, mean - centre)
-            for part, mean in zip(share, means, strict=True)
-        ]
-    )
+    share = 1 / np.array([len(bag) for bag in bags]) - 1 / np.asarray(population, dtype=float)
+    means, centre, regular, B = moments_in_rows(bags, ridge, share)
+    B = (1 - blend) * B + blend * np.trace(B) / (np.trace(regular) / (1 + ridge)) * regular
+    rows = zip(share, means, strict=True)
+    return np.array([centre + B @ np.linalg.solve(B + part * regular, mean - centre) for part, mean in rows])
 
 
 def pool_of(centre, within, between, noise):

@@ -1,7 +1,7 @@
 """The prior over bags: against its formulas written out, for bags of the training set and for new ones."""
 
 import numpy as np
-from bag_samples import random_bags
+from bag_samples import moments_in_rows, random_bags
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import multivariate_normal
 from sklearn.cluster import AgglomerativeClustering
@@ -13,20 +13,6 @@ import muhat as mh
 NEW = random_bags((2, 40, 1, 7), seed=1)
 
 
-def moments(bags, ridge):
-    """Centre, W_ρ and B in the space of the rows, where the kernel is linear."""
-    sizes = np.array([len(bag) for bag in bags])
-    means = np.array([bag.mean(axis=0) for bag in bags])
-    deviations = np.concatenate([bag - bag.mean(axis=0) for bag in bags])
-    W = deviations.T @ deviations / (sizes - 1).sum()
-    w = 1 / (max(np.trace(np.cov(means.T)) / np.trace(W) - (1 / sizes).mean(), 0) + 1 / sizes)
-    w /= w.sum()
-    centre = w @ means
-    spread = (w[:, None] * (means - centre)).T @ (means - centre)
-    g, V = np.linalg.eigh((spread - (w * (1 - w) / sizes).sum() * W) / (1 - w @ w))
-    return centre, W + ridge * np.trace(W) / len(W) * np.eye(len(W)), (V * np.maximum(g, 0)) @ V.T
-
-
 def fitted(bags=None, **options):
     return mh.BagPrior(mh.Linear(), **options).fit(random_bags((4, 9, 2, 30, 3, 17) * 2) if bags is None else bags)
 
@@ -34,7 +20,7 @@ def fitted(bags=None, **options):
 def test_new_bags_are_mapped_by_their_size():
     train = random_bags((4, 9, 2, 30, 3, 17) * 2)
     prior = fitted(train, ridge=0.2, blend=0.0)
-    centre, W, B = moments(train, 0.2)
+    _, centre, W, B = moments_in_rows(train, 0.2)
     for bag, element in zip(NEW, prior.means(NEW), strict=True):
         want = centre + B @ np.linalg.solve(B + W / len(bag), bag.mean(axis=0) - centre)
         assert_allclose(element(np.eye(3)), want, rtol=1e-7)
@@ -43,7 +29,7 @@ def test_new_bags_are_mapped_by_their_size():
 def test_inner_products_of_vectors_are_those_of_pooled_means_in_units_of_the_noise():
     train = random_bags((4, 9, 2, 30, 3, 17) * 2)
     prior = fitted(train, ridge=0.2)
-    centre, W, B = moments(train, 0.2)
+    _, centre, W, B = moments_in_rows(train, 0.2)
     pooled = [B @ np.linalg.solve(B + W / len(bag), bag.mean(axis=0) - centre) for bag in NEW]
     want = [[f @ np.linalg.solve(W, g) for g in pooled] for f in pooled]
     vectors = prior.transform(NEW)
@@ -54,7 +40,7 @@ def test_inner_products_of_vectors_are_those_of_pooled_means_in_units_of_the_noi
 def test_log_odds_are_those_of_two_normal_distributions():
     train = random_bags((4, 9, 2, 30, 3, 17) * 2)
     prior = fitted(train, ridge=0.2)
-    centre, W, B = moments(train, 0.2)
+    _, centre, W, B = moments_in_rows(train, 0.2)
 
     def odds(one, other):
         x, y = one.mean(axis=0) - centre, other.mean(axis=0) - centre

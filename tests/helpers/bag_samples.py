@@ -23,6 +23,21 @@ def labelled_bags(n=24, n_classes=2, seed=0, d=2, low=1):
     return [rng.normal(scale=4.0**label, size=(rng.integers(low, 20), d)) for label in y], y
 
 
+def moments_in_rows(bags, ridge, share=None):
+    """Means, centre, W_ρ and B in the space of the rows, where the kernel is linear; ``share`` of W is in each mean."""
+    sizes = np.array([len(bag) for bag in bags])
+    share = 1 / sizes if share is None else share
+    means = np.array([bag.mean(axis=0) for bag in bags])
+    deviations = np.concatenate([bag - bag.mean(axis=0) for bag in bags])
+    W = deviations.T @ deviations / (sizes - 1).sum()
+    w = 1 / (max(np.trace(np.cov(means.T)) / np.trace(W) - share.mean(), 0) + share)
+    w /= w.sum()
+    centre = w @ means
+    spread = sum(wi * np.outer(mean - centre, mean - centre) for wi, mean in zip(w, means, strict=True))
+    g, V = np.linalg.eigh((spread - (w * (1 - w) * share).sum() * W) / (1 - w @ w))
+    return means, centre, W + ridge * np.trace(W) / len(W) * np.eye(len(W)), (V * np.maximum(g, 0)) @ V.T
+
+
 @dataclass(frozen=True)
 class Counting(mh.Gaussian):
     """A Gaussian kernel that counts its values, and the largest matrix that it was asked for."""

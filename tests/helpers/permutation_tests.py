@@ -1,5 +1,7 @@
 """Oracles and null distributions of permutation tests."""
 
+import itertools
+
 import numpy as np
 from numpy.testing import assert_allclose
 from scipy import stats
@@ -25,3 +27,14 @@ def splits_of(n, m, count=7, seed=0, strata=None):
     observed = np.repeat([1.0, 0.0], [n, m])
     drawn = list(other_splits(observed, count, np.random.default_rng(seed), strata))
     return np.column_stack([observed, *drawn]), centred_splits(observed, count, np.random.default_rng(seed), strata)
+
+
+def all_splits(n, total):
+    """Every choice of n among so many rows, as columns of zeros and ones."""
+    chosen = list(itertools.combinations(range(total), n))
+    return np.array([[float(i in part) for part in chosen] for i in range(total)])
+
+
+def permuted(L, order):
+    """Rows and columns of a Gram matrix in another order."""
+    return L[np.ix_(order, order)]

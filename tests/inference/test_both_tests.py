@@ -1,6 +1,5 @@
 """What both tests share: input, scales, ties, errors, memory, type I error."""
 
-import itertools
 import math
 import re
 import tracemalloc
@@ -11,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from permutation_tests import all_splits
 from scipy import stats
 from tables import sample
 
@@ -230,11 +230,6 @@ either_test = pytest.mark.parametrize("test", [mmd_test, hsic_test])
 MEANS = [None, mh.ShrunkKernelMean(), mh.SpectralKernelMean(lam=0.5)]
 
 either_bias = pytest.mark.parametrize("unbiased", [False, True])
-
-
-def all_splits(n, total):
-    chosen = list(itertools.combinations(range(total), n))
-    return np.array([[float(i in part) for part in chosen] for i in range(total)])
 
 
 @pytest.mark.parametrize("shift", [1e3, 1e6])

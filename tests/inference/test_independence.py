@@ -6,7 +6,7 @@ import numpy as np
 import oracles
 import pytest
 from numpy.testing import assert_allclose
-from permutation_tests import all_of_scipy, assert_same_test
+from permutation_tests import all_of_scipy, assert_same_test, permuted
 from scipy import stats
 from tables import KERNELS, sample
 
@@ -73,10 +73,6 @@ def slow_hsic(K, L, unbiased):
 
 def slow_centred(K, mean):
     return oracles.centred_gram(K, K, mean_weights(mean, K))
-
-
-def permuted(L, order):
-    return L[np.ix_(order, order)]
 
 
 @either_bias

@@ -1,11 +1,9 @@
 """MMD against its slow formula and scipy's permutation test, and its witness."""
 
-import itertools
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from permutation_tests import all_of_scipy, assert_same_test
+from permutation_tests import all_of_scipy, all_splits, assert_same_test
 from tables import KERNELS, sample
 
 import muhat as mh
@@ -24,11 +22,6 @@ def slow_mmd(K, first, second, unbiased):
         return sum(K[i, j] for i, j in pairs) / len(pairs)
 
     return average(first, first) + average(second, second) - 2 * average(first, second)
-
-
-def all_splits(n, total):
-    chosen = list(itertools.combinations(range(total), n))
-    return np.array([[float(i in part) for part in chosen] for i in range(total)])
 
 
 @either_bias

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
-from permutation_tests import splits_of
+from permutation_tests import permuted, splits_of
 from scipy import stats
 from tables import sample
 
@@ -119,10 +119,6 @@ def test_few_pairings_are_listed(strata):
     with_fewer, smallest = permutations.draw_pairings(6, None, 718, RNG)
     assert len(with_fewer.permutations()) == 719
     assert_allclose(smallest, 1 / 719)
-
-
-def permuted(L, order):
-    return L[np.ix_(order, order)]
 
 
 @pytest.mark.parametrize("n", [2, 3, 4, 5, 8, 9, 131, 260])
