@@ -22,7 +22,7 @@ SMALLEST = {
     "guide/robust.py": "--draws 2",
     "guide/sketch_tests.py": "--draws 2",
     "guide/sketches.py": "--rows 1000",
-    "monitor.py": "run_lengths promises dependence delays speed calibration memory --quick",
+    "monitor.py": "promises dependence speed --quick",
     "power.py": "--quick --only d=3 ring square",
     "robust.py": "--rows 30 --draws 2",
     "scale.py": "--rows 40_000 --engines loop",

@@ -23,7 +23,7 @@ CALLS = {
     "nothing to whiten by": lambda: mh.DistributionKernel(mh.Gaussian(1.0), whiten=True).fit([X[:1], X[1:2], X[2:3]]),
     "one column of a test": lambda: mh.mmd_test(UNEVEN, UNEVEN, kernel=mh.Gaussian(), n_resamples=9, random_state=0),
     "rows that depend on time": lambda: mh.DriftMonitor(20, n_simulations=100, random_state=0).fit(
-        np.cumsum(np.random.default_rng(0).normal(size=(300, 2)), axis=0)
+        np.repeat([0.2, 3.0] * 3, 50)[:, None] * np.random.default_rng(0).normal(size=(300, 2))
     ),
     "a component a row": lambda: mh.MatchedGaussianMixture(3, mh.Gaussian(1.0), random_state=0).fit(X[:3]),
     "a component in a corner": lambda: mh.MatchedGaussianMixture(

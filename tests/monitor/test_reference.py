@@ -90,14 +90,14 @@ def test_the_population_has_no_value_of_a_row_with_itself():
 
 
 def test_the_population_of_kernels_is_their_gram_matrix():
-    reference = Reference.of(ROWS["few columns"], [mh.Laplace(1.0)])
+    reference = Reference.of(ROWS["few columns"], mh.Laplace(1.0))
     rows = population(reference)
     K = mh.Laplace(1.0)(ROWS["few columns"] / ROWS["few columns"].std(axis=0))
     off = ~np.eye(20, dtype=bool)
     assert_allclose(rows.values[off, 0], K[off], rtol=1e-6)
     assert_allclose(rows.singles[:, 0], -2 * (K.sum(axis=1) - 1) / 19, rtol=1e-12)
     with pytest.raises(ValueError, match="not finite"):
-        population(Reference.of(ROWS["few columns"], [mh.Polynomial(1000)]))
+        population(Reference.of(ROWS["few columns"], mh.Polynomial(1000)))
 
 
 def test_huge_rows_are_held_where_their_squares_are_finite():

@@ -11,7 +11,6 @@ from sklearn.exceptions import NotFittedError
 
 import muhat as mh
 from muhat._support.archives import write_archive
-from muhat.features.sketch import MeanSketch
 
 X = np.random.default_rng(0).normal(size=(100, 3))
 FRAME = pd.DataFrame(X, columns=["a", "b", "c"])
@@ -81,9 +80,8 @@ FITS = [
     ("windows", X, {"windows": []}, "windows=.* must be a list"),
     ("window 0", X, {"windows": [0]}, "windows=0"),
     ("long window", X, {"windows": [1, 80]}, "at most 25 rows: a quarter of the 100 reference rows"),
-    ("kernel", X, {"kernel": "gaussian"}, "kernel='gaussian' must be a kernel|kernel='g' must be a kernel"),
+    ("kernel", X, {"kernel": "gaussian"}, "kernel='gaussian' must be a kernel"),
     ("seed", X, {"random_state": "a"}, "random_state='a'"),
-    ("a sketch without rows", MeanSketch(mh.Nystroem(n_components=5).fit(X)).update(X), {}, "reservoir_size=1000"),
 ]
 
 
@@ -108,7 +106,7 @@ def test_a_dictionary_needs_names():
 REFERENCES = {
     "rows": (mh.DriftMonitor(**SMALL), X),
     "frame": (mh.DriftMonitor(**SMALL | {"run_length": 20, "block_length": "auto"}, windows=[1, 5]), FRAME),
-    "kernels": (mh.DriftMonitor(**SMALL, kernel=[mh.Laplace(), 2.0 * mh.Gaussian(3.0)]), X),
+    "a kernel": (mh.DriftMonitor(**SMALL, kernel=mh.Laplace() + 2.0 * mh.Gaussian(3.0)), X),
 }
 
 
@@ -122,7 +120,7 @@ def test_a_saved_monitor_comes_back(name, shift, tmp_path):
     loaded = mh.DriftMonitor.load(str(tmp_path / "monitor.npz"))
     assert loaded.result_ == monitor.result_
     assert loaded.kernels_ == monitor.kernels_
-    assert str(loaded.get_params()) == str(monitor.get_params()) or name == "kernels"
+    assert str(loaded.get_params(deep=False)) == str(monitor.get_params(deep=False))
     if shift:
         assert_array_equal(loaded.witness_(X), monitor.witness_(X))
     for one in (loaded, monitor):
@@ -149,17 +147,10 @@ DAMAGE = {
     "format": (other_header(format="muhat.DriftMonitor.0"), "its format is 'muhat.DriftMonitor.0'"),
     "threshold": (other_header(threshold=99.0), "checksum"),
     "a reference row": (lambda held: held["reference"].__setitem__((3, 1), 0.0), "checksum"),
-    "a missing array": (lambda held: held.pop("start"), "checksum"),
+    "a missing array": (lambda held: held.pop("handicaps"), "checksum"),
     "another type": (lambda held: held.update(reference=held["reference"].astype(np.float32)), "checksum"),
     "no header": (lambda held: held.pop("header"), "header"),
 }
-
-
-def test_a_file_of_other_numbers_is_refused_though_its_checksum_is_right(named, tmp_path, monkeypatch):
-    monkeypatch.setattr("muhat.apps.monitor.saved._arrays", lambda model, stream: {"reference": X.astype(np.float32)})
-    named.save(tmp_path / "other.npz")
-    with pytest.raises(ValueError, match=r"other\.npz is not a monitor .*reference holds float32"):
-        mh.DriftMonitor.load(tmp_path / "other.npz")
 
 
 def forged(source, target, change):
@@ -172,36 +163,33 @@ def forged(source, target, change):
     write_archive(target, header["format"], header, held)
 
 
-SCALE = ("quantiles", "scores", "slopes")
 FORGED = {
-    "quantiles": (lambda header, held: held["scale_quantiles"].fill(np.nan), "scale_quantiles holds NaN"),
-    "one quantile": (lambda header, held: held["scale_quantiles"].__setitem__((0, 3), 1e9), "do not grow"),
-    "slopes": (lambda header, held: held["scale_slopes"].fill(0.0), "do not grow"),
-    "scores": (lambda header, held: held.update(scale_scores=held["scale_scores"][:, ::-1]), "do not grow"),
-    "handicaps": (lambda header, held: held["scale_handicaps"].__setitem__(0, np.inf), "handicaps holds NaN or inf"),
-    "start": (lambda header, held: held.update(start=held["start"][:-1]), r"start has shape"),
+    "quantiles": (lambda header, held: held["quantiles"].fill(np.nan), "quantiles holds NaN"),
+    "one quantile": (lambda header, held: held["quantiles"].__setitem__((0, 3), 1e9), "do not grow"),
+    "scores": (lambda header, held: held["scores"].__setitem__((0, 9), -9.0), "do not grow"),
+    "handicaps": (lambda header, held: held["handicaps"].__setitem__(0, np.inf), "handicaps holds NaN or inf"),
     "threshold": (lambda header, held: header.update(threshold=np.nan), "threshold=nan must be a number"),
     "text": (lambda header, held: header.update(threshold="9"), "threshold='9' must be a number"),
-    "sums": (lambda header, held: held["pairs"].fill(np.inf), "pairs holds NaN or infinity"),
     "recent rows": (lambda header, held: held["recent"].fill(np.nan), "recent holds NaN"),
     "reference": (lambda header, held: held["reference"].__setitem__((0, 0), np.nan), "reference holds NaN"),
+    "single precision": (
+        lambda header, held: held.update(reference=X.astype(np.float32)),
+        "reference holds float32 and must hold float64",
+    ),
     "windows": (lambda header, held: held["windows"].__setitem__(0, 9), "windows .* are not growing"),
+    "a longer window": (lambda header, held: held["windows"].__setitem__(-1, 101), "windows .* are not growing"),
     "rows": (lambda header, held: header.update(rows=-1), "rows=-1"),
-    "kernels": (
-        lambda header, held: header.update(kernel=[{"class": "Gaussian", "params": {"bandwidth": 1.0}}]),
+    "other statistics": (
+        lambda header, held: header.update(kernel={"class": "Gaussian", "params": {"bandwidth": 1.0}}),
         "",
     ),
-    "encoder": (lambda header, held: header["encoder"].update(columns=[]), "its 0 features do not fit 3 columns"),
+    "encoder": (lambda header, held: header["encoder"].update(columns=[]), "reference has shape"),
     "run length": (lambda header, held: header["settings"].update(run_length="x"), "run_length='x'"),
-    "knots": (
-        lambda header, held: held.update({f"scale_{k}": held[f"scale_{k}"][:, :0] for k in SCALE}),
-        "do not grow",
+    "more scores than rows": (lambda header, held: header.update(rows=2), "last scores are not those of 2 rows"),
+    "an alarm before the first row": (
+        lambda header, held: (header.update(rows=0, alarmed=True), held.update(last_scores=np.empty(0))),
+        "",
     ),
-    "falling slopes": (lambda header, held: held["scale_slopes"].__setitem__((2, 5), -1.0), "do not grow"),
-    "a last slope of zero": (lambda header, held: held["scale_slopes"].__setitem__((1, -1), 0.0), "do not grow"),
-    "falling scores": (lambda header, held: held["scale_scores"].__setitem__((0, 9), -9.0), "do not grow"),
-    "a longer window": (lambda header, held: held["windows"].__setitem__(-1, 101), "windows .* are not growing"),
-    "more scores than rows": (lambda header, held: header.update(rows=2), "its last scores are not numbers"),
 }
 
 
@@ -254,21 +242,8 @@ def test_units_of_columns_do_not_matter(options):
     assert_array_equal(scaled.compared_rows()[0], X * units)
 
 
-def test_columns_of_different_units_count_alike():
-    frame = pd.DataFrame(X * [1.0, 30.0, 9e4], columns=["queue", "latency", "bytes"])
-    monitor = mh.DriftMonitor(**SMALL).fit(frame)
-    monitor.update(frame + np.array([0.0, 60.0, 0.0]))
-    assert "latency (" in str(monitor.result_)
-    assert "with about 1 by chance" in str(monitor.result_)
-
-
 def test_names_are_those_of_the_reference_that_was_fitted_last():
-    """Rows with names, a sketch with names, and a sketch without."""
-    sketches = [
-        MeanSketch(mh.Nystroem(mh.Gaussian(1.0), n_components=10).fit(rows), reservoir_size=100).update(rows)
-        for rows in (FRAME, X)
-    ]
     monitor = mh.DriftMonitor(**SMALL).fit(FRAME)
-    assert monitor.column_names_ == ["a", "b", "c"]
-    assert mh.DriftMonitor(**SMALL).fit(sketches[0]).column_names_ == ["a", "b", "c"]
-    assert monitor.fit(sketches[1]).column_names_ == ["x0", "x1", "x2"]
+    assert monitor.column_names_ == [*monitor.feature_names_in_] == ["a", "b", "c"]
+    assert monitor.fit(X).column_names_ == ["x0", "x1", "x2"]
+    assert not hasattr(monitor, "feature_names_in_")

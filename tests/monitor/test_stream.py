@@ -87,9 +87,9 @@ def plants(n, seed, p=0.0):
 @pytest.mark.parametrize("residuals", [False, True])
 @pytest.mark.parametrize("column", ["volt", "kind"])
 def test_the_first_missing_values_of_a_column_are_named(column, residuals, tmp_path):
-    reference = plants(300, 0)
+    reference = plants(500, 0)
     if residuals:
-        reference["volt"] = 3.0 * np.sin(np.arange(300)) + 0.1 * reference["volt"]
+        reference["volt"] = 3.0 * np.sin(np.arange(500) / 3) + 0.1 * reference["volt"]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # that less is vouched for
         monitor = mh.DriftMonitor(100, n_simulations=100, random_state=0).fit(reference)

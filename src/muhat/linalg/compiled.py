@@ -137,52 +137,6 @@ def gaussian_sums() -> GaussianSums | None:
     return sums
 
 
-RowValues = Callable[[Array, Any, Any, Array, Array, Array], None]
-
-
-def _row_values(points: Any, starts: Any, stops: Any, rows: Any, rates: Any, out: Any) -> None:
-    """Powers 2^(−rate·‖x − y‖²) of each row y with the points from its start to its stop.
-
-    Points and rows lie in columns: (d, N) and (d, T); rates (m,), out (T, m, at least stop − start). Distances are sums
-    of squared differences, so that no digit is lost. Each value is computed by itself, in one order of additions: it
-    does not depend on what else is computed. The power is that of ``_add_sums``; below 2^−1000 it stays there.
-    """
-    squares = np.empty(_ROWS)
-    for t in range(rows.shape[1]):
-        for first in range(starts[t], stops[t], _ROWS):
-            size, place = min(_ROWS, stops[t] - first), first - starts[t]
-            squares[:] = 0.0
-            for k in range(len(points)):
-                y = rows[k, t]
-                for i in range(size):
-                    difference = points[k, first + i] - y
-                    squares[i] += difference * difference
-            for j in range(len(rates)):
-                rate = rates[j]
-                for i in range(size):
-                    x = max(-rate * squares[i], -1000.0)
-                    shifted = x + _ROUND
-                    r = x - (shifted - _ROUND)
-                    rr = r * r
-                    rrrr = rr * rr
-                    p = (_T8 + _T9 * r) + (_T10 + _T11 * r) * rr + _T12 * rrrr
-                    p = p * rrrr + ((_T4 + _T5 * r) + (_T6 + _T7 * r) * rr)
-                    p = p * rrrr + ((_T2 + _T3 * r) * rr + _T1 * r) + 1.0
-                    bits = np.float64(p).view(np.int64) + (np.float64(shifted).view(np.int64) << 52)
-                    out[t, j, place + i] = np.int64(bits).view(np.float64)
-
-
-@cache
-def row_values() -> RowValues | None:
-    """The compiled ``_row_values``, or None without numba."""
-    numba = numba_or_none()
-    if numba is None:
-        return None
-    read = numba.types.Array(numba.float64, 2, "C", readonly=True)
-    places = numba.int64[::1]
-    return compile_loop(_row_values, (read, places, places, read, numba.float64[::1], numba.float64[:, :, ::1]))
-
-
 def numba_or_none() -> Any:
     """The module numba, or None where it does not compile."""
     try:

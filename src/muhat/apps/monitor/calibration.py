@@ -17,8 +17,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from itertools import pairwise
-from math import log
+from functools import cached_property
+from math import ceil, exp, log
 from typing import Any
 
 import numpy as np
@@ -43,20 +43,18 @@ _MANY = 0.25  # what so many ties add to the logarithm of a tail; a normal one g
 _BEYOND = 30  # values that lie above the last quantile that counts as known
 
 _PILOT = 400  # rows of each stream, after the longest window is full, that make the scale
-_STARTS = 6  # beginnings of each stream
 _LONGEST_SIMULATED = 2_500  # run lengths beyond are extrapolated
 _CLUSTER_LEVEL = 5.0  # score at which clusters are counted
-_ALARMS = 50  # simulated alarms from which a threshold is read off
 
 
-def allowance(run_length: float, predicted: bool) -> float:
-    """What is added to thresholds: 0.05 log(R/20) for a promise of R rows, and 0.15 where rows are residuals.
+def allowance(run_length: float) -> float:
+    """What is added to thresholds: 0.05 log(R/20) for a promise of R rows.
 
     Its exponential makes run lengths longer. Measured, not derived: without it, references of 50 to 1,000 normal,
-    heavy-tailed and real rows kept about all of promises of 100 rows and 80 per cent of promises of 1,000, and the
-    error of an autoregression cost another tenth or more (``benchmarks/monitor.py promises``).
+    heavy-tailed and real rows kept about all of promises of 100 rows and 80 per cent of promises of 1,000
+    (``benchmarks/monitor.py promises``).
     """
-    return max(0.05 * log(run_length / 20.0), 0.0) + (0.15 if predicted else 0.0)
+    return max(0.05 * log(run_length / 20.0), 0.0)
 
 
 def longest_promise(rows: int) -> int:
@@ -73,7 +71,6 @@ class TailScale:
 
     quantiles: Array  # (c, knots): of each of c statistics, at the scores in ``scores``
     scores: Array  # (c, knots)
-    slopes: Array  # (c, knots): growth of the score from each knot to the next, and beyond the last one
     handicaps: Array  # (c,): subtracted from the scores
 
     @classmethod
@@ -83,8 +80,15 @@ class TailScale:
         Statistics that are −inf do not exist, and keep the score −inf.
         """
         parts = [_knots(*pair) for pair in zip(statistics, distinct, strict=True)]
-        quantiles, scores, slopes = (np.array(part) for part in zip(*parts, strict=True))
-        return cls(quantiles, scores, slopes, np.zeros(len(slopes)))
+        quantiles, scores = (np.array(part) for part in zip(*parts, strict=True))
+        return cls(quantiles, scores, np.zeros(len(scores)))
+
+    @cached_property
+    def slopes(self) -> Array:
+        """Growth of the score from each knot to the next, and beyond the last one."""
+        steps = np.diff(self.quantiles)
+        slopes = np.divide(np.diff(self.scores), steps, out=np.zeros_like(steps), where=steps > 0)
+        return np.column_stack([slopes, slopes[:, -1]])
 
     def __call__(self, statistics: Array, floor: float = -np.inf) -> tuple[Array, Any]:
         """The largest score of each set of c statistics, and whose it is, for statistics of shape (c, ...).
@@ -122,8 +126,8 @@ class TailScale:
         return np.where(values == -np.inf, -np.inf, self.scores[j, places] + gained - self.handicaps[j])
 
 
-def _knots(values: Array, distinct: float) -> tuple[Array, Array, Array]:
-    """Quantiles of simulated statistics, their scores, and the growth of the score behind each.
+def _knots(values: Array, distinct: float) -> tuple[Array, Array]:
+    """Quantiles of simulated statistics, and their scores.
 
     Beyond the last known quantile q there are m values of mean excess e. If excesses are exponential, the predictive
     probability of exceeding q by x, which counts the error of e, is (1 + x / (m e))^(−m) times that of exceeding q.
@@ -146,9 +150,7 @@ def _knots(values: Array, distinct: float) -> tuple[Array, Array, Array]:
     excess = max(float((above - last).mean()) if len(above) else deviation, smallest)
     scores = np.append(known, known[-1] + _FARTHER)
     at = np.append(at, last + excess * _BEYOND * np.expm1(_FARTHER / _BEYOND))
-    steps = np.diff(at)
-    slopes = np.divide(np.diff(scores), steps, out=np.zeros(len(steps)), where=steps > 0)
-    return at, scores, np.append(slopes, slopes[-1])
+    return at, scores
 
 
 # ---------------------------------------------------------------- thresholds
@@ -159,29 +161,18 @@ class Calibration:
     """What a monitor needs to raise alarms."""
 
     scale: TailScale  # puts the statistics of all windows and kernels on one scale
-    start: Array  # (longest window − 1,): threshold of the score at each of the first rows
-    threshold: float  # from then on
+    threshold: float  # of the score
 
-    def raised(self, allowance: float) -> Calibration:
-        """The same with higher thresholds."""
-        return replace(self, start=self.start + allowance, threshold=self.threshold + allowance)
-
-    def thresholds(self, seen: int, rows: int) -> Array:
-        """The thresholds of the rows after the first ``seen``."""
-        values = np.full(rows, self.threshold)
-        known = self.start[seen : seen + rows]
-        values[: len(known)] = known
-        return values
+    def raised(self, by: float) -> Calibration:
+        """The same with a higher threshold."""
+        return replace(self, threshold=self.threshold + by)
 
 
 def calibrate(streams: SimulatedStreams, run_length: float, say: Callable[[str], None]) -> Calibration:
-    """Find the scale and the thresholds with which simulated streams run for ``run_length`` rows on average."""
+    """Find the scale and the threshold with which simulated streams run for ``run_length`` rows on average."""
     say("calibrating: the scale of the scores")
     scale = _scale(streams)
-    say("calibrating: the first rows")
-    start = _start_thresholds(streams, scale, run_length)
-    threshold = _threshold(streams, scale, start, run_length, say)
-    return Calibration(scale, start, threshold)
+    return Calibration(scale, _threshold(streams, scale, run_length, say))
 
 
 def _scale(streams: SimulatedStreams) -> TailScale:
@@ -204,92 +195,38 @@ def _scale(streams: SimulatedStreams) -> TailScale:
     return replace(scale, handicaps=handicaps)
 
 
-def _start_thresholds(streams: SimulatedStreams, scale: TailScale, run_length: float) -> Array:
-    """From one window's first statistic to the next one's the threshold is constant.
-
-    In each of these phases it lets as many of the streams alarm, of those that have not before, as a geometric run
-    length has it (Cobb, Van Looveren and Klaise, 2022).
-    """
-    bounds = np.append(0, streams.lengths[1:] - 1)  # a phase lasts from one of these rows to the next
-    thresholds = np.empty(int(bounds[-1]))
-    if not len(thresholds):
-        return thresholds
-    highest = []
-    for _ in range(_STARTS):
-        scores = np.concatenate([scale(piece)[0] for piece in streams.statistics(len(thresholds))], axis=1)
-        highest.append(np.maximum.reduceat(scores, bounds[:-1], axis=1))
-    left = np.concatenate(highest)
-    for phase, (begin, end) in enumerate(pairwise(bounds)):
-        share = 1.0 - (1.0 - 1.0 / run_length) ** int(end - begin)
-        scores = np.sort(left[:, phase])
-        known = max(share, min(_ALARMS / len(scores), 0.5))
-        level = scores[int(np.ceil((1.0 - known) * len(scores))) - 1] + np.log(known / share)
-        thresholds[begin:end] = level
-        left = left[left[:, phase] <= level]
-    return thresholds
-
-
-class _Records:
-    """The rows at which streams reached a new largest score: enough for the run length under every threshold."""
-
-    def __init__(self, streams: int) -> None:
-        self.largest, self.rows = np.full(streams, -np.inf), 0
-        self._found: list[tuple[Any, Any, Array]] = []
-
-    def add(self, streams: Any, scores: Array) -> None:
-        """The next scores of some streams, a row each."""
-        running = np.maximum.accumulate(np.column_stack([self.largest[streams], scores]), axis=1)
-        place, row = np.nonzero(running[:, 1:] > running[:, :-1])
-        self._found.append((streams[place], self.rows + row + 1, running[place, row + 1]))
-        self.largest[streams], self.rows = running[:, -1], self.rows + scores.shape[1]
-
-    def threshold(self, run_length: float, default: float) -> float:
-        """The smallest threshold that some score has, under which the mean run length is at least as promised.
-
-        Where all streams alarmed in the start, no score is known, and the default is as good as any.
-        """
-        stream, row, score = (np.concatenate(part) for part in zip(*self._found, strict=True))
-        candidates = np.unique(score[np.isfinite(score)])
-        if not len(candidates):
-            return default
-
-        def mean_run(threshold: float) -> float:
-            runs, above = np.full(len(self.largest), self.rows), score > threshold
-            np.minimum.at(runs, stream[above], row[above])
-            return float(runs.sum() / max(len(np.unique(stream[above])), 1))
-
-        low, high = 0, len(candidates) - 1
-        while low < high:
-            middle = (low + high) // 2
-            low, high = (low, middle) if mean_run(candidates[middle]) >= run_length else (middle + 1, high)
-        return float(candidates[low])
-
-
-def _threshold(
-    streams: SimulatedStreams, scale: TailScale, start: Array, run_length: float, say: Callable[[str], None]
-) -> float:
-    """The constant threshold after the start that makes the mean run length as promised, starts included."""
+def _threshold(streams: SimulatedStreams, scale: TailScale, run_length: float, say: Callable[[str], None]) -> float:
+    """The threshold under which simulated streams run for so many rows on average, from their first rows on."""
     simulated = min(run_length, _LONGEST_SIMULATED)
-    records, stop, floor = _Records(streams.streams), np.inf, 0.0
-    done = np.zeros(streams.streams, bool)
-    for piece in streams.statistics(int(np.ceil(5 * simulated)), done):
-        scores, _ = scale(piece, floor)
-        early = start[records.rows : records.rows + scores.shape[1]]
-        scores[:, : len(early)] = np.where(scores[:, : len(early)] > early, np.inf, -np.inf)
-        records.add(np.flatnonzero(~done), scores)
-        if stop == np.inf and records.rows >= simulated / 2:
-            # A score a little above the threshold to come: streams that reach it need no more rows. Those that alarmed
-            # in the start have an infinite score, and count.
-            level = float(np.quantile(records.largest, np.exp(-records.rows / simulated), method="higher"))
-            if np.isfinite(level):
-                stop, floor = level + 0.35, level - 2.65
-        done |= records.largest > stop
-        say(f"calibrating: {min(records.rows / (2.0 * simulated), 0.99):.0%}")
+    highest = np.full((streams.streams, ceil(5 * simulated)), np.inf)  # scores so far; infinite where nobody looks
+    seen, enough, done = 0, np.inf, np.zeros(streams.streams, bool)
+    for piece in streams.statistics(highest.shape[1], done):
+        scores, _ = scale(piece, 0.0 if enough == np.inf else enough - 3.0)
+        left, begin, seen = ~done, seen, seen + scores.shape[1]
+        if begin:
+            scores[:, 0] = np.maximum(scores[:, 0], highest[left, begin - 1])
+        highest[left, begin:seen] = np.maximum.accumulate(scores, axis=1)
+        if enough == np.inf and seen >= simulated / 2:
+            # A score a little above the threshold to come: streams that reach it need no more rows.
+            enough = 0.35 + float(np.quantile(highest[:, seen - 1], exp(-seen / simulated), method="higher"))
+        done |= highest[:, seen - 1] > enough
+        say(f"calibrating: {min(seen / (2.0 * simulated), 0.99):.0%}")
         if done.all():
             break
-    default = float(start[-1]) if len(start) else 0.0
-    threshold = records.threshold(simulated, default)
+    threshold = _smallest_threshold(highest[:, :seen], simulated)
     if run_length > simulated:
-        growth = (threshold - records.threshold(simulated / 4, default)) / np.log(4.0)
-        threshold += growth * float(np.log(run_length / simulated))
+        growth = (threshold - _smallest_threshold(highest[:, :seen], simulated / 4)) / log(4.0)
+        threshold += growth * log(run_length / simulated)
     return threshold + 1e-9 * abs(threshold)  # a score that repeats a simulated one is not above it by rounding
+
+
+def _smallest_threshold(highest: Array, run_length: float) -> float:
+    """The smallest threshold under which streams with these largest scores so far run for so many rows on average."""
+    low, high = 0.0, 1.0 + float(highest[np.isfinite(highest)].max(initial=0.0))
+    while high - low > 1e-12 * high:
+        middle = 0.5 * (low + high)
+        quiet = (highest <= middle).sum(axis=1)
+        alarms = max((quiet < highest.shape[1]).sum(), 1)
+        enough = np.minimum(quiet + 1, highest.shape[1]).sum() / alarms >= run_length  # as of exponential run lengths
+        low, high = (low, middle) if enough else (middle, high)
+    return high

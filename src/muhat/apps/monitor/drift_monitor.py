@@ -30,7 +30,6 @@ from muhat.apps.monitor.reference import Reference, population
 from muhat.apps.monitor.saved import load_monitor, save_monitor
 from muhat.apps.monitor.stream import Drift, MonitorModel, StreamState
 from muhat.apps.monitor.windows import SimulatedStreams
-from muhat.features.sketch import MeanSketch
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.mixed import Rescaled
 from muhat.linalg.resources import LockedMixin, one_blas_thread
@@ -51,6 +50,9 @@ MOST_FEATURES = 4000
 FEWEST_ROWS = 10
 """Rows that a reference needs."""
 
+LARGE_FACTOR = 10.0
+"""Beyond this multiple of the run length ``fit`` warns that alarms come late."""
+
 INCREASING, FEWEST_INCREASING = 0.99, 20
 """A named column of more than 20 values whose ranks have a larger correlation with those of the rows is a time: no
 column of 20 independent values ever is."""
@@ -66,9 +68,10 @@ class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
     without drift, and the largest is the score. Its threshold is such that streams without drift run for ``run_length``
     rows on average until a false alarm.
 
-    Real streams depend on time. ``fit`` therefore predicts rows from those before by a vector autoregression where that
-    helps, and tests the promise on the reference itself, in its order: each sixth is a stream of a monitor of the
-    others. Where there are more false alarms than promised, it raises the thresholds until there are not.
+    Real streams depend on time. ``fit`` therefore predicts each row from the one before by a vector autoregression
+    where that helps, and tests the promise on the reference itself, in its order: each sixth is a stream of a monitor
+    of the others. Where rows depend on each other, it raises the threshold until they raise half of the alarms that are
+    promised, so that streams that vary more than the reference keep the promise, too.
 
     Parameters
     ----------
@@ -76,9 +79,9 @@ class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
         Average number of rows until a false alarm, over references and streams of one distribution. It needs 10 √R
         reference rows, 1,000 for the default, and 5 R where neighbouring rows depend on each other; ``fit`` refuses
         more, and says what it can promise.
-    kernel : Kernel or sequence of Kernel, optional
-        Compare rows by MMD² with these kernels alone, on columns divided by their standard deviations in the
-        reference. By default all statistics are used.
+    kernel : Kernel, optional
+        Compare rows by MMD² with this kernel alone, on columns divided by their standard deviations in the reference.
+        By default all statistics are used.
     windows : sequence of int, optional
         Lengths of the windows, by default 1, 3, 10, 30 and 100. Those longer than a quarter of the reference, or than
         half the run length, are left out.
@@ -99,9 +102,9 @@ class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
     windows_ : array of int
         Lengths of the windows.
     threshold_ : float
-        Threshold of the score, once the longest window is full.
+        Threshold of the score.
     order_ : int
-        Rows before each row that predict it; 0 where rows are compared as they are.
+        1 where rows are predicted from those before, and 0 where they are compared as they are.
     backtest_ : Backtest or None
         False alarms on the reference in its order; None with ``block_length=1``.
     run_length_ : float
@@ -126,16 +129,10 @@ class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
     --------
     mmd_test : Whether two finished samples differ.
     compare : Which columns and pairs of columns of two tables differ.
-    MeanSketch : Kernel means of streams that can be merged.
 
     Notes
     -----
     To take an updated reference, fit again: ``monitor.fit(rows)`` calibrates anew and counts from 1.
-
-    References
-    ----------
-    Cobb, Van Looveren, Klaise (2022). Sequential multivariate change detection with calibrated and memoryless false
-    detection rates. AISTATS. https://arxiv.org/abs/2108.00883
 
     Examples
     --------
@@ -159,7 +156,7 @@ class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
         self,
         run_length: int = 10_000,
         *,
-        kernel: Kernel | Sequence[Kernel] | None = None,
+        kernel: Kernel | None = None,
         windows: Sequence[int] | None = None,
         block_length: float | str = "auto",
         n_simulations: int = 300,
@@ -176,14 +173,13 @@ class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the reference, rows without drift in the order of time, and calibrate the alarm.
 
-        A reference is a table of any library, an array, or a MeanSketch, of which the rows of its reservoir count, in
-        no order. Columns may hold numbers, categories, dates and missing values.
+        A reference is a table of any library, or an array. Columns may hold numbers, categories, dates and missing
+        values.
         """
         run_length, streams = self._checked_settings()
         rng = check_rng(self.random_state)
         encoder, rows, left_out = self._encoded(X)
-        n, tested = len(rows), None
-        in_time = self.block_length != 1 and not isinstance(X, MeanSketch)
+        n, in_time = len(rows), self.block_length != 1
         if run_length > longest_promise(n) and not in_time:
             raise ValueError(
                 f"run_length={run_length:,.0f} cannot be promised from {n:,} reference rows; pass "
@@ -197,24 +193,21 @@ class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
                 windows, modelled = self._window_lengths(n, promised), autoregression(rows) if in_time else None
                 model, rows = (None, rows) if modelled is None else modelled
                 if len(rows) > MOST_ROWS:
-                    rows = rows[np.sort(rng.choice(len(rows), MOST_ROWS, replace=False))]
-                reference = Reference.of(rows, self._kernels())
+                    rows = rows[rng.choice(len(rows), MOST_ROWS, replace=False)]
+                reference = Reference.of(rows, self.kernel)
                 constants = reference.window_constants(windows)
                 simulated = SimulatedStreams(population(reference), windows, constants, streams, rng)
-                found = calibrate(simulated, level, say).raised(allowance(level, model is not None))
+                found = calibrate(simulated, level, say).raised(allowance(level))
                 return MonitorModel(encoder, reference, model, windows, constants, found)
 
-            if in_time:  # with the same simulations for every seed, so that a run length that is offered is kept
-                fewer = max(streams // 3, 100)  # errors of six thresholds nearly cancel
-                tested = backtest(
-                    rows,
-                    run_length,
-                    lambda part, level, promised: calibrated(part, level, promised, fewer, check_rng(0)),
-                )
+            def quickly_calibrated(part: Array, level: float, promised: float) -> MonitorModel:
+                # By the same simulations for every seed, so that a run length that is offered is kept, and by fewer,
+                # because errors of six thresholds nearly cancel.
+                return calibrated(part, level, promised, max(streams // 3, 100), check_rng(0))
+
+            tested = backtest(rows, run_length, quickly_calibrated) if in_time else None
             fitted = calibrated(rows, run_length, run_length, streams, rng)
-            if tested is not None:
-                fitted = fitted.raised(log(tested.factor))
-        self._set(fitted, tested, left_out)
+        self._set(fitted if tested is None else fitted.raised(log(tested.factor)), tested, left_out)
         if tested is not None:
             self._warn_of_less(tested)
         return self
@@ -223,6 +216,8 @@ class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
         """Run length and simulated streams."""
         if self.windows is not None:
             _check_windows(self.windows)
+        if self.kernel is not None:
+            check_kernel("kernel", self.kernel)
         if isinstance(self.block_length, bool) or self.block_length not in ("auto", 1):
             raise ValueError(
                 f'block_length={self.block_length!r} must be "auto", which tests the promise in the order of the rows, '
@@ -250,24 +245,14 @@ class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
                 self.feature_names_in_ = np.array(encoder.names, dtype=object)
             elif hasattr(self, "feature_names_in_"):
                 del self.feature_names_in_
-            self.kernels_, self.windows_ = model.reference.plain.kernels, model.windows
+            self.kernels_, self.windows_ = model.reference.plain, model.windows
             self.order_, self.threshold_ = model.order, model.calibration.threshold
-            none = float(self.run_length), (0.0, np.inf)
-            self.run_length_, self.run_length_interval_ = (
-                none if tested is None else (tested.run_length, tested.interval)
-            )
+            self.run_length_ = float(self.run_length) if tested is None else tested.run_length
+            self.run_length_interval_ = (0.0, np.inf) if tested is None else tested.interval
 
     def _encoded(self, X: Any) -> tuple[TableEncoder, Array, list[str]]:
         """The encoder of a reference, its rows of numbers, and the columns that are left out."""
-        if isinstance(X, MeanSketch):
-            rows, names = X.state_.kept.rows, getattr(X.features, "feature_names_in_", None)
-            if len(rows) < FEWEST_ROWS:
-                raise ValueError(
-                    f"the sketch keeps {len(rows)} rows, and simulations need {FEWEST_ROWS} or more; make it "
-                    f"with reservoir_size=1000"
-                )
-            X = rows if names is None else {str(name): column for name, column in zip(names, rows.T, strict=True)}
-        elif isinstance(X, np.ndarray) and (X.ndim != 2 or not X.size):
+        if isinstance(X, np.ndarray) and (X.ndim != 2 or not X.size):
             check_rows(X)  # which has a message for each number of dimensions
         table = as_table(X)
         if table.n_rows < FEWEST_ROWS:
@@ -293,16 +278,6 @@ class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
             raise ValueError("all rows of X are equal, so any other row is a drift; pass a reference that varies")
         return encoder, rows, left_out
 
-    def _kernels(self) -> tuple[Kernel, ...] | None:
-        if self.kernel is None:
-            return None
-        kernels = (self.kernel,) if isinstance(self.kernel, Kernel) else self.kernel
-        if not isinstance(kernels, Sequence) or not kernels:
-            check_kernel("kernel", kernels)
-        for kernel in kernels:
-            check_kernel("kernel", kernel)
-        return tuple(kernels)
-
     def _window_lengths(self, n: int, run_length: float) -> Any:
         given = WINDOWS if self.windows is None else self.windows
         lengths, most = _check_windows(given), max(min(n / 4, run_length / 2), 1)
@@ -317,11 +292,11 @@ class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
     def _warn_of_less(self, tested: Backtest) -> None:
         """Say where thresholds were raised, or less is vouched for than was asked for."""
         asked = f"run_length={self.run_length:,}"
-        if tested.factor > 1.0:
+        if tested.factor > LARGE_FACTOR:
             warn_caller(
-                f"neighbouring rows of the reference depend on each other: thresholds are those of independent rows "
-                f"for {tested.factor:,.0f} times {asked}, which kept it on the reference in its order. If the order of "
-                f"the rows means nothing, shuffle them or pass block_length=1."
+                f"neighbouring rows of the reference depend on each other so much that the threshold is that of "
+                f"independent rows for {tested.factor:,.0f} times {asked}, and only large changes raise an alarm. Take "
+                f"seasons and trends out of the columns, or pass block_length=1 if the order of the rows means nothing."
             )
         elif tested.run_length < self.run_length:
             warn_caller(
@@ -401,16 +376,15 @@ class DriftMonitor(LockedMixin, ValueParametersMixin, BaseEstimator):
         state, model = self._stream, self._model
         first = state.rows - len(state.scores)
         numbers = first + 1 + np.arange(len(state.scores))
-        return numbers, state.scores, model.calibration.thresholds(first, len(state.scores))
+        return numbers, state.scores, np.full(len(state.scores), model.calibration.threshold)
 
     def compared_rows(self) -> tuple[Array, Array]:
         """Return rows of the reference, and those of the window that raised the alarm; none before an alarm.
 
-        Where the monitor runs on residuals of an autoregression, both are residuals.
+        Where rows are predicted from those before, both are what the predictions leave.
         """
         check_is_fitted(self, "threshold_")
-        state, rows = self._stream, self._model.reference.rows
-        return rows, rows[:0] if state.alarm is None else self._model.window(state, state.alarm.window)
+        return self._model.reference.rows, self._model.window(self._stream)
 
     def save(self, path: str | Path) -> None:
         """Write the monitor, with its thresholds and its place in the stream, to one file (``.npz``) without pickle."""

@@ -22,12 +22,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from math import log, sqrt
+from math import sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
 from scipy.special import ndtri
 
 from muhat._support.types import Array
@@ -35,12 +34,10 @@ from muhat.kernels.base import Kernel
 from muhat.kernels.capabilities import gaussian_bandwidth
 from muhat.kernels.radial import Gaussian
 from muhat.linalg.centered_gram import mean_off_diagonal
-from muhat.linalg.compiled import row_values
 from muhat.linalg.distances import positive_median_distance
 from muhat.linalg.resources import check_memory
 from muhat.linalg.whitening import FARTHEST, Whitening, leave_one_out, leave_two_out
 from muhat.tables.scales import ColumnScales
-from muhat.tables.ties import EXACT
 
 RIDGE = 0.1
 """ρ n/d: the ridge of the metric, small beside what a direction with variance must have to be estimated at all."""
@@ -66,6 +63,7 @@ COMPONENTS = (
 """Names of the components; the first five compare pairs of rows, and the last judges single rows."""
 
 _MEDIAN_ROWS = 1000
+_SINGLE = 2.0**-23  # a unit in the last place of single precision
 
 
 class Views(NamedTuple):
@@ -110,8 +108,6 @@ class Ranks:
     """Normal scores of ranks among the rows of a reference, standardised."""
 
     columns: Array  # (d, n): the sorted columns of the reference
-    # (2n + 1,): score of a new value by the number of reference values that are less, plus those that are not larger
-    scores: Array
     # centre, scale: (d,): of the scores of the reference
     centre: Array
     scale: Array
@@ -119,81 +115,44 @@ class Ranks:
     @classmethod
     def of(cls, rows: Array) -> tuple[Ranks, Array]:
         """The ranks of a reference, and its own standardised scores, each row ranked among the others."""
-        n = len(rows)
         columns = np.ascontiguousarray(np.sort(rows, axis=0).T)
-        # The share of N values that are less, ties counted half, held off 0 and 1: (c_< + c_=/2 + 1/2) / (N + 1). A row
-        # of the reference is ranked among the N = n − 1 others, without itself among its ties; a new one among n.
-        own = ndtri(_position_counts(columns, rows, _single(columns, axis=1)) / (2.0 * n))
+        own = _normal_scores(columns, rows, itself=True)
         centre, scale = own.mean(axis=0), own.std(axis=0)
         scale = np.where(scale > 0.0, scale, 1.0)
-        scores = ndtri((np.arange(2 * n + 1) + 1.0) / (2.0 * n + 2.0))
-        return cls(columns, scores, centre, scale), (own - centre) / scale
+        return cls(columns, centre, scale), (own - centre) / scale
 
     def __call__(self, rows: Array) -> Array:
         """Standardised scores of new rows."""
-        counts = _position_counts(self.columns, rows, self._coarse)
-        return np.asarray((self.scores[counts] - self.centre) / self.scale)
-
-    @cached_property
-    def _coarse(self) -> NDArray[np.bool_]:
-        """Columns of the reference that were stored in single precision."""
-        return _single(self.columns, axis=1)
+        return np.asarray((_normal_scores(self.columns, rows) - self.centre) / self.scale)
 
 
-def _single(values: Array, axis: tuple[int, ...] | int = ()) -> NDArray[np.bool_]:
-    """Whether single precision holds the numbers, or all of them along an axis."""
-    with np.errstate(over="ignore"):
-        return np.asarray((values.astype(np.float32) == values).all(axis=axis))
+def _normal_scores(columns: Array, rows: Array, itself: bool = False) -> Array:
+    """Normal scores of the share of N values that are less, ties counted half, held off 0 and 1: shape (T, d).
 
-
-def _position_counts(columns: Array, rows: Array, coarse: NDArray[np.bool_]) -> Any:
-    """How many reference values are less, plus how many are not larger, for each value of the rows: shape (T, d).
-
-    Values are equal where they agree to the precision of the coarser one, which is single precision where the column
-    of the reference or the new value is a number in it.
+    The share is (c_< + c_=/2 + 1/2) / (N + 1). A new row is ranked among all N = n rows of a reference, and a row of
+    the reference among the N = n − 1 others, without itself among its ties. Values are equal where they agree in
+    single precision, in which either side may have been stored.
     """
-    near = np.where(coarse | _single(rows), 2.0**-23, EXACT) * np.abs(rows)  # a unit in the last place
+    near = _SINGLE * np.abs(rows)
     with np.errstate(over="ignore"):
-        low, high = rows - near, rows + near
+        low, high = (rows - near).T, (rows + near).T
     if len(rows) == 1:  # one comparison with all values takes less time than two searches in each column
-        return ((columns < low.T).sum(axis=1) + (columns <= high.T).sum(axis=1))[None]
-    counts = [
-        np.searchsorted(column, x) + np.searchsorted(column, y, "right")
-        for column, x, y in zip(columns, low.T, high.T, strict=True)
-    ]
-    return np.stack(counts, axis=1)
+        twice = ((columns < low).sum(axis=1) + (columns <= high).sum(axis=1))[None]
+    else:
+        pairs = zip(columns, low, high, strict=True)
+        twice = np.stack([np.searchsorted(c, x) + np.searchsorted(c, y, "right") for c, x, y in pairs], axis=1)
+    n = columns.shape[1]
+    return np.asarray(ndtri(twice / (2.0 * n) if itself else (twice + 1.0) / (2.0 * n + 2.0)))
 
 
-class KernelValues:
-    """Values of kernels between points and rows, Gaussian ones by compiled loops where numba is installed."""
-
-    def __init__(self, kernels: Sequence[Kernel]) -> None:
-        self.kernels = tuple(kernels)
-        widths = [width for kernel in self.kernels if (width := gaussian_bandwidth(kernel)) is not None]
-        self._rates = np.array([0.5 / (width * width * log(2.0)) for width in widths])
-
-    def __call__(self, points: Array, starts: Any, stops: Any, rows: Array, places: int) -> Array:
-        """Kernel values of each row with the points from its start to its stop: shape (T, m, places), zeros behind."""
-        out = np.zeros((len(rows), len(self.kernels), places))
-        compiled = row_values() if len(self._rates) == len(self.kernels) else None
-        if compiled is not None:
-            compiled(np.ascontiguousarray(points.T), starts, stops, np.ascontiguousarray(rows.T), self._rates, out)
-            return out
-        for t, (start, stop) in enumerate(zip(starts, stops, strict=True)):
-            for j, kernel in enumerate(self.kernels):
-                if stop > start:
-                    out[t, j, : stop - start] = kernel.evaluate(points[start:stop], rows[None, t])[:, 0]
-        return out
-
-    def means(self, points: Array, rows: Array) -> Array:
-        """r(y) for each row y: shape (T, m)."""
-        none = np.zeros(len(rows), np.int64)
-        return np.asarray(self(points, none, none + len(points), rows, len(points)).mean(axis=2))
-
-    def gram(self, points: Array) -> Array:
-        """Kernel values of all pairs of points: shape (m, n, n)."""
+def kernel_values(kernels: Sequence[Kernel], rows: Array, points: Array) -> Array:
+    """Values of each kernel between rows and points, each pair by itself: shape (m, T, N)."""
+    widths = [gaussian_bandwidth(kernel) for kernel in kernels]
+    if None in widths:
         with np.errstate(over="ignore", invalid="ignore"):  # refused with a word
-            return np.stack([kernel.evaluate(points, points) for kernel in self.kernels])
+            return np.stack([[kernel.evaluate(row[None], points)[0] for row in rows] for kernel in kernels])
+    rates = np.array([-0.5 / width**2 for width in widths])
+    return np.exp(rates[:, None, None] * cdist(rows, points, "sqeuclidean"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,8 +164,8 @@ class Reference:
     # whether there are the whitened, ranked and dispersion components; without them there are only the kernels
     whitens: bool
     # plain, whitened: kernels of scaled and of whitened rows
-    plain: KernelValues
-    whitened: KernelValues
+    plain: tuple[Kernel, ...]
+    whitened: tuple[Kernel, ...]
     # metric, rank_metric: the whitening of scaled and of ranked rows
     metric: Metric
     rank_metric: Metric
@@ -214,25 +173,24 @@ class Reference:
     views: Views  # the reference itself, under the metrics that it was fitted to
 
     @classmethod
-    def of(cls, rows: Array, kernels: Sequence[Kernel] | None = None) -> Reference:
+    def of(cls, rows: Array, kernel: Kernel | None = None) -> Reference:
         """Fit to rows."""
         scales = ColumnScales.of(rows)
         metric = Metric.of(held(rows, scales))
         ranks, scores = Ranks.of(rows)
         rank_metric = Metric.of(scores)
         views = Views(metric.rows, metric.rows @ metric.factor, scores @ rank_metric.factor)
-        if kernels is None:
-            median = positive_median_distance(views.scaled, _MEDIAN_ROWS)
-            plain = KernelValues([Gaussian(factor * median) for factor in BANDWIDTHS])
-        else:
-            plain = KernelValues([kernel.resolve(views.scaled) for kernel in kernels])
-        whitened = KernelValues([Gaussian(positive_median_distance(views.whitened, _MEDIAN_ROWS))])
-        return cls(rows, scales, kernels is None, plain, whitened, metric, rank_metric, ranks, views)
+        median = positive_median_distance(views.scaled, _MEDIAN_ROWS)
+        plain = tuple(Gaussian(factor * median) for factor in BANDWIDTHS)
+        if kernel is not None:
+            plain = (kernel.resolve(views.scaled),)
+        whitened = (Gaussian(positive_median_distance(views.whitened, _MEDIAN_ROWS)),)
+        return cls(rows, scales, kernel is None, plain, whitened, metric, rank_metric, ranks, views)
 
     @property
     def paired(self) -> int:
         """How many components compare pairs of rows."""
-        return len(self.plain.kernels) + (3 if self.whitens else 0)
+        return len(self.plain) + (3 if self.whitens else 0)
 
     def view(self, rows: Array) -> Views:
         """Rows as the components see them, each by itself."""
@@ -241,15 +199,20 @@ class Reference:
             return Views(scaled, scaled[:, :0], scaled[:, :0])
         return Views(scaled, self.metric.whiten(scaled), self.rank_metric.whiten(self.ranks(rows)))
 
+    def kernel_values(self, rows: Views, points: Views) -> Array:
+        """Values of all kernels between rows and points: shape (m, T, N)."""
+        found = kernel_values(self.plain, rows.scaled, points.scaled)
+        if not self.whitens:
+            return found
+        return np.concatenate([found, kernel_values(self.whitened, rows.whitened, points.whitened)])
+
     def window_constants(self, lengths: Any) -> Array:
         """Constants of the statistics of windows of these lengths: shape (w, c).
 
         Hotelling's statistics, which only compare pairs, do not exist for a window of one row, and that of a far row
         for no other window: −inf.
         """
-        grams = list(self.plain.gram(self.views.scaled))
-        grams += list(self.whitened.gram(self.views.whitened)) if self.whitens else []
-        means = list(map(mean_off_diagonal, grams))
+        means = [*map(mean_off_diagonal, self.kernel_values(self.views, self.views))]
         table = np.repeat([[*means, *np.zeros(7)] if self.whitens else means], len(lengths), axis=0)
         if self.whitens:
             table[lengths == 1, self.paired - 2 : self.paired] = -np.inf
@@ -258,12 +221,9 @@ class Reference:
 
     def singles(self, views: Views) -> Array:
         """s of each row for each component: shape (T, c)."""
-        plain = -2.0 * self.plain.means(self.views.scaled, views.scaled)
-        if not self.whitens:
-            return plain
-        kernel = -2.0 * self.whitened.means(self.views.whitened, views.whitened)
+        kernels = -2.0 * self.kernel_values(views, self.views).mean(axis=2)
         norms = [(rows**2).sum(axis=1) for rows in (views.whitened, views.ranked)]
-        return np.column_stack([plain, kernel, *self.means_and_dispersions(norms)])
+        return np.column_stack([*kernels, *(self.means_and_dispersions(norms) if self.whitens else [])])
 
     def means_and_dispersions(self, squared_norms: Sequence[Array]) -> list[Array]:
         """s of the last components, from squared norms of whitened and of ranked rows.
@@ -279,27 +239,17 @@ class Reference:
         )
         return [none, none, first, -first, second, -second, np.log1p(squared_norms[0] / d)]
 
-    def pairs(self, views: Views, seen: int, before: int) -> Array:
-        """h of each row with those before it for each component: shape (T, before, m), the oldest first.
-
-        The first ``before`` rows of the views are those before the first row, of which ``seen`` are there.
-        """
-        now = np.arange(before, len(views.scaled))
-        reach = np.minimum(seen + now - before, before)
-        parts = [self.plain(views.scaled, now - reach, now, views.scaled[before:], before)]
+    def pairs(self, views: Views, before: int) -> Array:
+        """h of each row but the first ones, which are before, with all rows for each component: (T, before + T, m)."""
+        values = [*self.kernel_values(Views(*(rows[before:] for rows in views)), views)]
         if self.whitens:
-            parts.append(self.whitened(views.whitened, now - reach, now, views.whitened[before:], before))
-            products = np.zeros((len(now), 2, before))
             held = self.metric.held(views.whitened), self.rank_metric.held(views.ranked)
-            for j, rows in enumerate(held):
-                for t, (count, row) in enumerate(zip(reach, now, strict=True)):
-                    products[t, j, :count] = rows[row - count : row] @ rows[row]
-            parts.append(products)
-        return np.ascontiguousarray(np.moveaxis(np.concatenate(parts, axis=1), 1, 2))
+            values += [np.einsum("td,sd->ts", rows[before:], rows) for rows in held]
+        return np.stack(values, axis=2)
 
     def block_size(self, longest: int) -> int:
         """Rows of a stream that are evaluated at a time."""
-        return max(1, min(1024, CELLS // (self.paired * max(len(self.rows), longest))))
+        return max(1, min(1024, CELLS // max(self.paired * max(len(self.rows), longest), longest * self.rows.shape[1])))
 
 
 class Population(NamedTuple):
@@ -322,10 +272,10 @@ def population(reference: Reference) -> Population:
         f"calibration with {n:,} rows and {m} components",
         "pass kernel=muhat.Gaussian(), a single kernel",
     )
-    grams = reference.plain.gram(reference.views.scaled)
+    grams = kernel_values(reference.plain, reference.views.scaled, reference.views.scaled)
     if not np.isfinite(grams).all():
-        raise ValueError(f"{reference.plain.kernels[0]!r} gives values that are not finite; rescale the reference")
-    values, means = list(grams), [(K.sum(axis=0) - np.diag(K)) / (n - 1.0) for K in grams]
+        raise ValueError(f"{reference.plain[0]!r} gives values that are not finite; rescale the reference")
+    values, means = [*grams], [(K.sum(axis=0) - np.diag(K)) / (n - 1.0) for K in grams]
     parts = _cross_fitted_parts(reference, values, means) if reference.whitens else []
     singles = np.column_stack([*(-2.0 * np.array(means)), *parts])
     table = np.empty((n, n, m), np.float32)
@@ -344,7 +294,7 @@ def _cross_fitted_parts(reference: Reference, values: list[Array], means: list[A
         products.append(pairs.products)
         norms.append(rows.squared_norms)
         if metric is reference.metric:
-            rate = -0.5 / float(gaussian_bandwidth(reference.whitened.kernels[0]) or 1.0) ** 2
+            rate = -0.5 / float(gaussian_bandwidth(reference.whitened[0]) or 1.0) ** 2
             values.append(np.exp(rate * pairs.squared_distances))
             kernel = np.exp(rate * rows.squared_distances)
             means.append((kernel.sum(axis=0) - np.diag(kernel)) / (len(kernel) - 1.0))

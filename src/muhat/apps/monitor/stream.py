@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from html import escape
 from itertools import groupby
 from operator import itemgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,8 +56,6 @@ class Drift:
         best. The number is that of what is left of the column when the others have predicted it, about 1 by chance.
     missing : tuple of str
         Columns that changed by their missing values: the window has some, and the reference has none, or another share.
-    scores : pair of arrays
-        Score and threshold after each of the last rows, at most 1,000.
 
     See Also
     --------
@@ -85,7 +83,6 @@ class Drift:
     columns: tuple[tuple[str, float], ...]
     relations: tuple[tuple[str, str, float], ...]
     missing: tuple[str, ...] = ()
-    scores: tuple[Array, Array] = field(default=(np.empty(0), np.empty(0)), compare=False, repr=False)
 
     def __str__(self) -> str:
         rows = f"row {self.row:,} differs" if self.window == 1 else f"rows {self.since:,} to {self.row:,} differ"
@@ -97,49 +94,31 @@ class Drift:
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        """A table of what changed most, above the scores of the last hundred rows."""
-        kinds = [f"missing values of {name}" if name in self.missing else name for name, _ in self.columns[:_SHOWN]]
-        rows = [(name, number) for name, (_, number) in zip(kinds, self.columns, strict=False)]
+        """A table of what changed most."""
+        rows = [(self._in_words(name), number) for name, number in self.columns[:_SHOWN]]
         rows += [(f"relation of {name} to {other}", number) for name, other, number in self.relations[:_SHOWN]]
         cells = "".join(f"<tr><td>{escape(name)}</td><td>{number:.1f}</td></tr>" for name, number in rows)
         table = f"<table><tr><th>what changed most</th><th>change, about 1 by chance</th></tr>{cells}</table>"
-        title = str(self).partition("; most changed")[0]
-        return f"<div><p>{escape(title)}</p>{table}{_picture(*(values[-100:] for values in self.scores))}</div>"
+        return f"<div><p>{escape(str(self).partition('; most changed')[0])}</p>{table}</div>"
+
+    def _in_words(self, column: str) -> str:
+        return f"missing values of {column}" if column in self.missing else column
 
     def most_changed(self, most: int = 3) -> str:
         """Name the columns that changed most, after the relation that did if that changed more."""
-        words = [
-            f"{'missing values of ' if name in self.missing else ''}{name} ({number:.1f})"
-            for name, number in self.columns[:most]
-        ]
+        words = [f"{self._in_words(name)} ({number:.1f})" for name, number in self.columns[:most]]
         if self.relations and self.relations[0][2] > self.columns[0][1]:
             name, other, number = self.relations[0]
             words = [f"the relation of {name} to {other} ({number:.1f})", *words[: most - 1]]
         return ", ".join(words)
 
 
-def _picture(scores: Array, thresholds: Array) -> str:
-    """Scores as a line and thresholds as a dashed one, in a box of 600 by 100."""
-    if not len(scores):
-        return ""
-    top = 1.1 * float(max(scores.max(), thresholds.max()))
-    across = 600.0 * np.arange(1, len(scores) + 1) / len(scores)
-    lines = ""
-    for values, style in ((scores, ""), (thresholds, ' stroke-dasharray="5 4"')):
-        down = 100.0 - 100.0 * np.clip(values, 0.0, top) / top
-        points = " ".join(f"{x:.0f},{y:.1f}" for x, y in zip(across, down, strict=True))
-        lines += f'<polyline fill="none" stroke="currentColor"{style} points="{points}"/>'
-    label = "score of the last rows, and its threshold (dashed)"
-    return f'<svg viewBox="0 0 600 100" width="600" role="img" aria-label="{label}">{lines}</svg><p>{label}</p>'
-
-
 class Alarm(NamedTuple):
-    """Which statistic exceeded the threshold: its component, the length of its window, the score and the threshold."""
+    """Which statistic exceeded the threshold: its component, the length of its window, and the score."""
 
     component: int
     window: int
     score: float
-    threshold: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,7 +126,7 @@ class StreamState:
     """What a monitor knows of a stream."""
 
     sums: WindowSums  # sums over the last rows
-    # (p + longest, d): the last rows, the newest last, zeros where there are none; p is the order of the autoregression
+    # (longest, d): the last rows, the newest last, zeros where there are none; one more before an autoregression
     recent: Array
     views: Views  # the last longest − 1 of them as the components see them
     scores: Array  # the last scores, at most 1,000
@@ -168,10 +147,10 @@ class MonitorModel:
     autoregression: Autoregression | None  # where rows can be predicted from those before
     windows: NDArray[np.int64]  # lengths of the windows
     constants: Array  # (w, c): constants of the statistics
-    calibration: Calibration  # scale of the scores and thresholds
+    calibration: Calibration  # scale of the scores, and threshold
 
     def raised(self, by: float) -> MonitorModel:
-        """The same with higher thresholds."""
+        """The same with a higher threshold."""
         return replace(self, calibration=self.calibration.raised(by))
 
     @property
@@ -179,31 +158,34 @@ class MonitorModel:
         """The column of each feature."""
         return [f.column if self.encoder.named else f"x{f.column}" for f in self.encoder.features]
 
-    @property
-    def order(self) -> int:
-        """Rows before each row that its prediction needs."""
-        return 0 if self.autoregression is None else self.autoregression.order
-
-    @property
-    def components(self) -> tuple[str, ...]:
-        """Names of the components."""
-        if self.reference.whitens:
-            return COMPONENTS
-        return tuple(repr(kernel) for kernel in self.reference.plain.kernels)
-
-    def start(self) -> StreamState:
-        """The state before the first row."""
-        sums = WindowSums.empty(self.windows, self.constants, self.reference.paired)
+    def start(self, seen: int = 0) -> StreamState:
+        """The state before the first row, or before a later one where the rows in between are to come again."""
+        sums = replace(WindowSums.empty(self.windows, self.constants, self.reference.paired), seen=seen)
         recent = np.zeros((self.order + sums.longest, self.reference.rows.shape[1]))
         return StreamState(sums, recent, self.reference.view(recent[self.order + 1 :]), np.empty(0))
 
-    def seen_as(self, rows: Array, first: int) -> Array:
-        """Rows after the first p as the reference sees them: themselves, or their residuals."""
+    @property
+    def order(self) -> int:
+        """Rows before each row that its prediction needs."""
+        return int(self.autoregression is not None)
+
+    def compared(self, rows: Array, first: bool) -> Array:
+        """Rows, or their residuals given the row before, which then is the first of the array."""
         return rows if self.autoregression is None else self.autoregression.residuals(rows, first)
 
-    def window(self, state: StreamState, length: int) -> Array:
-        """The last rows of a stream as the reference sees them."""
-        return self.seen_as(state.recent, state.rows - state.sums.longest)[-length:]
+    def window(self, state: StreamState) -> Array:
+        """The rows that raised an alarm, as they are compared with the reference."""
+        if state.alarm is None:
+            return self.reference.rows[:0]
+        length = state.alarm.window
+        return self.compared(state.recent[-length - self.order :], state.rows == length)
+
+    def restored(self, seen: int, recent: Array, scores: Array, alarmed: bool) -> StreamState:
+        """The state after so many rows, from the last rows and scores."""
+        k = min(seen, int(self.windows[-1]))  # rows since which there are sums
+        before = replace(self.start(seen - k), recent=np.roll(recent, k, axis=0))
+        state, *found = self._advanced(before, recent[len(recent) - k :])
+        return replace(state, scores=scores, alarm=self._alarm(*found) if alarmed else None)
 
     def take(self, state: StreamState, rows: Array) -> StreamState:
         """The state after some rows, in effect one after the other; rows after an alarm are ignored."""
@@ -214,29 +196,34 @@ class MonitorModel:
 
     def _take_block(self, state: StreamState, rows: Array) -> StreamState:
         """The state after rows of which all values fit into the memory, up to an alarm."""
-        longest, p = state.sums.longest, self.order
-        stretch = np.concatenate([state.recent, rows])
-        new = self.reference.view(self.seen_as(stretch[longest:], state.rows))
-        views = Views(*(np.concatenate(pair) for pair in zip(state.views, new, strict=True)))
-        with np.errstate(over="ignore", invalid="ignore"):  # refused with a word
-            singles, pairs = self.reference.singles(new), self.reference.pairs(views, state.rows, longest - 1)
-            total = singles.sum() + pairs.sum()
-        if not np.isfinite(total):
-            kernel = self.reference.plain.kernels[0]
-            raise ValueError(f"{kernel!r} overflows on X; rescale the columns, or drop rows with such values")
-        sums, statistics = state.sums.after(pairs, singles)
-        scores, largest = self.calibration.scale(statistics[:, 0])
-        thresholds = self.calibration.thresholds(state.rows, len(scores))
-        alarms, taken, alarm = np.flatnonzero(scores > thresholds), len(scores), None
+        after, scores, largest = self._advanced(state, rows)
+        alarms, alarm = np.flatnonzero(scores > self.calibration.threshold), None
         if len(alarms):
             taken = int(alarms[0]) + 1
-            place, component = divmod(int(largest[taken - 1]), self.constants.shape[1])
-            raised = float(scores[taken - 1]), float(thresholds[taken - 1])
-            alarm = Alarm(component, int(self.windows[place]), *raised)
-            sums, _ = state.sums.after(pairs[:taken], singles[:taken])
-        recent = stretch[taken : taken + p + longest]
-        views = Views(*(view[taken : taken + longest - 1] for view in views))
-        return StreamState(sums, recent, views, np.concatenate([state.scores, scores[:taken]])[-HISTORY:], alarm)
+            scores, largest = scores[:taken], largest[:taken]
+            after, alarm = self._advanced(state, rows[:taken])[0], self._alarm(scores, largest)
+        return replace(after, scores=np.concatenate([state.scores, scores])[-HISTORY:], alarm=alarm)
+
+    def _advanced(self, state: StreamState, rows: Array) -> tuple[StreamState, Array, Any]:
+        """The state after some rows but for scores and alarm, their scores, and the statistics that have them."""
+        stretch, longest = np.concatenate([state.recent, rows]), state.sums.longest
+        new = self.reference.view(self.compared(stretch[longest:], state.rows == 0))
+        views = Views(*(np.concatenate(pair) for pair in zip(state.views, new, strict=True)))
+        with np.errstate(over="ignore", invalid="ignore"):  # refused with a word
+            pairs, singles = self.reference.pairs(views, longest - 1), self.reference.singles(new)
+            total = pairs.sum() + singles.sum()
+        if not np.isfinite(total):
+            kernel = self.reference.plain[0]
+            raise ValueError(f"{kernel!r} overflows on X; rescale the columns, or drop rows with such values")
+        sums, statistics = state.sums.after(pairs, singles)
+        views = Views(*(view[len(rows) :] for view in views))
+        after = StreamState(sums, stretch[len(rows) :], views, np.empty(0))
+        return after, *self.calibration.scale(statistics[:, 0])
+
+    def _alarm(self, scores: Array, largest: Any) -> Alarm:
+        """The alarm of the last row."""
+        place, component = divmod(int(largest[-1]), self.constants.shape[1])
+        return Alarm(component, int(self.windows[place]), float(scores[-1]))
 
     def alarms(self, rows: Array, most: int | None = None) -> list[StreamState]:
         """The states at the alarms that a stream raises, with a reset after each; at most the first ones."""
@@ -258,29 +245,39 @@ class MonitorModel:
         """What the rows of the window show that raised an alarm; None before one."""
         if state.alarm is None:
             return None
-        component, window, score, threshold = state.alarm
-        rows, names, missing = self.window(state, window), self.names, self._missing_columns(state.recent[-window:])
+        component, window, score = state.alarm
+        rows, names = self.window(state), self.names
         # The change may be younger than the window, so columns are compared in that of the shorter windows, too, which
         # shows them best.
         lengths = self.windows[self.windows <= window]
         changes = changed_features(self.reference.rows, rows, lengths)
         best = int(changes.max(axis=1).argmax())
-        indicators = [feature.level == MISSING for feature in self.encoder.features]
-        found = list(zip(names, changes[best].tolist(), indicators, strict=True))
+        features = zip(self.encoder.features, names, changes[best].tolist(), strict=True)
+        found = [(feature.level == MISSING, name, number) for feature, name, number in features]
         # The first missing values of a column are as large a change as another value of a constant one.
-        known = {name for name, _, indicator in found if indicator}
-        found += [(name, float(len(self.reference.rows)), True) for name in missing if name not in known]
-        largest: dict[str, tuple[str, float, bool]] = {}
-        for triple in sorted(found, key=lambda triple: -triple[1]):
-            largest.setdefault(triple[0], triple)  # of a column with several features
-        columns = tuple((name, number) for name, number, _ in largest.values())
-        by_missing = tuple(name for name, _, indicator in largest.values() if indicator)
-        relations = changed_relations(self.reference, rows[-int(lengths[best]) :], names)
-        first, text = state.rows - window + 1, self.components[component]
-        shown = state.scores, self.calibration.thresholds(state.rows - len(state.scores), len(state.scores))
-        return Drift(state.rows, first, window, score, threshold, text, columns, relations, by_missing, shown)
+        known = {name for indicator, name, _ in found if indicator}
+        found += [
+            (True, name, float(len(self.reference.rows)))
+            for name in self._missing(state.recent[-window:])
+            if name not in known
+        ]
+        largest: dict[str, tuple[bool, str, float]] = {}
+        for triple in sorted(found, key=lambda triple: -triple[2]):
+            largest.setdefault(triple[1], triple)  # of a column with several features
+        whitens = self.reference.whitens
+        return Drift(
+            row=state.rows,
+            since=state.rows - window + 1,
+            window=window,
+            score=score,
+            threshold=self.calibration.threshold,
+            component=COMPONENTS[component] if whitens else repr(self.reference.plain[component]),
+            columns=tuple((name, number) for _, name, number in largest.values()),
+            relations=changed_relations(self.reference, rows[-int(lengths[best]) :], names),
+            missing=tuple(name for indicator, name, _ in largest.values() if indicator),
+        )
 
-    def _missing_columns(self, rows: Array) -> list[str]:
+    def _missing(self, rows: Array) -> list[str]:
         """The columns of which a value is missing in encoded rows."""
         code = self.encoder.transform(np.full((1, len(self.encoder.columns)), np.nan))[0]  # a row without any value
         equal = rows == code
@@ -310,7 +307,7 @@ def changed_features(reference: Array, rows: Array, lengths: Sequence[int] | NDA
 def _changes(x: Array, y: Array, lengths: Sequence[int] | NDArray[np.int64]) -> list[float]:
     """The numbers of one feature."""
     if (x == x[0]).all():
-        return [0.0 if (y[-length:] == x[0]).all() else float(len(x)) for length in lengths]
+        return [0.0 if np.allclose(y[-length:], x[0], 1e-6, 0.0) else float(len(x)) for length in lengths]
     scales = ColumnScales.of(x[:, None])
     x, y = (held(values[:, None], scales)[:, 0] for values in (x, y))
     within, across, inside = (np.exp(-0.5 * (a[:, None] - b) ** 2) for a, b in ((x, x), (x, y), (y, y)))

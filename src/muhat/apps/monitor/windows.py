@@ -55,13 +55,13 @@ class WindowSums:
     def after(self, values: Array, singles: Array, draws: Any = None) -> tuple[WindowSums, Array]:
         """The sums after T more rows of every stream, and the statistics after each: shape (w · c, B, T).
 
-        ``values`` of shape (T, longest − 1, m) is h of each row with those before it, the oldest first, with zeros
-        behind where there are fewer, and ``singles`` (T, c) is s. With ``draws`` (B, longest − 1 + T), first those
-        before, they are h and s of N rows of which the streams consist.
+        ``values`` of shape (T, longest − 1 + T, m) is h of the rows with the rows before the first one and with each
+        other, and ``singles`` (T, c) is s. With ``draws`` (B, longest − 1 + T), first those before, they are h and s of
+        the N rows of which the streams consist: shapes (N, N, m) and (N, c).
         """
-        banded, before = draws is None, self.longest - 1
+        before, offset = self.longest - 1, values.shape[1] - len(values)
         if draws is None:
-            draws = np.arange(-before, len(singles), dtype=np.int32)[None]
+            draws = np.arange(values.shape[1], dtype=np.int32)[None]
         moved = replace(
             self, pairs=self.pairs.copy(), singles=self.singles.copy(), seen=self.seen + draws.shape[1] - before
         )
@@ -69,13 +69,12 @@ class WindowSums:
         loop = compiled_loop()
         if loop is not None:
             loop(
-                values, singles, draws, banded, self.seen, moved.pairs, moved.singles, self.lengths, self.constants, out
+                values, singles, draws, offset, self.seen, moved.pairs, moved.singles, self.lengths, self.constants, out
             )
             return moved, out
         for t in range(out.shape[2]):
             now, reach = before + t, min(self.seen + t, before)
-            row, lags = draws[:, now], np.arange(1, reach + 1)
-            earlier = (reach - lags)[None] if banded else draws[:, now - lags]
+            row, earlier = draws[:, now] - offset, draws[:, now - np.arange(1, reach + 1)]
             out[..., t] = _step(moved, self.seen + t, values[row[:, None], earlier], singles[row])
         return moved, out
 
@@ -103,7 +102,7 @@ def _advance(
     values: Any,
     singles: Any,
     draws: Any,
-    banded: bool,
+    offset: int,
     seen: int,
     pairs: Any,
     sums: Any,
@@ -120,13 +119,13 @@ def _advance(
     for b in range(len(draws)):
         for t in range(out.shape[2]):
             now, place, reach = longest - 1 + t, (seen + t) % longest, min(seen + t, longest - 1)
-            row = draws[b, now]
+            row = draws[b, now] - offset
             total[:] = 0.0
             pairs[b, place] = 0.0
             sums[b, place] = 0.0
             for lag in range(1, reach + 1):
                 place = place - 1 if place > 0 else longest - 1
-                other = reach - lag if banded else draws[b, now - lag]
+                other = draws[b, now - lag]
                 for j in range(m):
                     total[j] += values[row, other, j]
                     pairs[b, place, j] += total[j]
@@ -153,7 +152,7 @@ def compiled_loop() -> Callable[..., None] | None:
         return None
     number, place = numba.float64, numba.int64
     two, three, draws = number[:, ::1], number[:, :, ::1], numba.int32[:, ::1]
-    rest = (two, draws, numba.boolean, place, three, three, place[::1], two, three)
+    rest = (two, draws, place, place, three, three, place[::1], two, three)
     signatures = [numba.void(values, *rest) for values in (three, numba.float32[:, :, ::1])]
     compiled: Callable[..., None] = compile_loop(_advance, signatures)
     return compiled
