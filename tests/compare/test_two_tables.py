@@ -295,7 +295,7 @@ WRONG = {
     "names in one text": ((GOOD, GOOD), {"names": "ab"}, "names='ab' must be 2 different names"),
     "a misspelt name": (({"income": [1, 2]},) * 2, {"columns": ["incme"]}, r"such column \(did you mean 'income'\?\);"),
     "nothing": ((None, GOOD), {}, "a is None; pass a data frame"),
-    "percent": ((GOOD, GOOD), {"at_least": "10%"}, "at_least='10%' must be .*, such as 0.1 for 10 %"),
+    "percent": ((GOOD, GOOD), {"at_least": "10%"}, "at_least='10%' must be a number"),
     "level": ((GOOD, GOOD), {"level": 0.0}, r"level=0.0 must be a number in \(0, 1\]"),
     "at_least": ((GOOD, GOOD), {"at_least": 1.5}, r"at_least=1.5 must be a number in \[0, 1\]"),
     "clusters": ((GOOD, GOOD), {"clusters": "z"}, "clusters='z': a has no such column"),

@@ -309,7 +309,7 @@ def _series_column(name: str, series: nw.Series[Any]) -> Column | LeftOut:
         # narwhals hands missing entries of a dictionary of pyarrow out as the last category, and pandas turns whole
         # numbers among categories into texts of fractions: each has its own way.
         pandas = series.implementation.is_pandas_like()
-        return _text_column(name, series.to_list() if pandas else series.cast(nw.String).to_numpy().tolist())
+        return text_column(name, series.to_list() if pandas else series.cast(nw.String).to_numpy().tolist())
     if series.dtype.is_nested():
         return LeftOut(name, "it holds nested values")
     return _array_column(name, series.to_numpy())
@@ -347,7 +347,7 @@ def _time_column(name: str, values: NDArray[Any]) -> Column:
     return _number_column(name, days, kind)
 
 
-def _text_column(name: str, values: Sequence[Any]) -> Column:
+def text_column(name: str, values: Sequence[Any]) -> Column:
     """Categories from texts and anything else that is shown as text; what is missing is None, NaN, NaT or NA."""
     types = set(map(type, values))
     if not types <= {str, type(None)}:
@@ -367,7 +367,7 @@ def _object_column(name: str, values: list[Any]) -> Column | LeftOut:
     """The column of Python objects: what their types have in common decides."""
     types = set(map(type, values)) - {type(None)}
     if types == {str}:
-        return _text_column(name, values)
+        return text_column(name, values)
     for unusable, in_words in _UNUSABLE.items():
         if any(issubclass(each, unusable) and each.__name__ not in _OFFSETS for each in types):
             return LeftOut(name, f"it holds {in_words}")
@@ -384,7 +384,7 @@ def _object_column(name: str, values: list[Any]) -> Column | LeftOut:
         return _spread_out(name, known, np.array([_microseconds_of_date(value) for value in present]), "date")
     if all(issubclass(each, timedelta | time | np.timedelta64) or each.__name__ in _OFFSETS for each in types):
         return _spread_out(name, known, np.array([_microseconds_of_duration(value) for value in present]), "duration")
-    return _text_column(name, values)
+    return text_column(name, values)
 
 
 _UNUSABLE: dict[tuple[type, ...], str] = {

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from muhat._support.progress import progress
 from muhat._support.types import RandomState
 from muhat._support.validation import check_count, check_number, check_rng
-from muhat.apps.compare.bounds import Interval
 from muhat.apps.compare.design import Design, draw_design
 from muhat.apps.compare.features import (
     MOST_PAIRED,
@@ -148,9 +146,11 @@ def compare(
     >>> mh.compare(before, after, at_least=0.5, random_state=0).differs
     False
     """
-    at_least = _check_effect(at_least)
+    at_least = check_number("at_least", at_least, low=0.0, high=1.0)
     level = check_number("level", level, low=0.0, high=1.0, open_low=True)
-    n_resamples = resamples_for(level) if n_resamples is None else check_count("n_resamples", n_resamples)
+    if n_resamples is None:  # as many as let p-values reach the level with room to spare
+        n_resamples = int(np.clip(np.ceil(3 / level), FEWEST_RESAMPLES, MOST_RESAMPLES))
+    n_resamples = check_count("n_resamples", n_resamples)
     rng = check_rng(random_state)
     reading = Reading(header, delimiter, [str(mark) for mark in missing])
     with open_sources((a, b), names, reading) as sources, progress() as say:
@@ -168,35 +168,12 @@ def compare(
         scan.finish()
         say("pairs of columns, and all columns together")
         first, second = scan.samples()
-        with _without_bandwidth_warnings():
+        with warnings.catch_warnings():  # columns of few values are common, and nobody can choose bandwidths here
+            warnings.filterwarnings("ignore", 'bandwidth="median": more than half', UserWarning)
             tables = {first.table.name: first.table, second.table.name: second.table}
             joint_rows = encode_samples(tables, "auto", default=True, told=True)
             joint = default_test_of(joint_rows, design.bins, design.splits, n_resamples, rng)
         return _result(scan, joint, at_least, level, rng)
-
-
-def _check_effect(at_least: Any) -> float:
-    try:
-        return check_number("at_least", at_least, low=0.0, high=1.0)
-    except ValueError as error:
-        raise ValueError(f"{error}, such as 0.1 for 10 %") from None
-
-
-def resamples_for(level: float) -> int:
-    """How many permutations let p-values reach the level with room to spare.
-
-    >>> resamples_for(0.05), resamples_for(0.001)
-    (999, 3000)
-    """
-    return int(np.clip(np.ceil(3 / level), FEWEST_RESAMPLES, MOST_RESAMPLES))
-
-
-@contextmanager
-def _without_bandwidth_warnings() -> Iterator[None]:
-    """Columns of few values are common, and nobody can choose their bandwidths here."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", 'bandwidth="median": more than half', UserWarning)
-        yield
 
 
 def _result(scan: Scan, joint: MMDResult, at_least: float, level: float, rng: np.random.Generator) -> Comparison:
@@ -214,16 +191,15 @@ def _result(scan: Scan, joint: MMDResult, at_least: float, level: float, rng: np
     pvalues = permutation_pvalue(every, 1e-6).tolist()
     identical = scan.equal and not scan.not_compared and not scan.separating
     significance = 1.0 if identical else min(adjusted)
-    found = []
+    numbers = []
     for (effect, _), pvalue, corrected in zip(effects, pvalues, adjusted, strict=False):
+        own = {"effect": effect.value, "interval": effect.interval(level / len(effects)), "pvalue": pvalue}
         beyond = len(effects) * effect.exceeds(at_least) if at_least else corrected
-        beyond = float(np.clip(beyond, 1.0 / every.shape[1], 1.0))
-        interval = effect.interval(level / len(effects))
-        found.append(_Numbers(effect.value, interval, pvalue, corrected, beyond))
-    numbers = [row._asdict() for row in found]
+        exceeding = float(np.clip(beyond, 1.0 / every.shape[1], 1.0))
+        numbers.append({**own, "adjusted_pvalue": corrected, "exceeds_pvalue": exceeding})
     of_pairs = slice(len(effects), len(every) - 1)
     names = tuple(source.name for source in scan.sources)
-    exceeding = min(row.exceeds_pvalue for row in found) if at_least else significance
+    exceeding = min(row["exceeds_pvalue"] for row in numbers) if at_least else significance
     return Comparison(
         names=(names[0], names[1]),
         tables=tuple(TableFacts(s.table.name, s.source.n_rows, s.table.n_rows) for s in samples),
@@ -241,16 +217,6 @@ def _result(scan: Scan, joint: MMDResult, at_least: float, level: float, rng: np
         notes=(*scan.notes, *_notes(scan, with_pairs, level, rng)),
         identical=identical,
     )
-
-
-class _Numbers(NamedTuple):
-    """An effect, its interval and p-values, as the results have them."""
-
-    effect: float
-    interval: Interval
-    pvalue: float
-    adjusted_pvalue: float
-    exceeds_pvalue: float
 
 
 def _column_results(scan: Scan, numbers: list[dict[str, Any]], level: float) -> Columns:

@@ -93,7 +93,7 @@ def read_typed(path: str, local: Path, database: Database, json_lines: bool) -> 
         raise ValueError(f"{path} could not be read as {form} ({reason}); write it again or as CSV") from error
     if not total:
         raise ValueError(f"{path} has no rows")
-    fetcher = Fetcher(database, relation, columns, total, text=False)
+    fetcher = Fetcher(database, relation, columns, total)
 
     def fetch(name: str, rows: slice) -> Column:
         try:

@@ -12,7 +12,7 @@ import numpy as np
 from muhat._support.progress import printable
 from muhat._support.types import Array
 from muhat.apps.files.database import Database
-from muhat.tables.frames import Column, Kind, LeftOut
+from muhat.tables.frames import Column, Kind, LeftOut, text_column
 
 Place = Literal["line", "row"]
 
@@ -106,58 +106,34 @@ class ManyTextsError(ValueError):
 class Fetcher:
     """Columns of a relation of the engine as plain arrays; those of wide tables come several at a time."""
 
-    def __init__(self, database: Database, relation: str, columns: Sequence[StoredColumn], n_rows: int, text: bool):
-        self.database, self.relation, self.columns, self.text = database, relation, list(columns), text
-        self.n_rows = n_rows
+    def __init__(self, database: Database, relation: str, columns: Sequence[StoredColumn], n_rows: int):
+        self.database, self.relation, self.columns, self.n_rows = database, relation, list(columns), n_rows
         self.step = max(1, _CELLS // max(n_rows, 1)) if n_rows <= MOST_TEXTS_HELD else 1
         self.place = {column.name: j for j, column in enumerate(columns)}
         self.fetched: dict[str, Column] = {}
         self.fetched_rows = (0, 0)
-        self.coded = ""  # the column whose texts are a type of the engine
-        self.levels: tuple[str, ...] = ()
 
     def __call__(self, name: str, rows: slice) -> Column:
         """The column of that name, or some consecutive rows of it."""
         start, stop, _ = rows.indices(self.n_rows)
         if name not in self.fetched or self.fetched_rows != (start, stop):
-            part = self.relation
-            if stop - start < self.n_rows:
-                part += f" WHERE rowid >= {start} AND rowid < {stop}"
             wanted = self.columns[self.place[name] : self.place[name] + self.step]
-            self.fetched, self.fetched_rows = {}, (start, stop)  # one block at a time is held
-            plain = [column for column in wanted if column.kind != "category"]
-            if plain:
-                arrays = self.database.arrays(f"SELECT {', '.join(column.key for column in plain)} FROM {part}")
-                self.fetched = {column.name: _numbers(column, arrays[column.key]) for column in plain}
-            texts = (column for column in wanted if column.kind == "category")
-            self.fetched |= {column.name: self._categories(column, part, stop - start) for column in texts}
-        return self.fetched[name]
-
-    def _categories(self, column: StoredColumn, part: str, n_rows: int) -> Column:
-        """Codes of texts, made by the engine: no text of a row is ever held here."""
-        levels = self._levels(column)
-        if not levels:
-            return Column(column.name, "missing", np.full(n_rows, np.nan))
-        expression = f"coalesce(enum_code({column.key}::levels_{self.relation})::BIGINT, -1) AS code"
-        codes = self.database.arrays(f"SELECT {expression} FROM {part}")["code"].astype(np.intp)
-        if self.text and {level.lower() for level in levels} <= {"true", "false"}:
-            truth = np.array([*(float(level.lower() == "true") for level in levels), np.nan])
-            return Column(column.name, "boolean", truth[codes])
-        return Column(column.name, "category", codes, levels)
-
-    def _levels(self, column: StoredColumn) -> tuple[str, ...]:
-        """The different texts of a column, which are made a type of the engine."""
-        if self.coded != column.key:
-            different = f"SELECT DISTINCT {column.key} AS text FROM {self.relation} WHERE {column.key} IS NOT NULL"
-            if self.n_rows > MOST_TEXTS_HELD:
-                count = self.database.rows(f"SELECT count(*) FROM ({different})")[0][0]
-                if count > MOST_TEXTS_HELD:
+            if self.n_rows > MOST_TEXTS_HELD and wanted[0].kind == "category":
+                query = f"SELECT count(*) FROM (SELECT DISTINCT {wanted[0].key} FROM {self.relation})"
+                if (count := self.database.rows(query)[0][0]) > MOST_TEXTS_HELD:
                     raise ManyTextsError(f"it holds {count:,} different texts")
-            self.database.rows(f"DROP TYPE IF EXISTS levels_{self.relation}")
-            self.coded, self.levels = column.key, tuple(sorted(row[0] for row in self.database.rows(different)))
-            if self.levels:
-                self.database.rows(f"CREATE TYPE levels_{self.relation} AS ENUM ({different} ORDER BY text)")
-        return self.levels
+            self.fetched, self.fetched_rows = {}, (start, stop)  # one block at a time is held
+            part = f" WHERE rowid >= {start} AND rowid < {stop}" if stop - start < self.n_rows else ""
+            keys = ", ".join(column.key for column in wanted)
+            arrays = self.database.arrays(f"SELECT {keys} FROM {self.relation}{part}")
+            for column in wanted:
+                found = arrays[column.key]
+                if column.kind == "category":
+                    texts = np.where(np.ma.getmaskarray(found), None, np.ma.getdata(found)).tolist()
+                    self.fetched[column.name] = text_column(column.name, texts)
+                else:
+                    self.fetched[column.name] = _numbers(column, found)
+        return self.fetched[name]
 
 
 def _numbers(column: StoredColumn, found: Any) -> Column:

@@ -89,7 +89,7 @@ def read_text(path: str, local: Path, database: Database, reading: Reading) -> S
             flaws[name] = _no_number(f"{path}, {place[0]} {place[1] + row:,}, column {name!r}", cell)
         elif column.kind == "category" and (hint := hint_for([row[j] for row in cells[has_names:] if row[j]])):
             hints[name] = hint
-    fetch = Fetcher(database, relation, stored, total, text=True)
+    fetch = Fetcher(database, relation, stored, total)
     kept = tuple(column.name for column in stored)
     return Source(path, total, kept, has_names, fetch, tuple(left_out), *place, flaws, hints)
 
@@ -287,6 +287,7 @@ def _judged(database: Database, texts: str, form: _Form) -> list[_Judged]:
         lambda key: f"count({key})",
         lambda key: f"count({numbers[key]})",
         lambda key: f"count(try_cast({key} AS TIMESTAMPTZ))",
+        lambda key: f"count(*) FILTER ({matching(key, '(?i:true|false)')})",
         lambda key: f"count(*) FILTER ({matching(key, _LONG_WHOLE)})",
     ]
     return [
@@ -314,13 +315,15 @@ def _number(cell: str, delimiter: str, grouped: bool) -> str:
 
 
 def _judged_column(
-    database: Database, texts: str, key: str, number: str, count: int, numbers: int, dates: int, long_whole: int
+    database: Database, texts: str, key: str, number: str, count: int, numbers: int, dates: int, truths: int, longs: int
 ) -> _Judged:
     if 2 * numbers < count:
+        if truths == count:
+            return _Judged("boolean", f"(lower({key}) = 'true')::DOUBLE")
         return _Judged("date", days(f"{key}::TIMESTAMPTZ")) if dates == count else _Judged("category", key)
     if numbers < count:
         odd = f"SELECT rowid, {key} FROM {texts} WHERE {key} IS NOT NULL AND {number} IS NULL ORDER BY rowid LIMIT 1"
         return _Judged("number", number, database.rows(odd)[0])
     whole = f"try_cast({key} AS HUGEINT)"
     rows = f"{texts} WHERE regexp_full_match({key}, '{_LONG_WHOLE}')"
-    return _Judged("number", number, too_large=bool(long_whole and loses_numbers(database, whole, rows)))
+    return _Judged("number", number, too_large=bool(longs and loses_numbers(database, whole, rows)))
