@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from bag_samples import BAG_ESTIMATORS, MACHINES, NEED_NOISE, labelled_bags
+from bag_samples import BAG_ESTIMATORS, MACHINES, NEED_NOISE, labelled_bags, random_bags
 from numpy.testing import assert_allclose
 from sklearn.base import clone, is_classifier, is_outlier_detector, is_regressor
 from sklearn.exceptions import DataConversionWarning
@@ -82,6 +82,36 @@ def test_bags_of_one_row_and_of_equal_sizes(name):
 def test_constant_columns_and_repeated_rows(name):
     bags, y = labelled_bags()
     bags = [np.repeat(np.column_stack([bag, np.full(len(bag), 7.0)]), 2, axis=0) for bag in bags]
+    estimator = clone(BAG_ESTIMATORS[name]).fit(bags, y)
+    assert all(np.isfinite(values).all() for values in outputs(estimator, bags).values())
+
+
+HARD = {
+    "one row among others": random_bags((1, 5, 5), d=2),
+    "equal bags": random_bags((6,), d=2) * 4,
+    "rows that are equal within bags": [np.full((3, 2), float(k)) for k in range(4)],
+    "duplicate rows": [np.repeat(bag, 3, axis=0) for bag in random_bags((3, 4, 5), d=2)],
+    "float32": [bag.astype(np.float32) for bag in random_bags((3, 4, 5), d=2)],
+    "shifted": [bag + 1e6 for bag in random_bags((3, 4, 5), d=2)],
+    "vectors": [bag[:, 0] for bag in random_bags((3, 4, 5), d=2)],
+}
+REFUSED = {  # without distances between bags, or without noise within them
+    "equal bags": [*(name for name in MACHINES if name != "linear_classifier"), "kernel", "whitened"],
+    "rows that are equal within bags": NEED_NOISE,
+}
+
+
+@pytest.mark.filterwarnings("ignore:no bag has two rows that differ", "ignore:nothing was learned")
+@pytest.mark.filterwarnings("ignore:what a bag contains depends on its size")
+@pytest.mark.parametrize("case", HARD)
+@every_estimator
+def test_hard_bags_are_refused_or_have_finite_outputs(name, case):
+    bags = HARD[case] * 4
+    y = np.arange(len(bags)) % 2
+    if name in REFUSED.get(case, ()):
+        with pytest.raises(ValueError, match=r"that differ.*; pass"):
+            clone(BAG_ESTIMATORS[name]).fit(bags, y)
+        return
     estimator = clone(BAG_ESTIMATORS[name]).fit(bags, y)
     assert all(np.isfinite(values).all() for values in outputs(estimator, bags).values())
 

@@ -162,7 +162,7 @@ class BagWhitening(NamedTuple):
     def of(cls, moments: BagMoments, ridge: float) -> BagWhitening:
         """Centred at the mean of the bags; where W = 0 only the centre is known, and the map is the identity."""
         centre = moments.means.mean(axis=0)
-        if not np.trace(moments.within) > 0:
+        if not moments.has_noise:
             warn_caller(
                 "no bag has two rows that differ, so there is no covariance within bags to whiten by; mean elements "
                 "are only centred. Pass whiten=False and pool=False, or bags of several rows.",
@@ -203,7 +203,7 @@ def fit_metric(
     moments: BagMoments, sizes: NDArray[Any], ridge: float, *, whiten: bool, pool: bool
 ) -> BagWhitening | PooledMap | None:
     """The map that ``whiten`` and ``pool`` ask for, from means and sizes of bags to vectors."""
-    if pool and len(sizes) > 1 and np.trace(moments.within) > 0:
+    if pool and len(sizes) > 1 and moments.has_noise:
         return PooledMap.of(moments, sizes, ridge, whiten)
     return BagWhitening.of(moments, ridge) if whiten or pool else None  # one bag, or no noise: centred, with a warning
 

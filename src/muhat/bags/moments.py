@@ -35,6 +35,8 @@ LIGHT_ROWS_WITHIN = 100_000
 
 _ROWS = 1024  # whose features are in memory at a time
 
+_ROUNDING = 1e-15  # of features, relative to their length
+
 
 class RowFeatures(Protocol):
     """Features of rows that means of bags are taken in."""
@@ -84,6 +86,11 @@ class BagMoments(NamedTuple):
     within: Array  # (m, m)
     degrees: int  # of freedom of ``within``: rows less bags
     spreads: Any = None  # (n,): Σ_a ‖z_a − z̄_i‖² of each bag
+
+    @property
+    def has_noise(self) -> bool:
+        """Whether rows of one bag differ by more than the rounding of their features."""
+        return bool(np.trace(self.within) > _ROUNDING**2 * np.square(self.means).sum(axis=1).max())
 
     def plus(self, other: BagMoments) -> BagMoments:
         """The moments of the bags of both, these first."""
@@ -161,7 +168,7 @@ def check_noise(moments: BagMoments) -> BagMoments:
     """The moments, or a ValueError where they do not determine the noise within bags."""
     if not moments.degrees:
         raise ValueError("all bags have one row, which says nothing of the noise; pass a bag of two rows or more")
-    if not np.trace(moments.within) > 0:
+    if not moments.has_noise:
         raise ValueError(
             "no bag has two rows that differ in their features, so there is no noise within bags to compare with; pass "
             "bags of several rows, compare their rows directly, or rescale rows where values are beyond 1e150 or all "
