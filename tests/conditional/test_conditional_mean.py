@@ -9,7 +9,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import muhat as mh
 from muhat.conditional import conditional_mean
-from muhat.conditional.blend import energy_share, lowest_on_square
+from muhat.conditional.blend import energy_share
 from muhat.conditional.centred_ridge import (
     DIRECTIONS,
     RIDGES,
@@ -146,19 +146,6 @@ def test_shares_minimise_the_leave_one_out_loss():
     a, b = model.shares_
     for da, db in [(0.02, 0), (-0.02, 0), (0, 0.02), (0, -0.02), (0.02, -0.02), (-0.02, 0.02)]:
         assert loss(*np.clip([a + da, b + db], 0, 1)) >= best - 1e-12
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_lowest_point_of_the_square(seed):
-    rng = np.random.default_rng(seed)
-    root = rng.normal(size=(2, 2))
-    (Q, X), (_, T) = root @ root.T
-    p, t = rng.normal(size=2)
-    grid = np.linspace(0, 1, 201)
-    a, b = np.meshgrid(grid, grid)
-    values = a * a * Q + 2 * a * b * X + b * b * T - 2 * (a * p + b * t)
-    x, y = lowest_on_square(Q, X, T, p, t)
-    assert x * x * Q + 2 * x * y * X + y * y * T - 2 * (x * p + y * t) <= values.min() + 1e-12
 
 
 @pytest.mark.parametrize("q", [1, 2])

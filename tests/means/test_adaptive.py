@@ -15,7 +15,7 @@ from muhat.kernels.foreign import Precomputed
 from muhat.linalg.resources import one_blas_thread
 from muhat.linalg.spectrum import low_rank_spectrum, whole_spectrum
 from muhat.means import targets
-from muhat.means.adaptive import AdaptiveKernelMean, AdaptiveLooScore, AdaptiveScore, _Quadratic
+from muhat.means.adaptive import AdaptiveKernelMean, AdaptiveLooScore, AdaptiveScore, LooQuadratic
 from muhat.means.targets import TargetKind, gaussian_kind, gaussian_target
 from muhat.shrinkage.leave_one_out import LooMoments
 
@@ -85,7 +85,7 @@ def test_the_square_is_searched_exactly():
         root = rng.normal(size=(2, 2))
         (Q, X), (_, T) = root @ root.T
         p, t = rng.normal(size=2)
-        found = _Quadratic(LooMoments(np.array([p]), np.array([Q])), np.array([X]), t, T)
+        found = LooQuadratic(LooMoments(np.array([p]), np.array([Q])), np.array([X]), t, T)
         a, b = found.lowest(0.0)
         assert 0 <= a <= 1
         assert 0 <= b <= 1

@@ -30,10 +30,9 @@ from muhat.bags.moments import (
     fit_features,
     light_means,
     light_moments,
-    with_widths,
 )
 from muhat.features.base import BaseFeatures
-from muhat.kernels.base import Kernel, check_kernel
+from muhat.kernels.base import Kernel, check_kernel, with_widths
 from muhat.kernels.dot import Linear
 from muhat.kernels.radial import Gaussian
 from muhat.linalg.blocks import random_rows

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -69,14 +68,6 @@ def fit_features(
         return Nystroem(kernel, landmarks=landmarks).fit(rows)
     count = int(np.clip(5.0 * np.sqrt(len(rows)), *FEATURES))
     return Nystroem(kernel, min(count, len(rows)), random_state=seed).fit(rows)
-
-
-def with_widths(kernel: Kernel, rows: Array, factors: tuple[float, ...]) -> list[Kernel]:
-    """The kernel with each multiple of the median where its bandwidth is "median", else the kernel itself."""
-    resolved: Any = kernel.resolve(rows)
-    if getattr(kernel, "bandwidth", None) != "median":
-        return [resolved]
-    return [replace(resolved, bandwidth=factor * resolved.bandwidth) for factor in factors]
 
 
 class BagMoments(NamedTuple):

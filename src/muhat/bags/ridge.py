@@ -34,7 +34,6 @@ from muhat.bags.moments import (
     fit_features,
     light_means,
     light_moments,
-    with_widths,
 )
 from muhat.bags.stacking import (
     COMPONENTS,
@@ -48,7 +47,7 @@ from muhat.bags.stacking import (
 from muhat.bags.weighted_ridge import BagVectors, RidgeLearner, SizeNoise, fit_ridges
 from muhat.features.base import BaseFeatures
 from muhat.features.nystroem import Nystroem
-from muhat.kernels.base import Kernel, check_kernel
+from muhat.kernels.base import Kernel, check_kernel, with_widths
 from muhat.kernels.radial import Gaussian
 from muhat.linalg.blocks import random_folds
 from muhat.linalg.distances import power_of_two_near

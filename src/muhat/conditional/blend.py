@@ -8,43 +8,29 @@ from scipy.spatial.distance import cdist
 from muhat._support.types import Array
 from muhat.conditional.target import LocationScale, TargetMoments
 from muhat.linalg.blocks import blocks
+from muhat.means.adaptive import LooQuadratic
+from muhat.shrinkage.leave_one_out import LooMoments
+
+TIE = 1e-13
+"""Losses this close, relative to the target's squared norm, are ties, which the regression alone wins."""
 
 _BLOCK = 2**21
 """Distances between atoms and rows that are in memory at a time: 16 MB."""
 
 
-def lowest_on_square(Q: float, X: float, T: float, p: float, t: float) -> tuple[float, float]:
-    """The lowest point in [0, 1]² of a²Q + 2abX + b²T − 2(ap + bt), convex; the first of equals, from b = 0 on."""
-
-    def at(numerator: float, denominator: float) -> float:
-        return min(max(numerator / denominator, 0.0), 1.0) if denominator > np.finfo(float).tiny else 1.0
-
-    inside = Q * T - X * X
-    edges = [(at(p, Q), 0.0), (0.0, at(t, T)), (1.0, at(t - X, T)), (at(p - X, Q), 1.0)]
-    points = [*edges, (at(p * T - t * X, inside), at(t * Q - p * X, inside))]
-    values = np.array([a * (a * Q + 2 * b * X - 2 * p) + b * (b * T - 2 * t) for a, b in points])
-    return points[int(np.argmax(values <= values.min() + 1e-13 * max(Q, T)))]
-
-
-def embedding_shares(W: Array, L: Array, target: TargetMoments) -> tuple[float, float]:
-    """(a, b) of a·regression + b·target with the lowest leave-one-out loss, in the space of the Gram matrix L.
+def embedding_shares(W: Array, L: Array, target: TargetMoments | None) -> tuple[tuple[float, float], float]:
+    """(a, b) of a·regression + b·target with the lowest leave-one-out loss in the space of the Gram matrix L; the loss.
 
     Row i of W holds the weights of the regression without row i.
     """
     WL = W @ L
-    Q, X = float((WL * W).sum(axis=1).mean()), float((W * target.at_rows).sum(axis=1).mean())
-    p, t = float(np.diagonal(WL).mean()), float(np.diagonal(target.at_rows).mean())
-    return lowest_on_square(Q, X, float(target.squares.mean()), p, t)
-
-
-def embedding_loss(W: Array, L: Array, target: TargetMoments | None, shares: tuple[float, float]) -> float:
-    """Mean leave-one-out loss of a·regression + b·target."""
-    (a, b), WL = shares, W @ L
-    loss = np.diagonal(L) + a * a * (WL * W).sum(axis=1) - 2.0 * a * np.diagonal(WL)
-    if target is not None:
-        loss = loss + 2.0 * a * b * (W * target.at_rows).sum(axis=1)
-        loss += b * b * target.squares - 2.0 * b * np.diagonal(target.at_rows)
-    return float(loss.mean())
+    own = LooMoments(np.diagonal(WL).mean(keepdims=True), (WL * W).sum(axis=1).mean(keepdims=True))
+    if target is None:
+        return (1.0, 0.0), float(own.scores(float(np.diagonal(L).mean()), 1.0)[0])
+    mixed = (W * target.at_rows).sum(axis=1).mean(keepdims=True)
+    quadratic = LooQuadratic(own, mixed, float(np.diagonal(target.at_rows).mean()), float(target.squares.mean()))
+    a, b = quadratic.lowest(TIE * quadratic.target_square)
+    return (float(a[0]), float(b[0])), float(np.diagonal(L).mean() + quadratic.values(a, b)[0])
 
 
 def probabilities(weights: Array) -> Array:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy.linalg import eigh
 
 from muhat._support.types import Array
+from muhat.kernels.base import Kernel
 from muhat.linalg.centered_gram import center_gram
 
 RIDGES = np.append(np.logspace(-4, 2, 19), np.inf)
@@ -50,11 +51,11 @@ class CentredRidge:
 
     With C = I − 11ᵀ/n and :math:`K^c = CKC`, the fit at the rows is Hz, where
     :math:`H = 11^\top/n + K^c (K^c + \lambda I)^{-1}` has rows that sum to one. The fit without row i misses it by
-    exactly :math:`(z_i - (Hz)_i) / (1 - H_{ii})`.
+    exactly :math:`(z_i - (Hz)_i) / (1 - H_{ii})`. ``kernel`` is that of K, if there is one.
     """
 
-    def __init__(self, K: Array) -> None:
-        n = len(K)
+    def __init__(self, K: Array, kernel: Kernel | None = None) -> None:
+        n, self.kernel = len(K), kernel
         self.row_means, self.square = K.mean(axis=0), float(np.diagonal(K).mean())
         eigenvalues, eigenvectors = eigh(center_gram(K.copy()), driver="evd", overwrite_a=True, check_finite=False)
         kept = eigenvalues > n * np.finfo(np.float64).eps * float(np.abs(K).max(initial=0.0))
@@ -156,10 +157,7 @@ class FittedEmbedding:
     """The mean of features of y given x: a ridge regression on x, with a ridge for each output direction."""
 
     ridge: CentredRidge
-    number: int
-    """Which of the candidates the regression is."""
     ridges: Array
-    growth: float
     directions: Directions
     score: float
     """Mean squared distance of a row from the mean that is fitted without it."""
@@ -199,16 +197,16 @@ def fit_embedding(ridges: Sequence[CentredRidge], L: Array) -> FittedEmbedding:
     steps = np.log(variances.max(initial=0.0) / variances) / STEP
     ladder = np.arange(len(RIDGES))[:, None]
     columns = np.arange(Z.shape[1])
-    best: tuple[float, int, float, Array] | None = None
-    for number, ridge in enumerate(ridges):
+    best: tuple[float, CentredRidge, Array] | None = None
+    for ridge in ridges:
         losses = ridge.losses(Z)
         for growth in GROWTHS:
             places = np.minimum(ladder + np.rint(growth * steps).astype(int), len(RIDGES) - 1)
             totals = losses[places, columns].sum(axis=1)
             lowest = int(last_lowest(totals, TIE * float(totals.min())))
             if best is None or totals[lowest] < best[0] * (1.0 - TIE):
-                best = float(totals[lowest]), number, growth, RIDGES[places[lowest]]
+                best = float(totals[lowest]), ridge, RIDGES[places[lowest]]
     assert best is not None, "there is a candidate"
-    total, number, growth, chosen = best
+    total, ridge, chosen = best
     score = (total + float(directions.beside.sum()) * (n / (n - 1.0)) ** 2) / n
-    return FittedEmbedding(ridges[number], number, chosen, growth, directions, score)
+    return FittedEmbedding(ridge, chosen, directions, score)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -27,28 +27,19 @@ _BLOCK = 2**21
 
 
 class Fitted(NamedTuple):
-    """One column that a candidate regression predicts."""
+    """One column that a regression predicts."""
 
-    number: int  # of the candidate
-    ridge: float
+    ridge: CentredRidge
+    lam: float  # in its units
     values: Array  # what it was fitted to
 
-    def left_out(self, ridges: Mapping[int, CentredRidge]) -> Array:
+    def left_out(self) -> Array:
         """Errors of the fits without each row."""
-        return ridges[self.number].left_out(self.values[:, None], np.array([self.ridge]))[:, 0]
+        return self.ridge.left_out(self.values[:, None], np.array([self.lam]))[:, 0]
 
-    def left_out_spreads(self, ridges: Mapping[int, CentredRidge]) -> Array:
-        """Standard deviations of the rows, each given the others, in units of the noise."""
-        return np.sqrt(ridges[self.number].left_out_variances(self.ridge))
-
-    def predicted(self, ridges: Mapping[int, CentredRidge], new: Mapping[int, NewRows]) -> Array:
-        """At new rows, with the kernel values of every candidate that is used."""
-        ridge = ridges[self.number]
-        return ridge.predicted(new[self.number].values, self.values[:, None], np.array([self.ridge]))[:, 0]
-
-    def spreads(self, ridges: Mapping[int, CentredRidge], new: Mapping[int, NewRows]) -> Array:
-        """Standard deviations of new rows, in units of the noise."""
-        return np.sqrt(ridges[self.number].variances(new[self.number], self.ridge))
+    def predicted(self, new: Mapping[CentredRidge, NewRows]) -> Array:
+        """Predictions at new rows, from the kernel values of every regression that is used."""
+        return self.ridge.predicted(new[self.ridge].values, self.values[:, None], np.array([self.lam]))[:, 0]
 
 
 class LocationScale(NamedTuple):
@@ -71,38 +62,33 @@ class LocationScale(NamedTuple):
         """Atoms (b, atoms, q) of the family at some of the rows, fitted without each."""
         return self.centres[rows, None, :] + self.spreads[rows, None, :] * self.shape
 
-    def atoms(self, ridges: Mapping[int, CentredRidge], new: Mapping[int, NewRows]) -> Array:
+    def atoms(self, new: Mapping[CentredRidge, NewRows]) -> Array:
         """Atoms (m, atoms, q) at new rows, all of equal weight."""
-        centres = np.column_stack([fitted.predicted(ridges, new) for fitted in self.locations])
-        logs = np.column_stack([fitted.predicted(ridges, new) for fitted in self.scales])
-        spreads = np.column_stack([fitted.spreads(ridges, new) for fitted in self.locations])
-        return centres[:, None, :] + (spreads * np.exp(logs.clip(*self.limits)))[:, None, :] * self.shape
+        centres = np.column_stack([fitted.predicted(new) for fitted in self.locations])
+        logs = np.column_stack([fitted.predicted(new) for fitted in self.scales])
+        known = np.column_stack([ridge.variances(new[ridge], lam) for ridge, lam, _ in self.locations])
+        return centres[:, None, :] + (np.sqrt(known) * np.exp(logs.clip(*self.limits)))[:, None, :] * self.shape
 
 
 def fit_location_scale(ridges: Sequence[CentredRidge], Y: Array) -> LocationScale:
     """Fit the family to standardised columns of Y; each regression is the best of the candidates."""
-    locations, numbered = tuple(_likeliest(ridges, y) for y in Y.T), dict(enumerate(ridges))
-    errors = np.column_stack([fitted.left_out(numbered) for fitted in locations])
-    known = np.column_stack([fitted.left_out_spreads(numbered) for fitted in locations])
+    locations = tuple(_lowest(ridges, y, [ridge.evidences(y) for ridge in ridges], TIE * len(y)) for y in Y.T)
+    errors = np.column_stack([fitted.left_out() for fitted in locations])
+    known = np.sqrt(np.column_stack([ridge.left_out_variances(lam) for ridge, lam, _ in locations]))
     logs = np.column_stack([_log_sizes(e) for e in (errors / known).T])
-    scales = tuple(_least_error(ridges, log) for log in logs.T)
+    scales = tuple(_lowest(ridges, log, [ridge.losses(log[:, None])[:, 0] for ridge in ridges]) for log in logs.T)
     limits = np.quantile(logs, CLIP, axis=0)
-    left_out = logs - np.column_stack([fitted.left_out(numbered) for fitted in scales])
+    left_out = logs - np.column_stack([fitted.left_out() for fitted in scales])
     spreads = known * np.exp(left_out.clip(*limits))
     return LocationScale(locations, scales, limits, _shape(errors / spreads), Y - errors, spreads)
 
 
-def _likeliest(ridges: Sequence[CentredRidge], y: Array) -> Fitted:
-    evidences = np.array([ridge.evidences(y) for ridge in ridges])
-    number = int(last_lowest(evidences.min(axis=1), TIE * len(y)))
-    return Fitted(number, float(RIDGES[last_lowest(evidences[number], TIE * len(y))]), y)
-
-
-def _least_error(ridges: Sequence[CentredRidge], y: Array) -> Fitted:
-    losses = np.array([ridge.losses(y[:, None])[:, 0] for ridge in ridges])
-    tie = TIE * float(losses.min())
-    number = int(last_lowest(losses.min(axis=1), tie))
-    return Fitted(number, float(RIDGES[last_lowest(losses[number], tie)]), y)
+def _lowest(ridges: Sequence[CentredRidge], y: Array, scores: Sequence[Array], tie: float | None = None) -> Fitted:
+    """The regression of y with the lowest of the scores, which has an array over ``RIDGES`` for each candidate."""
+    table = np.array(scores)
+    tie = TIE * float(table.min()) if tie is None else tie
+    number = int(last_lowest(table.min(axis=1), tie))
+    return Fitted(ridges[number], float(RIDGES[last_lowest(table[number], tie)]), y)
 
 
 def _log_sizes(errors: Array) -> Array:
@@ -140,9 +126,3 @@ def target_moments(target: LocationScale, kernel: Kernel, Y: Array, units: Colum
         at_rows[rows] = values.reshape(len(placed), atoms, n).mean(axis=1)
         squares[rows] = [kernel.evaluate(each, each).mean() for each in placed]
     return TargetMoments(at_rows, squares)
-
-
-def used_candidates(target: LocationScale) -> Iterator[int]:
-    """Numbers of the candidates that the family needs at new rows."""
-    for fitted in (*target.locations, *target.scales):
-        yield fitted.number

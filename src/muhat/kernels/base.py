@@ -307,6 +307,14 @@ def linear_terms(kernel: Kernel) -> list[tuple[float, Kernel]]:
     return [(1.0, kernel)]
 
 
+def with_widths(kernel: Kernel, rows: Array, factors: tuple[float, ...]) -> list[Kernel]:
+    """The kernel with each multiple of the median where its bandwidth is "median", else the kernel itself."""
+    resolved: Any = kernel.resolve(rows)
+    if getattr(kernel, "bandwidth", None) != "median":
+        return [resolved]
+    return [replace(resolved, bandwidth=factor * resolved.bandwidth) for factor in factors]
+
+
 def check_kernel(name: str, kernel: Any) -> None:
     """Raise a ValueError unless ``kernel`` is a kernel object."""
     if not isinstance(kernel, Kernel):

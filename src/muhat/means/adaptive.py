@@ -229,7 +229,7 @@ def _spectrum_error(G: Gram, spectrum: Spectrum, lam: float) -> float:
     return missed if spectrum.factor is None else max(certificate(G, spectrum.factor, base, lam), missed)
 
 
-class _Quadratic(NamedTuple):
+class LooQuadratic(NamedTuple):
     """a²·square + 2ab·mixed + b²·target_square − 2(a·cross + b·target_cross), an entry for each λ."""
 
     base: LooMoments
@@ -241,7 +241,7 @@ class _Quadratic(NamedTuple):
         Q, T = self.base.square, self.target_square
         return a**2 * Q + 2 * a * b * self.mixed + b**2 * T - 2 * (a * self.base.cross + b * self.target_cross)
 
-    def at_limit(self, lam: float) -> _Quadratic:
+    def at_limit(self, lam: float) -> LooQuadratic:
         """The entry at λ = 0 or at infinity, where there are both."""
         at = slice(0, 1) if lam == 0 else slice(1, 2)
         return self._replace(base=LooMoments(*(part[at] for part in self.base)), mixed=self.mixed[at])
@@ -290,7 +290,7 @@ class AdaptiveScore(SpectralScore):
         plain = plain_loo_moments(spectrum.n, spectrum.mean_diag, spectrum.mean_gram)
         known = LooMoments(plain.cross * _AVERAGE, spectrum.mean_gram * _AVERAGE)
         mixed = self._projected_target @ spectrum.ones / spectrum.n * _AVERAGE
-        self._limits = _Quadratic(known, mixed, self.cross, self._square)
+        self._limits = LooQuadratic(known, mixed, self.cross, self._square)
 
     def choose(self) -> tuple[float, float, float]:
         """λ, a and b with the lowest risk, in the units of the data."""
@@ -298,7 +298,7 @@ class AdaptiveScore(SpectralScore):
         a, b = self.risk(lam).lowest(self._tie)
         return lam, float(a[0]), float(b[0])
 
-    def risk(self, lam: float) -> _Quadratic:
+    def risk(self, lam: float) -> LooQuadratic:
         """The risk at λ in [0, inf], in the units of the data, as a quadratic in (a, b)."""
         return self._inside(np.array([lam / self.spectrum.unit])) if 0 < lam < np.inf else self._limits.at_limit(lam)
 
@@ -317,7 +317,7 @@ class AdaptiveScore(SpectralScore):
         tied = abs(at_zero - at_infinity) <= self._tie
         return at_zero, at_zero if tied else at_infinity  # of equals, the plain average is the simpler
 
-    def _inside(self, lams: Array) -> _Quadratic:
+    def _inside(self, lams: Array) -> LooQuadratic:
         """The risk at λ in (0, inf), in the units of the spectrum, as a quadratic in (a, b)."""
         # Q = ‖F‖² and X = ⟨F, f*⟩ are known, and only p = mean_i F₋ᵢ(x_i) is left out one by one. There λ is that of
         # n − ½ rows. With λ(n−1)/n the fits without a row would shrink as F does, and leave-one-out would have next to
@@ -328,7 +328,7 @@ class AdaptiveScore(SpectralScore):
         shrunk = g / (g + lams) * ones / sp.n
         cross = self.leave_one_out.moments(lams * np.sqrt((sp.n - 1.0) / sp.n)).cross
         square = (g * shrunk**2).sum(axis=0)
-        return _Quadratic(LooMoments(cross, square), self._projected_target @ shrunk, self.cross, self._square)
+        return LooQuadratic(LooMoments(cross, square), self._projected_target @ shrunk, self.cross, self._square)
 
 
 class AdaptiveLooScore:
@@ -351,18 +351,18 @@ class AdaptiveLooScore:
         self._sums, self._products = sizes @ projected * self.spectrum.ones, projected[target.parts] * U
         plain = plain_loo_moments(self.spectrum.n, self.spectrum.mean_diag, self.spectrum.mean_gram)
         base = LooMoments(plain.cross * _AVERAGE, plain.square * _AVERAGE)
-        self._limits = _Quadratic(base, self._plain_mixed * _AVERAGE, score.cross, self._square)
+        self._limits = LooQuadratic(base, self._plain_mixed * _AVERAGE, score.cross, self._square)
 
     def at(self, lam: float, shares: tuple[float, float]) -> float:
         """The score at λ in [0, inf] and (a, b), in the units of the data."""
         a, b = np.atleast_2d(shares).T
         return float(self.score.in_data_units(self.spectrum.mean_diag + self.quadratic(lam).values(a, b))[0])
 
-    def quadratic(self, lam: float) -> _Quadratic:
+    def quadratic(self, lam: float) -> LooQuadratic:
         """The score at λ in [0, inf], in the units of the data, as a quadratic in (a, b)."""
         return self._inside(np.array([lam / self.spectrum.unit])) if 0 < lam < np.inf else self._limits.at_limit(lam)
 
-    def _inside(self, lams: Array) -> _Quadratic:
+    def _inside(self, lams: Array) -> LooQuadratic:
         """The score at λ in (0, inf) as a quadratic in (a, b), in O(n²) for each λ."""
         # With R = U e Uᵀ, e = λ/(g + λ), the weights of F₋ᵢ are (1 − W_j + t_i R_ij)/(n−1) for j ≠ i, W = R1 and
         # t_i = W_i/R_ii (``TikhonovLoo``). Summed against M_ij this gives
@@ -379,7 +379,7 @@ class AdaptiveLooScore:
         cross = self.score.cross
         kept = self._plain_mixed if sp.complete else -cross / (sp.n - 1)
         mixed = kept + ((W / H * own).sum(axis=0) - self._sums @ share) / (sp.n * (sp.n - 1))
-        return _Quadratic(self.score.leave_one_out.moments(lams), mixed, cross, self._square)
+        return LooQuadratic(self.score.leave_one_out.moments(lams), mixed, cross, self._square)
 
 
 _AVERAGE = np.array([1.0, 0.0])
