@@ -24,7 +24,7 @@ from muhat.groups.group_tests import (
     global_pvalue,
     join,
 )
-from muhat.groups.sums import Averages, GroupSums, sums_of_sorted, unit_means
+from muhat.groups.sums import GroupSums, sums_of_sorted, sums_of_units, unit_means
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.radial import Gaussian
 from muhat.linalg.blocks import blocks, rows_by_value
@@ -196,12 +196,9 @@ def _units(X: Any, groups: Any, strata: Any, clusters: Any, scale: Any) -> _Unit
 
 def _check_constant(inner: Any, outer: Any, names: Any, of: str, remedy: str) -> None:
     """Raise a ValueError where rows with one inner label have several outer ones."""
-    least, most = np.full(len(names), len(outer)), np.full(len(names), -1)
-    np.minimum.at(least, inner, outer)
-    np.maximum.at(most, inner, outer)
-    if (least != most).any():
-        name = names[int(np.argmax(least != most))]
-        raise ValueError(f"the cluster {name!r} has rows in several {of}; {remedy}")
+    outers = np.bincount(np.unique(np.column_stack([inner, outer]), axis=0)[:, 0])
+    if (outers > 1).any():
+        raise ValueError(f"the cluster {names[int(np.argmax(outers > 1))]!r} has rows in several {of}; {remedy}")
 
 
 def _sums(units: _Units, kernel: Kernel) -> GroupSums:
@@ -211,14 +208,12 @@ def _sums(units: _Units, kernel: Kernel) -> GroupSums:
     sample = rows[rows_by_value(rows, LANDMARK_ROWS, rng)]
     landmarks = rows[rows_by_value(rows, LANDMARKS, rng)]
     features = Nystroem(kernel.resolve(sample), landmarks=landmarks).fit(landmarks)
-    sizes = np.diff(units.offsets)
     if len(units.firsts) == len(rows):
-        return sums_of_sorted(rows, sizes, units.labels, features)
-    need = 8.0 * len(units.firsts) * features.n_features_out_
+        return sums_of_sorted(rows, np.diff(units.offsets), units.labels, features)
+    need = 2 * 8.0 * len(units.firsts) * features.n_features_out_
     check_memory(need, None, f"features of {len(units.firsts):,} clusters", "use fewer clusters")
     means = unit_means(features.evaluate, rows, units.firsts)
-    found = sums_of_sorted(means, sizes, units.labels, Averages(features))
-    return GroupSums(features, found.labels, found.sizes, found.means, found.spreads, found.scatter)
+    return sums_of_units(means, units.offsets, units.labels, features)
 
 
 def _witness_squares(units: _Units, features: Any, estimates: GroupEstimates, c: int) -> tuple[Array, Array]:

@@ -84,15 +84,16 @@ class GroupSums:
             return NotImplemented
         if self.features.fingerprint_ != other.features.fingerprint_:
             raise ValueError("the sums are of different features; fit features once, and use them for all parts")
-        # A group in both parts has n = p + q rows, and the scatter about its mean is that about the means of both parts
-        # and pq/n (z̄ − z̄')(z̄ − z̄')ᵀ.
-        labels = np.union1d(self.labels, other.labels)
-        (p, x, s), (q, y, t) = (_spread_out(part, labels) for part in (self, other))
-        sizes = p + q
-        apart, weights = x - y, p * q / sizes
-        means = y + (p / sizes)[:, None] * apart
-        spreads = s + t + weights * np.square(apart).sum(axis=1)
-        scatter = self.scatter + other.scatter + (weights[:, None] * apart).T @ apart
+        # The means of a group in both parts have n_i rows each: its scatter is that of the parts about their means, and
+        # of these about the mean of both, n_i (x_i − x̄)(x_i − x̄)ᵀ.
+        labels, group = np.unique(np.concatenate([self.labels, other.labels]), return_inverse=True)
+        n, x = np.concatenate([self.sizes, other.sizes]), np.concatenate([self.means, other.means])
+        sizes, means = np.bincount(group, n).astype(np.intp), np.zeros((len(labels), x.shape[1]))
+        np.add.at(means, group, n[:, None] * x)
+        means /= sizes[:, None]
+        apart = np.sqrt(n)[:, None] * (x - means[group])
+        spreads = np.bincount(group, np.concatenate([self.spreads, other.spreads]) + np.square(apart).sum(axis=1))
+        scatter = self.scatter + other.scatter + apart.T @ apart
         return GroupSums(self.features, labels, sizes, means, spreads, scatter)
 
     def __radd__(self, other: Any) -> GroupSums:
@@ -119,34 +120,13 @@ def sums_of_sorted(rows: Array, sizes: NDArray[np.intp], labels: NDArray[Any], f
     return GroupSums(features, labels, sizes, moments.means, moments.spreads, moments.within * moments.degrees)
 
 
-def _spread_out(part: GroupSums, labels: NDArray[Any]) -> tuple[NDArray[np.intp], Array, Array]:
-    """Sizes, means and spreads for more labels than the part has, with zeros for the others."""
-    at = np.searchsorted(labels, part.labels)
-    sizes, means, spreads = (
-        np.zeros(len(labels), np.intp),
-        np.zeros((len(labels), part.means.shape[1])),
-        np.zeros(len(labels)),
-    )
-    sizes[at], means[at], spreads[at] = part.sizes, part.means, part.spreads
-    return sizes, means, spreads
-
-
-@dataclass(frozen=True, eq=False)
-class Averages:
-    """Features of clusters, which are averages of features of their rows: their rows are features already."""
-
-    features: Any
-
-    @property
-    def kernel_(self) -> Kernel:
-        return self.features.kernel_
-
-    @property
-    def n_features_out_(self) -> int:
-        return int(self.features.n_features_out_)
-
-    def evaluate(self, X: Array) -> Array:
-        return X.copy()
+def sums_of_units(Z: Array, offsets: NDArray[np.intp], labels: NDArray[Any], features: Any) -> GroupSums:
+    """Sums of the features of units, such as averages over clusters; group i has those from offset i to i + 1."""
+    sizes = np.diff(offsets)
+    means = np.add.reduceat(Z, offsets[:-1]) / sizes[:, None]
+    apart = Z - np.repeat(means, sizes, axis=0)
+    spreads = np.add.reduceat(np.square(apart).sum(axis=1), offsets[:-1])
+    return GroupSums(features, labels, sizes, means, spreads, apart.T @ apart)
 
 
 def unit_means(evaluate: Callable[[Array], Array], rows: Array, units: NDArray[np.intp], dtype: Any = float) -> Array:
