@@ -162,6 +162,15 @@ def load(name, target, left_out):
     return rows[:, :-1], rows[:, -1]
 
 
+def weighted_quantiles(values, weights, levels):
+    """Quantiles of weighted values, row by row."""
+    order = np.argsort(values, axis=1)
+    values, cumulated = (np.take_along_axis(each, order, axis=1) for each in (values, weights))
+    cumulated = np.cumsum(cumulated, axis=1)
+    places = [np.searchsorted(each, levels * each[-1] * (1 - 1e-12)) for each in cumulated]
+    return np.take_along_axis(values, np.minimum(places, values.shape[1] - 1), axis=1)
+
+
 def gaussian_process(X, y, at, levels):
     """Quantiles of a Gaussian process with noise, and nothing else."""
     from scipy.special import ndtri
@@ -179,10 +188,7 @@ def quantile_forest(X, y, at, levels):
     for own, new in zip(forest.apply(X).T, forest.apply(at).T, strict=True):
         same = new[:, None] == own
         weights += same / same.sum(axis=1, keepdims=True)
-    order = np.argsort(y)
-    cumulated = np.cumsum(weights[:, order], axis=1)
-    places = [np.searchsorted(each, levels * each[-1] * (1 - 1e-12)) for each in cumulated]
-    return y[order][np.minimum(places, len(y) - 1)]
+    return weighted_quantiles(np.broadcast_to(y, weights.shape), weights, levels)
 
 
 def quantile_boosting(X, y, at, levels):
@@ -216,21 +222,15 @@ def stack(X, y, at, levels):
             part.append(rival(X[fitted], y[fitted], X[left], FINE))
     share = crps_share(*map(np.vstack, parts), np.concatenate(held))
     atoms = np.hstack([rival(X, y, at, FINE) for rival in (gaussian_process, quantile_forest)])
-    weights = np.repeat([1 - share, share], len(FINE))
-    order = np.argsort(atoms, axis=1)
-    atoms, cumulated = np.take_along_axis(atoms, order, axis=1), np.cumsum(weights[order], axis=1)
-    places = [np.searchsorted(each, levels * each[-1] * (1 - 1e-12)) for each in cumulated]
-    return np.take_along_axis(atoms, np.minimum(places, atoms.shape[1] - 1), axis=1)
+    weights = np.broadcast_to(np.repeat([1 - share, share], len(FINE)), atoms.shape)
+    return weighted_quantiles(atoms, weights, levels)
 
 
 def plain_embedding(X, y, at, levels):
     """The weights of kernel ridge with λ by leave-one-out, negative ones dropped."""
     Y = y[:, None]
     weights = plain_ridge(X, Y, mh.Gaussian().resolve(Y), at).clip(0)
-    order = np.argsort(y)
-    cumulated = np.cumsum(weights[:, order], axis=1)
-    places = [np.searchsorted(each, levels * each[-1] * (1 - 1e-12)) for each in cumulated]
-    return y[order][np.minimum(places, len(y) - 1)]
+    return weighted_quantiles(np.broadcast_to(y, weights.shape), weights, levels)
 
 
 class Predicted(NamedTuple):

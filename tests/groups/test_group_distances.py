@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 from errors import refused
 from numpy.testing import assert_allclose, assert_array_equal
+from workers import processes
 
 import muhat as mh
 from muhat.groups import GroupSums
@@ -122,6 +123,18 @@ def test_sums_of_parts_give_the_estimates_of_the_table():
         whole + GroupSums.of(X, labels, mh.Nystroem(n_components=9, random_state=0).fit(X[:50]))
     with pytest.raises(ValueError, match="groups is part of sums"):
         mh.group_distances(whole, labels)
+
+
+def test_parts_on_workers_give_the_estimates_of_the_table():
+    X, labels = screen(6, shift=1.0)
+    features = mh.Nystroem(mh.Gaussian(1.5), 40, random_state=0).fit(X[::2])
+    with processes(2) as client:
+        cuts = np.array_split(np.random.default_rng(0).permutation(len(X)), 5)
+        parts = client.map(lambda part: GroupSums.of(*part, features), [(X[rows], labels[rows]) for rows in cuts])
+        found = mh.group_distances(client.submit(sum, parts).result(), control="g0")
+    expected = mh.group_distances(GroupSums.of(X, labels, features), control="g0")
+    for name in ("distance", "low", "high", "matrix"):
+        assert_allclose(getattr(found, name), getattr(expected, name), rtol=1e-8, atol=1e-12)
 
 
 def test_clusters_count_once():

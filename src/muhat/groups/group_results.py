@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from html import escape
@@ -11,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from muhat._support.extras import load_extra
 from muhat._support.types import Array
 from muhat.groups.estimates import GroupEstimates
 from muhat.kernels.base import Kernel
@@ -22,6 +24,7 @@ SIGNIFICANT = 0.05
 
 _NUMBERS = ("distance", "low", "high", "unbiased", "pvalue", "adjusted")
 _WIDTH = 150
+_DOT = np.array([0.0, 1.0, 1.0])  # a line from 0 to the distance, and a dot there
 
 
 class AgainstControl(NamedTuple):
@@ -127,10 +130,7 @@ class GroupDistances:
         pandas.DataFrame
             The columns are group, n, distance, low, high, unbiased, pvalue and adjusted.
         """
-        try:
-            import pandas
-        except ImportError as error:
-            raise ImportError("to_frame returns a data frame of pandas: pip install pandas") from error
+        pandas = load_extra("pandas", "data", "to_frame()")
         if self.against is None:
             return pandas.DataFrame(self.matrix, index=self.groups, columns=self.groups)
         return pandas.DataFrame({name: values[self.order] for name, values in self._columns(self.against).items()})
@@ -184,44 +184,33 @@ class GroupDistances:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        """For notebooks: the sentence, the groups at the largest distances, and a drawing of them."""
-        caption, against = f"<p>{escape(self.summary)}</p>", self.against
-        if against is None:
-            return caption + self._nearest_and_farthest()
-        order, columns = self.order[:SHOWN], self._columns(against)
-        unit = _WIDTH / (float(against.high[order].max()) or 1.0)
-        body = ""
-        for g in order:
-            body += f"<tr><th>{escape(str(self.groups[g]))}</th><td>{self.sizes[g]:,}</td>"
-            body += "".join(f"<td>{columns[name][g]:.3g}</td>" for name in _NUMBERS)
-            x, low, high = (5.0 + unit * values[g] for values in (against.distance, against.low, against.high))
-            body += _last_cell(
-                f'<line x1="{low:.1f}" x2="{high:.1f}" y1="6" y2="6" stroke="#999"/>'
-                f'<circle cx="{x:.1f}" cy="6" r="4" fill="{"#d62728" if self.significant[g] else "#1f77b4"}"/>'
-            )
-        rest = f"<p>and {len(self.groups) - SHOWN:,} more: to_frame()</p>" if len(self.groups) > SHOWN else ""
-        return caption + _table(["group", "n", *_NUMBERS, ""], body) + rest
-
-    def _nearest_and_farthest(self) -> str:
-        """Pairs of groups at the smallest and largest distances, as a table."""
-        i, j = np.triu_indices(len(self.groups), 1)
-        values = self.matrix[i, j]
-        order = np.argsort(values, kind="stable")
-        chosen = order if len(order) <= SHOWN else np.r_[order[: SHOWN // 2], order[-SHOWN // 2 :]]
-        unit = _WIDTH / (float(values.max()) or 1.0)
-        body = ""
-        for p in chosen:
-            pair = "".join(f"<th>{escape(str(self.groups[g]))}</th>" for g in (i[p], j[p]))
-            bar = f'<rect width="{unit * max(values[p], 0.0):.1f}" height="10" y="1" fill="#1f77b4"/>'
-            body += f"<tr>{pair}<td>{values[p]:.3g}</td>{_last_cell(bar)}"
-        return _table(["nearest and farthest", "", "distance", ""], body)
+        """For notebooks: the sentence, and a table with drawings of the largest distances, or of extreme pairs."""
+        if self.against is None:
+            i, j = np.triu_indices(len(self.groups), 1)
+            values = self.matrix[i, j]
+            order = np.argsort(values, kind="stable")
+            chosen = order if len(order) <= SHOWN else np.r_[order[: SHOWN // 2], order[-SHOWN // 2 :]]
+            head, unit = "nearest and farthest||distance|", float(values.max()) or 1.0
+            rows = [_row(self.groups[[i[p], j[p]]], values[[p]], values[p] / unit * _DOT, "#1f77b4") for p in chosen]
+        else:
+            order, columns = self.order[:SHOWN], self._columns(self.against)
+            head, unit = "|".join([*columns, ""]), float(self.against.high[order].max()) or 1.0
+            rows = []
+            for g in order:
+                label, *numbers, low, high = (columns[name][g] for name in (*columns, "low", "high"))
+                places = np.array([low, columns["distance"][g], high]) / unit
+                rows.append(_row([label], numbers, places, "#d62728" if self.significant[g] else "#1f77b4"))
+            if len(self.groups) > SHOWN:
+                rows.append(f"<tr><td>and {len(self.groups) - SHOWN:,} more: to_frame()</td></tr>")
+        heads = "".join(f"<th>{name}</th>" for name in head.split("|"))
+        return f"<p>{escape(self.summary)}</p><table><tr>{heads}</tr>{''.join(rows)}</table>"
 
 
-def _table(head: list[str], body: str) -> str:
-    cells = "".join(f"<th>{name}</th>" for name in head)
-    return f"<table><thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table>"
-
-
-def _last_cell(shapes: str) -> str:
-    """A drawing that ends a row of a table."""
-    return f'<td><svg width="{_WIDTH + 10}" height="12">{shapes}</svg></td></tr>'
+def _row(labels: Iterable[Any], numbers: Iterable[Any], places: Array, colour: str) -> str:
+    """A row of a table, with an interval and a dot at three places between 0 and 1."""
+    cells = "".join(f"<th>{escape(str(label))}</th>" for label in labels)
+    cells += "".join(f"<td>{x:,}</td>" if isinstance(x, np.integer) else f"<td>{x:.3g}</td>" for x in numbers)
+    low, x, high = 5.0 + _WIDTH * places
+    line = f'<line x1="{low:.1f}" x2="{high:.1f}" y1="6" y2="6" stroke="#999"/>'
+    dot = f'<circle cx="{x:.1f}" cy="6" r="4" fill="{colour}"/>'
+    return f'<tr>{cells}<td><svg width="{_WIDTH + 10}" height="12">{line}{dot}</svg></td></tr>'
