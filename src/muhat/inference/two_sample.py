@@ -14,11 +14,7 @@ from muhat.features.nystroem import Nystroem
 from muhat.features.sketch import MeanSketch
 from muhat.inference.combine import Component
 from muhat.inference.difference_statistics import MAX_EXACT_ROWS, default_components
-from muhat.inference.kernel_sums import (
-    PRODUCTS,
-    mean_similarities,
-    sums_from_features,
-)
+from muhat.inference.kernel_sums import PRODUCTS, mean_similarities, sums_from_features
 from muhat.inference.mmd import signed_weights, split_statistics
 from muhat.inference.permutations import (
     EPS,
@@ -36,12 +32,7 @@ from muhat.inference.permutations import (
     permutation_pvalue,
     smallest_pvalue,
 )
-from muhat.inference.results import (
-    Explanation,
-    PermutationResult,
-    combined_fields,
-    explain_difference,
-)
+from muhat.inference.results import Explanation, PermutationResult, combined_fields, explain_difference
 from muhat.kernels import tiles
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.mixed import rescaled, without_scales
