@@ -123,7 +123,13 @@ class _RidgeOnBags(ValueParametersMixin, TakesBagsMixin, BaseEstimator, ABC):
         labels of bags that are related, such as bags of one day: left-out predictions for the weights of the learners
         then leave out whole groups.
         """
-        self._check_parameters()
+        check_kernel("kernel", self.kernel)
+        check_features(self.features)
+        check_number("ridge", self.ridge, low=0, open_low=True)
+        check_flag("pool", self.pool)
+        check_flag("stack", self.stack)
+        if self.level2 != "loo":
+            check_level2(self.level2)
         data = check_bags(bags, self, reset=True)
         weights = check_bag_weights(sample_weight, len(data))
         related = None if groups is None else check_row_labels("groups", groups, len(data), of="bag")[1]
@@ -187,15 +193,6 @@ class _RidgeOnBags(ValueParametersMixin, TakesBagsMixin, BaseEstimator, ABC):
         if self._stack is not None:
             stacked = self._stack.combined(self._ridge, seen._replace(summaries=bag_summaries(data)))
         return self._ridge.predict(seen.means), self._ridge.variances(seen.means, seen.sizes, seen.outside), stacked
-
-    def _check_parameters(self) -> None:
-        check_kernel("kernel", self.kernel)
-        check_features(self.features)
-        check_number("ridge", self.ridge, low=0, open_low=True)
-        check_flag("pool", self.pool)
-        check_flag("stack", self.stack)
-        if self.level2 != "loo":
-            check_level2(self.level2)
 
     def _candidates(self, data: Bags, rng: np.random.Generator) -> Iterator[tuple[RidgeVectors, Array]]:
         """Every choice of the two kernels, with the centred means of the bags in its features."""
