@@ -7,7 +7,6 @@ The loops are plain Python; ``gaussian_sums`` imports numba and compiles them at
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from functools import cache
 from math import factorial, log, sqrt
 from typing import Any
@@ -161,9 +160,6 @@ def compile_loop(function: Callable[..., Any], signature: Any) -> Any:
     try:
         return compiled(keep=True)
     except Exception:  # no folder, or a full one; or a damaged file in it, which may fail in any way
-        with suppress(Exception):
-            cache_of: Any = numba.core.caching.FunctionCache
-            cache_of(function).flush()  # later processes find no damaged file
         return compiled(keep=False)
 
 
