@@ -101,8 +101,8 @@ class MeanFit:
 
 
 UNKNOWN_SCORE = (
-    "the leave-one-out score is unknown: the estimator has no late_score, or features and Gram matrices that are not "
-    'kept do not give it. Use lam="loo", or rows'
+    "the leave-one-out score is unknown: features without rows, and Gram matrices that are not kept, do not give it. "
+    'Use lam="loo", or rows'
 )
 
 
