@@ -173,8 +173,10 @@ class AdaptiveFit(MeanFit):
         _, target = fitted_target("gaussian" if self.given is None else self.given, G)
         assert target is not None, "the score is known where there is no target"
         spectrum = G.spectrum(self.chosen["solver"], self.chosen["rank"], more_arrays=3)
-        scores = AdaptiveLooScore(AdaptiveScore(spectrum, target))
-        return Scored(scores.at(self.chosen["lam"], self.chosen["shares"]))
+        score = AdaptiveScore(spectrum, target)
+        a, b = np.atleast_2d(self.chosen["shares"]).T
+        without_rows = deletion_quadratic(score, self.chosen["lam"]).values(a, b)
+        return Scored(float(score.in_data_units(spectrum.mean_diag + without_rows)[0]))
 
 
 def adaptive_mean(G: Gram, target: Target = "gaussian", solver: Eigensolver = AUTO) -> AdaptiveFit:
@@ -331,55 +333,39 @@ class AdaptiveScore(SpectralScore):
         return LooQuadratic(LooMoments(cross, square), self._projected_target @ shrunk, self.cross, self._square)
 
 
-class AdaptiveLooScore:
-    """The leave-one-out score of f = a·F(λ) + b·f*, whose squares and products are those of the fits without a row.
+def deletion_quadratic(score: AdaptiveScore, lam: float) -> LooQuadratic:
+    """The leave-one-out score of f = a·F(λ) + b·f*, without ϱ, as a quadratic in (a, b), λ in the units of the data.
 
-    It needs the values of all left-out targets at all rows, where the risk needs those at the own rows.
+    Its squares and products are those of the fits without a row. It needs the values of all left-out targets at all
+    rows, where the risk needs those at the own rows.
     """
-
-    def __init__(self, score: AdaptiveScore) -> None:
-        self.score, self.spectrum, target = score, score.spectrum, score.target
-        # M_ij = f*₋ᵢ(x_j) has one row per part: sums over i weigh a part by its size. For the plain average without row
-        # i, ⟨F₋ᵢ, f*₋ᵢ⟩ = (Σ_j M_ij − M_ii)/(n − 1), whose mean over i is ``_plain_mixed``.
-        U, n, unit = self.spectrum.eigenvectors, len(self.spectrum.diagonal), self.spectrum.unit
-        values, squared_norms = target.without_parts()
-        values, sizes = values / unit, np.bincount(target.parts, minlength=len(values))
-        projected = values @ U
-        self._own = values[target.parts, np.arange(n)]
-        self._square = float(sizes @ squared_norms / unit / n)
-        self._plain_mixed = float(sizes @ values.sum(axis=1) - self._own.sum()) / (n * (n - 1))
-        self._sums, self._products = sizes @ projected * self.spectrum.ones, projected[target.parts] * U
-        plain = plain_loo_moments(self.spectrum.n, self.spectrum.mean_diag, self.spectrum.mean_gram)
+    # M_ij = f*₋ᵢ(x_j) has one row per part: sums over i weigh a part by its size. For the plain average without row
+    # i, ⟨F₋ᵢ, f*₋ᵢ⟩ = (Σ_j M_ij − M_ii)/(n − 1), whose mean over i is ``plain_mixed``.
+    sp, target = score.spectrum, score.target
+    n, parts = len(sp.diagonal), target.parts
+    values, squared_norms = target.without_parts()
+    values, sizes = values / sp.unit, np.bincount(parts, minlength=len(values))
+    at_own, square = values[parts, np.arange(n)], float(sizes @ squared_norms / sp.unit / n)
+    plain_mixed = float(sizes @ values.sum(axis=1) - at_own.sum()) / (n * (n - 1))
+    if not 0 < lam < np.inf:
+        plain = plain_loo_moments(sp.n, sp.mean_diag, sp.mean_gram)
         base = LooMoments(plain.cross * _AVERAGE, plain.square * _AVERAGE)
-        self._limits = LooQuadratic(base, self._plain_mixed * _AVERAGE, score.cross, self._square)
-
-    def at(self, lam: float, shares: tuple[float, float]) -> float:
-        """The score at λ in [0, inf] and (a, b), in the units of the data."""
-        a, b = np.atleast_2d(shares).T
-        return float(self.score.in_data_units(self.spectrum.mean_diag + self.quadratic(lam).values(a, b))[0])
-
-    def quadratic(self, lam: float) -> LooQuadratic:
-        """The score at λ in [0, inf], in the units of the data, as a quadratic in (a, b)."""
-        return self._inside(np.array([lam / self.spectrum.unit])) if 0 < lam < np.inf else self._limits.at_limit(lam)
-
-    def _inside(self, lams: Array) -> LooQuadratic:
-        """The score at λ in (0, inf) as a quadratic in (a, b), in O(n²) for each λ."""
-        # With R = U e Uᵀ, e = λ/(g + λ), the weights of F₋ᵢ are (1 − W_j + t_i R_ij)/(n−1) for j ≠ i, W = R1 and
-        # t_i = W_i/R_ii (``TikhonovLoo``). Summed against M_ij this gives
-        #     (n−1) ⟨F₋ᵢ, f*₋ᵢ⟩ = Σ_j M_ij − M_ii − (MW)_i + t_i Σ_k (MU ∘ U)_ik e_k,
-        # where the sum over i of (MW)_i is Σ_k e_k (1ᵀMU)_k (Uᵀ1)_k. Eigenvectors with the eigenvalue 0 that are left
-        # out have e = 1: there e = 1 − s with s = g/(g + λ), and the ones are added apart.
-        sp = self.spectrum
-        g = sp.eigenvalues[:, None]
-        share = lams / (g + lams) if sp.complete else -g / (g + lams)
-        W, H = times(sp.eigenvectors, share * sp.ones[:, None]), times(sp.squared_eigenvectors, share)
-        own = times(self._products, share)
-        if not sp.complete:
-            W, H, own = 1.0 + W, 1.0 + H, self._own[:, None] + own
-        cross = self.score.cross
-        kept = self._plain_mixed if sp.complete else -cross / (sp.n - 1)
-        mixed = kept + ((W / H * own).sum(axis=0) - self._sums @ share) / (sp.n * (sp.n - 1))
-        return LooQuadratic(self.score.leave_one_out.moments(lams), mixed, cross, self._square)
+        return LooQuadratic(base, plain_mixed * _AVERAGE, score.cross, square).at_limit(lam)
+    # With R = U e Uᵀ, e = λ/(g + λ), the weights of F₋ᵢ are (1 − W_j + t_i R_ij)/(n−1) for j ≠ i, W = R1 and
+    # t_i = W_i/R_ii (``TikhonovLoo``). Summed against M_ij this gives
+    #     (n−1) ⟨F₋ᵢ, f*₋ᵢ⟩ = Σ_j M_ij − M_ii − (MW)_i + t_i Σ_k (MU ∘ U)_ik e_k,
+    # where the sum over i of (MW)_i is Σ_k e_k (1ᵀMU)_k (Uᵀ1)_k. Eigenvectors with the eigenvalue 0 that are left
+    # out have e = 1: there e = 1 − s with s = g/(g + λ), and the ones are added apart.
+    projected, lams, g = values @ sp.eigenvectors, np.array([lam / sp.unit]), sp.eigenvalues[:, None]
+    share = lams / (g + lams) if sp.complete else -g / (g + lams)
+    W, H = times(sp.eigenvectors, share * sp.ones[:, None]), times(sp.squared_eigenvectors, share)
+    own = times(projected[parts] * sp.eigenvectors, share)
+    if not sp.complete:
+        W, H, own = 1.0 + W, 1.0 + H, at_own[:, None] + own
+    kept = plain_mixed if sp.complete else -score.cross / (sp.n - 1)
+    crossed = (W / H * own).sum(axis=0) - (sizes @ projected * sp.ones) @ share
+    mixed = kept + crossed / (sp.n * (sp.n - 1))
+    return LooQuadratic(score.leave_one_out.moments(lams), mixed, score.cross, square)
 
 
 _AVERAGE = np.array([1.0, 0.0])
