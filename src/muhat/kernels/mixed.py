@@ -94,6 +94,9 @@ class OnColumns(Kernel):
         """The columns of X that the kernel sees."""
         if max(self.columns) >= X.shape[1]:
             raise ValueError(f"columns={self.columns!r} has a number that X, with {X.shape[1]} columns, does not have")
+        first, last = self.columns[0], self.columns[-1]
+        if self.columns == tuple(range(first, last + 1)):
+            return X[:, first : last + 1]  # which copies nothing
         return X[:, list(self.columns)]
 
 
