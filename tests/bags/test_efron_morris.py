@@ -84,7 +84,8 @@ def test_the_covariance_of_bags_of_any_size_is_unbiased():
     for _ in range(500):
         truth = rng.multivariate_normal(np.zeros(2), B, size=20)
         noise = rng.multivariate_normal(np.zeros(2), W, size=20) / np.sqrt(sizes)[:, None]
-        estimates.append(efron_morris.estimate_between(truth + noise, sizes, W).between)
+        root = efron_morris.estimate_between(truth + noise, sizes, W)[1]
+        estimates.append(root @ root.T)
     errors = np.std(estimates, axis=0) / np.sqrt(500)
     assert (np.abs(np.mean(estimates, axis=0) - B) < 4 * errors).all()
 

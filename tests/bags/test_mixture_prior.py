@@ -34,9 +34,9 @@ def test_one_kind_is_the_plain_prior():
     W = np.eye(4) / 4
     plain = fit_pools(BagMoments(means, W, 100), sizes, [0.3])[0]
     found = fit_kinds_pool(plain, means, sizes, 1, np.random.default_rng(0))
-    common = estimate_between(means, sizes, W)
-    assert_allclose(found.centres[0], common.centre, atol=1e-10)
-    assert_allclose(found.pool.between, common.between, atol=1e-10)
+    centre, root = estimate_between(means, sizes, W)
+    assert_allclose(found.centres[0], centre, atol=1e-10)
+    assert_allclose(found.pool.between, root @ root.T, atol=1e-10)
     assert_allclose(found.means(means, sizes, 0.1), plain.means(means, sizes, 0.1), atol=1e-10)
     for got, want in zip(found.left_out(means, sizes, 0.1), plain.left_out(means, sizes, 0.1), strict=True):
         assert_allclose(got, want, atol=1e-10)

@@ -189,7 +189,7 @@ class PooledMap(NamedTuple):
     def of(cls, moments: BagMoments, sizes: NDArray[Any], ridge: float, whiten: bool) -> PooledMap:
         """Of one kind of bags; B is blended with the noise where means keep their own metric."""
         (pool,) = fit_pools(moments, sizes, [ridge])
-        ((_, blend, _),) = fit_mixture(pool, moments.means, sizes, 0.0 if whiten else "cv", kinds=1).parts
+        ((_, _, blend, _),) = fit_mixture(pool, moments.means, sizes, 0.0 if whiten else "cv", kinds=1).parts
         return cls(pool, blend, whiten)
 
     def __call__(self, means: Array, sizes: NDArray[Any]) -> Array:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,30 +23,20 @@ _DIGITS = 9
 FOLDS = 5  # of bags, in which blends and kinds are compared
 
 
-class BetweenMoments(NamedTuple):
-    """Moments of the means of bags: the centre μ̄, and a root R of the covariance B = RRᵀ of the means about it."""
+def estimate_between(means: Array, sizes: NDArray[np.number], within: Array) -> tuple[Array, Array]:
+    r"""The centre of bags of any sizes, and a root R (m, k) of the covariance B = RRᵀ of their true means about it.
 
-    centre: Array
-    root: Array  # (m, k), of full rank k
-
-    @property
-    def between(self) -> Array:
-        """B."""
-        return self.root @ self.root.T
-
-
-def estimate_between(means: Array, sizes: NDArray[np.number], within: Array) -> BetweenMoments:
-    r"""Moments of bags of any sizes: :math:`\sum_i w_i (m_i - \bar m)(·)^\top` less its part of noise, positive part.
+    B is :math:`\sum_i w_i (m_i - \bar m)(·)^\top` less its part of noise, positive part.
 
     A mean of n_i rows varies by B + W/n_i, and has the weight w_i of :func:`between_weights`.
     """
     if len(means) == 1:
-        return BetweenMoments(means[0], np.zeros((len(within), 0)))
+        return means[0], np.zeros((len(within), 0))
     w = between_weights(means - means.mean(axis=0), sizes, within)
     centre = w @ means
     X = np.sqrt(w)[:, None] * (means - centre)
     noise = (w * (1.0 - w) / sizes).sum()
-    return BetweenMoments(centre, positive_root((X.T @ X - noise * within) / (1.0 - w @ w)))
+    return centre, positive_root((X.T @ X - noise * within) / (1.0 - w @ w))
 
 
 def between_weights(deviations: Array, sizes: NDArray[np.number], within: Array, centres: int = 1) -> Array:
@@ -114,11 +103,6 @@ class Pool:
     def turned(self, signs: Array) -> Pool:
         """The same prior with coordinates of other signs."""
         return replace(self, into=self.into * signs, back=self.back * signs[:, None])
-
-    @property
-    def n_kinds(self) -> int:
-        """Bags are of one kind; :class:`KindsPool` has more."""
-        return 1
 
     def coordinates(self, means: Array) -> Array:
         """Whitened coordinates u of means, about the centre."""

@@ -109,11 +109,6 @@ class KindsPool(NamedTuple):
     centres: Array  # (K, m)
     pool: Pool  # its centre is 0
 
-    @property
-    def n_kinds(self) -> int:
-        """K."""
-        return len(self.centres)
-
     def _deviations(self, means: Array, sizes: NDArray[np.number]) -> tuple[Array, Array]:
         """Responsibilities, and means from the centres that these give: shapes (n, K) and (n, m), where tr W = 1."""
         rho = self.kinds.responsibilities(self.finder.coordinates(means), sizes)
@@ -176,24 +171,26 @@ def fit_kinds_pool(
 class MixturePrior(NamedTuple):
     """Priors of several numbers of kinds, combined by weights; one kind is the :class:`Pool` itself."""
 
-    parts: list[tuple[float, float, Pool | KindsPool]]  # weight, blend and prior
+    parts: list[tuple[int, float, float, Pool | KindsPool]]  # number of kinds, weight, blend and prior
 
     @property
     def weights(self) -> dict[int, float]:
         """The weight of each number of kinds."""
-        return {prior.n_kinds: weight for weight, _, prior in self.parts}
+        return {count: weight for count, weight, _, _ in self.parts}
 
     def means(self, means: Array, sizes: NDArray[np.number]) -> Array:
         """Pooled means, in the unit of the given ones."""
-        return np.asarray(sum(weight * prior.means(means, sizes, blend) for weight, blend, prior in self.parts))
+        return np.asarray(sum(weight * prior.means(means, sizes, blend) for _, weight, blend, prior in self.parts))
 
     def optimism(self, means: Array, sizes: NDArray[np.number]) -> Array:
         """How far the mean of each bag follows its noise, as for :meth:`Pool.left_out`, where tr W = 1."""
-        return np.asarray(sum(weight * prior.left_out(means, sizes, blend)[1] for weight, blend, prior in self.parts))
+        return np.asarray(
+            sum(weight * prior.left_out(means, sizes, blend)[1] for _, weight, blend, prior in self.parts)
+        )
 
     def gains(self, sizes: NDArray[np.number]) -> Array:
         """Reduction of the noise of each mean, as for :meth:`Pool.gains`."""
-        return np.asarray(sum(weight * prior.gains(sizes, blend) for weight, blend, prior in self.parts))
+        return np.asarray(sum(weight * prior.gains(sizes, blend) for _, weight, blend, prior in self.parts))
 
 
 def least_risk(pools: list[Pool], means: Array, sizes: NDArray[np.number]) -> Pool:
@@ -237,7 +234,7 @@ def fit_mixture(
     weights = risk_weights(G[np.ix_(chosen, chosen)], optimisms[chosen])
     return MixturePrior(
         [
-            (float(weight), float(blends[int(b)]), prior(pool, slice(None), count))
+            (count, float(weight), float(blends[int(b)]), prior(pool, slice(None), count))
             for count, weight, b in zip(numbers, weights, best, strict=True)
             if weight > 0
         ]
