@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, time, timedelta
 from decimal import Decimal
 from numbers import Real
 from typing import Any, Literal, NamedTuple
@@ -411,23 +411,17 @@ def _spread_out(name: str, known: NDArray[np.bool_], present: Array, kind: Kind)
 
 def _microseconds_of_date(value: Any) -> int:
     """Since the start of 1970: of a date, a time (with a zone: in UTC), or the start of a Period of pandas."""
-    if isinstance(value, np.datetime64):
-        return int(value.astype("M8[us]").astype(np.int64))
-    if not isinstance(value, date):
+    if not isinstance(value, date | np.datetime64):
         value = value.to_timestamp()
-    if not isinstance(value, datetime):
-        return (value.toordinal() - date(1970, 1, 1).toordinal()) * int(_MICROSECONDS_PER_DAY)
-    return int(
-        (value - datetime(1970, 1, 1, tzinfo=None if value.tzinfo is None else UTC)) // timedelta(microseconds=1)
-    )
+    if getattr(value, "tzinfo", None) is not None:
+        value = value.astimezone(UTC).replace(tzinfo=None)
+    return int(np.datetime64(value, "us").astype(np.int64))
 
 
 def _microseconds_of_duration(value: Any) -> int:
     """Of a duration, of a time since midnight, or of an interval of DuckDB, whose months have 30 days as there."""
-    if isinstance(value, np.timedelta64):
-        return int(value.astype("m8[us]").astype(np.int64))
-    if isinstance(value, timedelta):
-        return int(value // timedelta(microseconds=1))
+    if isinstance(value, timedelta | np.timedelta64):
+        return int(np.timedelta64(value, "us").astype(np.int64))
     if isinstance(value, time):
         return ((value.hour * 60 + value.minute) * 60 + value.second) * 1_000_000 + value.microsecond
     days = 30 * getattr(value, "months", 0) + getattr(value, "days", 0)
