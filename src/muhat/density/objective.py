@@ -26,32 +26,11 @@ _TENSOR_WIDTH = 32
 
 
 class Mixture(NamedTuple):
-    """Gaussian mixture with diagonal covariances as three arrays; also the derivatives by these.
+    """Gaussian mixture with diagonal covariances as three arrays; also the derivatives by these."""
 
-    Attributes
-    ----------
-    weights : array of shape (m,)
-        π, one weight per component.
-    means : array of shape (m, d)
-        θ.
-    variances : array of shape (m, d)
-        V, one variance per component and column.
-
-    See Also
-    --------
-    matching_objective : Takes it, and returns derivatives in the same form.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> import muhat as mh
-    >>> mh.density.Mixture(np.ones(1), np.zeros((1, 2)), np.ones((1, 2))).means.shape
-    (1, 2)
-    """
-
-    weights: Array
-    means: Array
-    variances: Array
+    weights: Array  # (m,): π, one per component
+    means: Array  # (m, d): θ
+    variances: Array  # (m, d): V, one per component and column
 
 
 class Term(Protocol):

@@ -144,39 +144,13 @@ class SketchState:
 
     ``a + b`` is the state of the rows of both, and ``sum(states)`` that of all. ``MeanSketch(features) + state`` is a
     sketch again.
-
-    Parameters
-    ----------
-    fingerprint : str
-        Says which features the state belongs to.
-    settings : SketchSettings
-        Which sums are kept, and the size of the reservoir.
-    sums : FeatureSums
-        Number of rows, sum of features, and the second moment if it is kept.
-    kept : Reservoir
-        Rows kept for shrinkage by leave-one-out.
-    bins : RowBins or None
-        Sums over bins of rows, for two-sample tests of sketches.
-
-    See Also
-    --------
-    muhat.MeanSketch : The sketch that has it as ``state_``.
-
-    Examples
-    --------
-    >>> import numpy as np, muhat as mh
-    >>> X = np.random.default_rng(0).normal(size=(100, 2))
-    >>> features = mh.Nystroem(n_components=20, random_state=0).fit(X)
-    >>> states = [mh.MeanSketch(features).update(part).state_ for part in (X[:30], X[30:])]
-    >>> (mh.MeanSketch(features) + sum(states)).n_
-    100
     """
 
-    fingerprint: str
-    settings: SketchSettings
-    sums: FeatureSums
-    kept: Reservoir
-    bins: RowBins | None = None
+    fingerprint: str  # says which features the state belongs to
+    settings: SketchSettings  # which sums are kept, and the size of the reservoir
+    sums: FeatureSums  # number of rows, sum of features, and the second moment if it is kept
+    kept: Reservoir  # rows kept for shrinkage by leave-one-out
+    bins: RowBins | None = None  # sums over bins of rows, for two-sample tests of sketches
 
     @classmethod
     def empty(cls, fingerprint: str, settings: SketchSettings, n_columns: int, n_features: int) -> SketchState:

@@ -207,24 +207,7 @@ class _Pair(Composed):
 
 @dataclass(frozen=True, repr=False)
 class Sum(_Pair):
-    """Sum of two kernels, left(x, y) + right(x, y); written ``left + right``.
-
-    Parameters
-    ----------
-    left, right : Kernel
-        The kernels.
-
-    See Also
-    --------
-    Product : Product of two kernels.
-    Scaled : Positive multiple of a kernel.
-
-    Examples
-    --------
-    >>> import muhat as mh
-    >>> (mh.Linear() + mh.Polynomial(degree=2))([[1.0]], [[2.0]])
-    array([[11.]])
-    """
+    """Sum of two kernels, left(x, y) + right(x, y); written ``left + right``."""
 
     def combine(self, values: Iterable[Any]) -> Any:
         left, right = values
@@ -233,24 +216,7 @@ class Sum(_Pair):
 
 @dataclass(frozen=True, repr=False)
 class Product(_Pair):
-    """Product of two kernels, left(x, y) · right(x, y); written ``left * right``.
-
-    Parameters
-    ----------
-    left, right : Kernel
-        The kernels.
-
-    See Also
-    --------
-    Sum : Sum of two kernels.
-    Scaled : Positive multiple of a kernel.
-
-    Examples
-    --------
-    >>> import muhat as mh
-    >>> (mh.Linear() * mh.Polynomial(degree=2))([[1.0]], [[2.0]])
-    array([[18.]])
-    """
+    """Product of two kernels, left(x, y) · right(x, y); written ``left * right``."""
 
     def combine(self, values: Iterable[Any]) -> Any:
         left, right = values
@@ -259,26 +225,7 @@ class Product(_Pair):
 
 @dataclass(frozen=True, repr=False)
 class Scaled(Composed):
-    """Positive multiple of a kernel, factor · kernel(x, y); written ``factor * kernel``.
-
-    Parameters
-    ----------
-    factor : float
-        A positive number.
-    kernel : Kernel
-        The kernel.
-
-    See Also
-    --------
-    Sum : Sum of two kernels.
-    Product : Product of two kernels.
-
-    Examples
-    --------
-    >>> import muhat as mh
-    >>> (3.0 * mh.Linear())([[1.0]], [[2.0]])
-    array([[6.]])
-    """
+    """Positive multiple of a kernel, factor · kernel(x, y); written ``factor * kernel``."""
 
     factor: float
     kernel: Kernel

@@ -18,24 +18,8 @@ from muhat.kernels.base import Composed, Kernel, check_values, some_rows
 class Precomputed(Kernel):
     """A Gram matrix in place of a kernel: training rows are known by number, other rows by their kernel values.
 
-    ``points`` are numbers of training rows, an integer array of shape (n, 1), or rows k(x, training rows). An estimator
-    with ``kernel="precomputed"`` makes it.
-
-    Parameters
-    ----------
-    matrix : array of shape (n, n)
-        Kernel values of all pairs of training rows.
-
-    See Also
-    --------
-    muhat.as_kernel : A function of two rows, or a kernel of scikit-learn, as a kernel.
-
-    Examples
-    --------
-    >>> import numpy as np, muhat as mh
-    >>> kernel = mh.kernels.Precomputed(np.array([[1.0, 0.5], [0.5, 1.0]]))
-    >>> kernel(kernel.training_points()[:1], kernel.training_points())
-    array([[1. , 0.5]])
+    ``matrix`` holds the kernel values of all pairs of training rows. ``points`` are numbers of training rows, an
+    integer array of shape (n, 1), or rows k(x, training rows). An estimator with ``kernel="precomputed"`` makes it.
     """
 
     matrix: Array

@@ -106,24 +106,8 @@ class Rescaled(Kernel):
 
     .. math:: k(x, y) = \mathrm{kernel}(x_1 / s_1, …, x_d / s_d;\; y_1 / s_1, …, y_d / s_d)
 
-    Tests with ``scale="columns"`` give it as their kernel, so that witness functions take rows in their own units.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        Its median bandwidth is found on the rescaled columns.
-    scales : tuple of float
-        One positive number for each column.
-
-    See Also
-    --------
-    muhat.OnColumns : A kernel on some of the columns.
-
-    Examples
-    --------
-    >>> import muhat as mh
-    >>> mh.kernels.Rescaled(mh.Linear(), (1.0, 100.0))([[2.0, 300.0]], [[4.0, 200.0]])
-    array([[14.]])
+    Tests with ``scale="columns"`` give it as their kernel, so that witness functions take rows in their own units. A
+    median bandwidth is found on the rescaled columns.
     """
 
     kernel: Kernel

@@ -59,26 +59,7 @@ _ZOOMS = 4  # each narrows a bracket to a sixteenth: to 3e-5 of log λ
 
 
 class ScorePath(NamedTuple):
-    """Leave-one-out score as a curve.
-
-    Attributes
-    ----------
-    values : array of shape (m,)
-        Values of the parameter, ascending.
-    scores : array of shape (m,)
-        Score of each value; the smallest is the best.
-
-    See Also
-    --------
-    muhat.ShrunkKernelMean : An estimator with a curve, ``loo_path_``.
-
-    Examples
-    --------
-    >>> import muhat as mh
-    >>> path = mh.ShrunkKernelMean().fit([[0.0], [1.0], [3.0]]).loo_path_
-    >>> len(path.values) == len(path.scores)
-    True
-    """
+    """Leave-one-out score as a curve: values of the parameter, ascending, and the score of each; the lowest is best."""
 
     values: Array
     scores: Array
