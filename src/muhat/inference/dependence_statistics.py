@@ -54,10 +54,14 @@ def default_dependences(X: Array, Y: Array, pairings: Pairings, rng: np.random.G
     """All components of the default test; columns are in scales in which they can be compared."""
     pairs = pairings.permutations()
     left, right = some_columns(X, Y, len(pairs), rng)
-    components = [
-        replace(part, value=(int(left[part.value[0]]), int(right[part.value[1]])))
-        for part in (of_pairs(X[:, left], Y[:, right], pairs) for of_pairs in (_rank_correlation, _squared_scores))
-    ]
+    components = []
+    for name, group, scores in (
+        ("rank correlation", "wide", lambda rows: np.asarray(rankdata(rows, axis=0))),
+        ("squared scores", "columns", lambda rows: normal_scores(rows) ** 2),
+    ):
+        sides = (standardised(scores(rows)) for rows in (X[:, left], Y[:, right]))
+        part = _largest_products(name, group, *sides, pairs)
+        components.append(replace(part, value=(int(left[part.value[0]]), int(right[part.value[1]]))))
     if len(X) > MAX_EXACT_PAIRS:
         components += _feature_components(X, Y, pairs, rng)
         return equal_groups(components + _canonical_correlations(X, Y, pairs))
@@ -174,16 +178,6 @@ def some_columns(X: Array, Y: Array, resamples: int, rng: np.random.Generator) -
         for width, most in zip(widths, kept, strict=True)
     ]
     return drawn[0], drawn[1]
-
-
-def _rank_correlation(X: Array, Y: Array, pairs: Any) -> Component:
-    left, right = (standardised(np.asarray(rankdata(rows, axis=0))) for rows in (X, Y))
-    return _largest_products("rank correlation", "wide", left, right, pairs)
-
-
-def _squared_scores(X: Array, Y: Array, pairs: Any) -> Component:
-    left, right = (standardised(normal_scores(rows) ** 2) for rows in (X, Y))
-    return _largest_products("squared scores", "columns", left, right, pairs)
 
 
 def _dispersion(left: Array, right: Array, pairs: Any) -> Component:

@@ -250,7 +250,9 @@ def confidence_ball(
     True
     """
     level, sample = check_level(level), _sample_of(mean)
-    diameter = _squared_diameter(sample.kernel, bound)
+    # An upper bound of ‖φ(x) − φ(x')‖²: 2 sup k for kernels without negative values, 4 sup k for others.
+    known = bound is not None
+    diameter = 4.0 * check_number("bound", bound, low=0, open_low=True) if known else 2.0 * upper_bound(sample.kernel)
     if method not in ("auto", "bernstein", "bootstrap"):
         raise ValueError(f'method={method!r} must be "auto", "bernstein" or "bootstrap"')
     if bound is not None and method == "bootstrap":
@@ -266,13 +268,6 @@ def confidence_ball(
         radius = bernstein_radius(sample.n, sample.n * _squared_error(sample), diameter, 1.0 - level)
     offset = 0.0 if sample.estimator is None else sample.mean.distance(sample.plain())
     return ConfidenceBall(sample.mean, radius + offset, level, method)
-
-
-def _squared_diameter(kernel: Kernel, bound: Any) -> float:
-    """An upper bound of ‖φ(x) − φ(x')‖²: 2 sup k for kernels without negative values, 4 sup k for others."""
-    if bound is not None:
-        return 4.0 * check_number("bound", bound, low=0, open_low=True)
-    return 2.0 * upper_bound(kernel)
 
 
 def _bootstrap_radius(

@@ -158,7 +158,9 @@ def hsic_test(
     for name, kernel in (("kernel_x", kernel_x), ("kernel_y", kernel_y)):
         if kernel is not None:
             check_kernel(name, kernel)
-    _check_centring(mean)
+    check_mean("mean", mean)
+    if isinstance(getattr(mean, "target", None), Element):
+        raise ValueError(f"mean={mean!r} has a target in one space, and X and Y have a space each; use target=None")
     centring = None if type(mean) is KernelMean else mean
     if unbiased and centring is not None:
         raise ValueError(f"unbiased=True is a correction of the plain average; with mean={mean!r} use unbiased=False")
@@ -185,12 +187,6 @@ def hsic_test(
         raise ValueError(f"HSIC of {kernels[0]!r} and {kernels[1]!r} overflows on X and Y; rescale them first")
     outer = [rescaled(kernel, side.scales) for kernel, side in zip(kernels, (x, y), strict=True)]
     return HSICResult(*found, tuple, "exact", outer[0], outer[1], smallest_pvalue=smallest)
-
-
-def _check_centring(mean: Any) -> None:
-    check_mean("mean", mean)
-    if isinstance(getattr(mean, "target", None), Element):
-        raise ValueError(f"mean={mean!r} has a target in one space, and X and Y have a space each; use target=None")
 
 
 def _check_memory(n: int, p: int, q: int, n_resamples: int, default: bool, memory_limit: float | None) -> None:

@@ -313,7 +313,11 @@ def _correlations(samples: Samples) -> str:
     """The two columns whose correlation differs most between the samples, where there are not too many pairs."""
     if samples.pooled.shape[1] > MOST_CORRELATED:
         return "the correlations of the columns differ"
-    found = [np.nan_to_num(_correlation_matrix(rows)) for rows in np.split(samples.scaled, samples.sizes[:1])]
+    with np.errstate(divide="ignore", invalid="ignore"):  # of constant columns
+        matrices = (
+            np.atleast_2d(np.corrcoef(rows, rowvar=False)) for rows in np.split(samples.scaled, samples.sizes[:1])
+        )
+        found = list(map(np.nan_to_num, matrices))
     change = np.triu(np.abs(found[1] - found[0]), 1)
     if not change.any():
         return "the correlations of the columns differ"
@@ -321,11 +325,6 @@ def _correlations(samples: Samples) -> str:
     x, y = (matrix[i, j] for matrix in found)
     pair = f"{samples.in_words(i)} and {samples.in_words(j)}"
     return f"the correlations of the columns differ, most that of {pair}: {x:.2f} → {y:.2f}"
-
-
-def _correlation_matrix(rows: Array) -> Array:
-    with np.errstate(divide="ignore", invalid="ignore"):  # of constant columns
-        return np.atleast_2d(np.corrcoef(rows, rowvar=False))
 
 
 def _share(column: int, samples: Samples) -> str:
