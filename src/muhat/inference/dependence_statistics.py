@@ -59,8 +59,8 @@ def default_dependences(X: Array, Y: Array, pairings: Pairings, rng: np.random.G
         ("rank correlation", "wide", lambda rows: np.asarray(rankdata(rows, axis=0))),
         ("squared scores", "columns", lambda rows: normal_scores(rows) ** 2),
     ):
-        sides = (standardised(scores(rows)) for rows in (X[:, left], Y[:, right]))
-        part = _largest_products(name, group, *sides, pairs)
+        A, C = standardised(scores(X[:, left])), standardised(scores(Y[:, right]))
+        part = _largest_products(name, group, A, C, pairs)
         components.append(replace(part, value=(int(left[part.value[0]]), int(right[part.value[1]]))))
     if len(X) > MAX_EXACT_PAIRS:
         components += _feature_components(X, Y, pairs, rng)

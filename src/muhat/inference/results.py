@@ -314,10 +314,8 @@ def _correlations(samples: Samples) -> str:
     if samples.pooled.shape[1] > MOST_CORRELATED:
         return "the correlations of the columns differ"
     with np.errstate(divide="ignore", invalid="ignore"):  # of constant columns
-        matrices = (
-            np.atleast_2d(np.corrcoef(rows, rowvar=False)) for rows in np.split(samples.scaled, samples.sizes[:1])
-        )
-        found = list(map(np.nan_to_num, matrices))
+        parts = np.split(samples.scaled, samples.sizes[:1])
+        found = [np.nan_to_num(np.atleast_2d(np.corrcoef(rows, rowvar=False))) for rows in parts]
     change = np.triu(np.abs(found[1] - found[0]), 1)
     if not change.any():
         return "the correlations of the columns differ"
