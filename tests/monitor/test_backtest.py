@@ -83,11 +83,10 @@ def test_it_is_the_plain_loop(n, run_length, scale, order):
     if expected is None or run_length > n**2 / 100:
         with pytest.raises(ValueError, match=f"run_length={run_length:,} cannot be promised from") as refused:
             backtest(rows, run_length, calibrated)
-        offer = re.search(r"pass run_length=([\d,]+), which they vouch for", str(refused.value))
-        if offer is not None:
-            offered = int(offer[1].replace(",", ""))
-            assert offered < run_length
-            assert backtest(rows, offered, calibrated).run_length == offered
+        offer = re.search(r"pass run_length=([\d,]+), which holds on them", str(refused.value))
+        offered = int(offer[1].replace(",", ""))
+        assert offered < run_length
+        assert backtest(rows, offered, calibrated).run_length == min(offered, n / 5)
     else:
         found = backtest(rows, run_length, calibrated)
         assert (found.factor, found.alarms) == expected
@@ -159,6 +158,7 @@ REFUSED = {
     ),
     "a random walk": (np.cumsum(np.random.default_rng(0).normal(size=(400, 2)), axis=0), 120, True),
     "a promise that few rows cannot tell": (autoregressive(400, 0.8, 2), 300, True),
+    "a promise beyond that of independent rows": (autoregressive(200, 0.8, 2), 5000, True),
     "few rows": (np.random.default_rng(0).normal(size=(100, 2)), 1000, False),
 }
 
@@ -171,9 +171,9 @@ def test_each_remedy_of_a_refusal_works(name):
         quiet_fit(rows, run_length=run_length)
     words = str(refused.value)
     assert bool(re.search(r"depend on each other in time, most of all in column x[01]", words)) == in_time
-    offer = int(re.search(r"pass run_length=([\d,]+), which they vouch for", words)[1].replace(",", ""))
+    offer = int(re.search(r"pass run_length=([\d,]+), which holds on them", words)[1].replace(",", ""))
     assert offer >= 10
-    assert quiet_fit(rows, run_length=offer).run_length_ == offer
+    assert quiet_fit(rows, run_length=offer).run_length_ == min(offer, len(rows) / 5)
     independent = re.search(r"or block_length=1( and run_length=([\d,]+))? if the order", words)
     longest = int(independent[2].replace(",", "")) if independent[2] else run_length
     assert quiet_fit(rows, run_length=longest, block_length=1).backtest_ is None

@@ -106,24 +106,19 @@ def backtest(rows: Array, run_length: float, calibrated: Callable[[Array, float,
     ``calibrated(part, level, promised)`` is a monitor of some rows with the windows of a promise, and thresholds for
     the run length ``level``. Where the promise does not hold, the error names one that was found to hold.
     """
-    n = len(rows)
-    most = n / FEWEST_ALARMS
-    if run_length > longest_promise(n):
-        found, why = None, f"from {n:,} reference rows"
-    else:
-        found, why = _tried(rows, run_length, calibrated)
-    if found is not None:
+    n, longest = len(rows), longest_promise(len(rows))
+    found, why = _tried(rows, min(run_length, longest), calibrated)
+    if found is not None and run_length <= longest:
         return found
-    offer = most if run_length > most else 0.7 * run_length
-    while offer >= 2 and _tried(rows, int(offer), calibrated)[0] is None:
-        offer *= 0.7
-    independent = "block_length=1" + (
-        f" and run_length={longest_promise(n):,}" if run_length > longest_promise(n) else ""
-    )
+    offer = longest if found is not None else min(0.7 * run_length, n / FEWEST_ALARMS)
+    while found is None and offer >= 2:
+        found, _ = _tried(rows, int(offer), calibrated)
+        offer *= 1.0 if found is not None else 0.7
+    remedies = [f"run_length={int(offer):,}, which holds on them"] if found is not None else []
+    remedies += ["block_length=1" + (f" and run_length={longest:,}" if run_length > longest else "")]
     raise ValueError(
-        f"run_length={run_length:,.0f} cannot be promised {why}; pass "
-        + (f"run_length={int(offer):,}, which they vouch for, or " if offer >= 2 else "")
-        + f"{independent} if the order of the rows means nothing"
+        f"run_length={run_length:,.0f} cannot be promised from {n:,} reference rows{why}; pass "
+        f"{', or '.join(remedies)} if the order of the rows means nothing"
     )
 
 
@@ -146,7 +141,7 @@ def _tried(
             if (found := trial.alarms(run_length, factor)) <= KEPT_BACK * n / run_length:
                 return Backtest(n, vouched, found, factor), ""
     worst = max(checked, key=lambda length: checked[length] * length)
-    why = f"from {n:,} reference rows, which depend on each other in time{trial.worst_column()}"
+    why = f", which depend on each other in time{trial.worst_column()}"
     if checked[worst] > n / worst:
         why += (
             f": as streams of monitors of the others, their sixths raised {checked[worst]:,} alarms where "
