@@ -52,39 +52,10 @@ class Kernel(Value, ABC):
     :class:`muhat.kernels.InnerProduct`: each needs one method, ``profile``. Define :meth:`resolve` too if a parameter
     depends on the data.
 
-    What else is known of a kernel is told by functions of ``muhat.kernels``, each of which looks at the type of the
-    kernel (``functools.singledispatch``) and combines the answers for sums, products and multiples. All are optional:
-    register your class, ``@sample_frequencies.register(MyKernel)``, where you know the answer.
-
-    ============================================================ ==========================================
-    function                                                     what it is for
-    ============================================================ ==========================================
-    ``evaluate_fast``                                            sums over many rows
-    ``exact_feature_count``, ``exact_features``                  sums in linear time
-    ``gaussian_expectations``, ``gaussian_diagonal``             exact means of Gaussian mixtures
-    ``upper_bound``                                              confidence balls without ``bound=``
-    ``sample_frequencies``                                       random Fourier features
-    ``is_stationary``, ``length_scales``                         sampled targets of ``AdaptiveKernelMean``
-    ``is_isotropic``                                             the same with far more columns than rows, fast
-    ``evaluate_between_elements``                                kernels between the mean elements of bags
-    ============================================================ ==========================================
-
-    Examples
-    --------
-    >>> from dataclasses import dataclass
-    >>> import numpy as np
-    >>> import muhat as mh
-    >>> @dataclass(frozen=True)
-    ... class Intersection(mh.kernels.Kernel):
-    ...     "k(x, y) = Σᵢ min(xᵢ, yᵢ), for counts."
-    ...
-    ...     def evaluate(self, X, Y):
-    ...         return np.minimum(X[:, None, :], Y).sum(axis=2)
-    ...
-    ...     def diagonal(self, X):
-    ...         return X.sum(axis=1)
-    >>> mh.embed(Intersection(), [[1.0, 2.0], [3.0, 0.0]])([[2.0, 1.0]])
-    array([2.])
+    What else is known of a kernel (exact features, expectations under Gaussians, a bound, frequencies, invariance,
+    values between elements) is told by functions of ``muhat.kernels``, each of which looks at the type of the kernel
+    (``functools.singledispatch``) and combines the answers for sums, products and multiples. All are optional: register
+    your class, ``@sample_frequencies.register(MyKernel)``, where you know the answer.
     """
 
     __array_ufunc__ = None  # so that np.float64(3.0) * kernel reaches __rmul__

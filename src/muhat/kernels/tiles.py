@@ -174,12 +174,7 @@ def _dense_by_tiles(kernel: Kernel, X: Array) -> Array:
 
 
 def product(kernel: Kernel, X: Array, Y: Array, W: Any) -> Array:
-    """Compute the product k(X, Y) @ W of a Gram matrix and a vector or matrix, tile by tile.
-
-    >>> import muhat as mh
-    >>> mh.kernels.tiles.product(mh.Linear(), np.array([[1.0], [2.0]]), np.array([[1.0], [3.0]]), [1.0, 1.0])
-    array([4., 8.])
-    """
+    """Compute the product k(X, Y) @ W of a Gram matrix and a vector or matrix, tile by tile."""
     W = _check_weights("W", W, Y)
     entries, columns = len(X) * len(Y), int(np.prod(W.shape[1:]))
     features = _cheap_features(kernel, X.shape[1], len(X) + len(Y), entries, columns)

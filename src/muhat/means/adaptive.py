@@ -101,13 +101,11 @@ class AdaptiveKernelMean(BaseKernelMean):
 
     Notes
     -----
-    One eigendecomposition costs O(n³) time, then each λ costs O(n²); it takes four n x n arrays, and ``loo_score_``
-    seven. For the Gaussian kernel the target is fitted without each row in O(n²·min(n, d)), up to 3,000 rows. For other
-    kernels and more rows it is fitted without each of 20 parts of the rows. By samples that takes about 256·(n + 128)
-    values of the kernel, and ``loo_score_`` 5,000·n more. No d x d array is made. Kernels of the Euclidean distance see
-    no more than n + 128 columns, however many there are; Laplace kernels see all, so that a sample of 256 points takes
-    many times as long as the Gram matrix of few rows.
-    ``sample_weight`` must be whole numbers, because rows are repeated.
+    One eigendecomposition costs O(n³) time and four n x n arrays (``loo_score_`` seven), then each λ O(n²). For the
+    Gaussian kernel the target is fitted without each row in O(n²·min(n, d)), up to 3,000 rows; for other kernels and
+    more rows without each of 20 parts of them, which by samples takes about 256·(n + 128) values of the kernel. No
+    d x d array is made, and kernels of the Euclidean distance see no more than n + 128 columns. ``sample_weight`` must
+    be whole numbers, because rows are repeated.
 
     At rank r the low-rank way costs O(nr²), and n² kernel values in tiles for the certificate. With :math:`\hat K` the
     matrix of the factor, F(λ) is off by at most :math:`\|(K - \hat K)(1/n - \beta)\| / 2\sqrt\lambda`.
