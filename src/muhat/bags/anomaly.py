@@ -1,4 +1,8 @@
-"""Detection of anomalous bags: scores calibrated by the size of a bag, with p-values and explanations."""
+"""Detection of anomalous bags: scores calibrated by the size of a bag, with p-values and explanations.
+
+Constants that are not derived were chosen on the halves of ``benchmarks/groups.py`` and ``natural_groups.py`` that are
+there for it (``--set chosen`` and ``--set choose``).
+"""
 
 from __future__ import annotations
 
@@ -60,7 +64,7 @@ STEPS_TO_DOUBLE = 2
 
 WIDTH = 0.5
 """Bandwidth of the kernel view over the median. Mixtures of several kinds of rows are told apart at half of it; what a
-wider kernel sees, moments see as well (``benchmarks/natural_groups.py``)."""
+wider kernel sees, moments see as well."""
 
 MOMENT_RIDGE = 1e-3
 """Ridge of the covariance of moments within bags, relative to its mean eigenvalue: against columns that determine each

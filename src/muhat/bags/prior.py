@@ -1,4 +1,8 @@
-"""Empirical Bayes prior over bags, and the pooled means and log-odds that follow from it."""
+"""Empirical Bayes prior over bags, and the pooled means and log-odds that follow from it.
+
+Constants that are not derived were chosen on the halves of ``benchmarks/groups.py`` and ``natural_groups.py`` that are
+there for it (``--set chosen`` and ``--set choose``).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Ridge regression and classification on bags (distribution regression) with size-dependent uncertainty."""
+"""Ridge regression and classification on bags (distribution regression) with size-dependent uncertainty.
+
+Constants that are not derived were chosen on the halves of ``benchmarks/groups.py`` and ``natural_groups.py`` that are
+there for it (``--set chosen`` and ``--set choose``).
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,9 @@
 
 Where a target depends on a threshold or an extreme within the bag, trees on summary statistics do better than a linear
 function of a smooth mean. The three learners are combined by weights that minimise the error of left-out predictions.
+
+Constants that are not derived were chosen on the halves of ``benchmarks/groups.py`` and ``natural_groups.py`` that are
+there for it (``--set chosen`` and ``--set choose``).
 """
 
 from __future__ import annotations
