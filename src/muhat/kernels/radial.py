@@ -45,23 +45,6 @@ class Radial(Kernel):
     References
     ----------
     I. J. Schoenberg. Metric spaces and completely monotone functions. Annals of Mathematics 1938.
-
-    Examples
-    --------
-    >>> from dataclasses import dataclass
-    >>> import muhat as mh
-    >>> @dataclass(frozen=True)
-    ... class Cauchy(mh.kernels.Radial):
-    ...     "k(x, y) = 1 / (1 + ‖x − y‖² / s²)."
-    ...
-    ...     bandwidth: float | str = "median"
-    ...
-    ...     def profile(self, r):
-    ...         return 1 / (1 + r**2)
-    >>> Cauchy().resolve([[0.0], [1.0], [3.0]])
-    Cauchy(bandwidth=2.0)
-    >>> Cauchy(bandwidth=1.0)([[0.0]], [[3.0]])
-    array([[0.1]])
     """
 
     bandwidth: float | Literal["median"]
