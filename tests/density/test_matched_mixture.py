@@ -328,7 +328,7 @@ BAD_ROWS = [
     (np.ones(9), "Expected 2D"),
     ([["a", "b"]] * 9, "not numbers"),
     (np.arange(9.0)[:, None] * 1e160, "rescale X first"),
-    (np.ones((9, 2)), "two rows of X that differ"),
+    (np.ones((9, 2)), "two rows that differ"),
 ]
 ERRORS = [
     *((str(settings), fit(**settings), message) for settings, message in PARAMETERS),

@@ -149,7 +149,7 @@ BAD_FOR_BOTH = [
 
 BAD_FOR_MMD = [
     ((GOOD, GOOD[:, 0]), {}, r"X has 2 columns and Y has 1.*Y.reshape\(1, -1\)"),
-    ((EQUAL, EQUAL), {"kernel": mh.Gaussian()}, "two rows of X that differ"),
+    ((EQUAL, EQUAL), {"kernel": mh.Gaussian()}, "two rows that differ"),
     ((GOOD, GOOD), {"kernel": [mh.Gaussian(), mh.Linear()]}, "must be a kernel object"),
     ((GOOD, GOOD), {"strata": [0, 1] * 5}, r"strata has shape \(10,\).* 12 n \+ m rows"),
     ((GOOD, GOOD), {"strata": [0] * 11 + [7]}, "label .*7.* on one row only.*drop that row"),
@@ -178,7 +178,7 @@ BAD_FOR_MMD = [
 BAD_FOR_HSIC = [
     ((GOOD, GOOD[:5]), {}, "X has 6 rows and Y has 5"),
     ((GOOD, GOOD), {"kernel_x": "rbf"}, "kernel_x='rbf' must be a kernel object"),
-    ((EQUAL, EQUAL), {"kernel_x": mh.Gaussian()}, "two rows of X that differ"),
+    ((EQUAL, EQUAL), {"kernel_x": mh.Gaussian()}, "two rows that differ"),
     ((GOOD, GOOD), {"strata": [0] * 5}, r"strata has shape \(5,\).* 6 rows"),
     ((GOOD, GOOD), {"strata": [0] * 5 + [1]}, "on one row only"),
     ((GOOD, GOOD), {"scale": [1.0, 2.0]}, "divide the columns first"),
