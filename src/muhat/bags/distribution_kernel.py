@@ -82,14 +82,20 @@ def bag_sums(kernel: Kernel, A: Bags, a: Array, B: Bags, b: Array) -> Array:
     return G
 
 
-def training_sums(kernel: Kernel, mean: BaseKernelMean | None, bags: Bags) -> tuple[Array, Array]:
+def mean_sums(
+    kernel: Kernel, mean: BaseKernelMean | None, bags: Bags, training: tuple[Bags, Array] | None = None
+) -> tuple[Array, Array, Array]:
+    """Weights of the rows of bags; squared norms of their mean elements; inner products with those of training bags.
+
+    ``training`` are the training bags with the weights of their rows; None where the bags are these themselves.
+    """
     weights = bag_weights(mean, kernel, bags.rows, bags.offsets)
-    return weights, bag_sums(kernel, bags, weights, bags, weights)
-
-
-def squared_norms(kernel: Kernel, bags: Bags, weights: Array) -> Array:
+    if training is None:
+        inner = bag_sums(kernel, bags, weights, bags, weights)
+        return weights, np.diag(inner), inner
     pairs = zip(bags.parts(bags.rows), bags.parts(weights), strict=True)
-    return np.array([tiles.quadratic_form(kernel, rows, beta) for rows, beta in pairs])
+    norms = np.array([tiles.quadratic_form(kernel, rows, beta) for rows, beta in pairs])
+    return weights, norms, bag_sums(kernel, bags, weights, *training)
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,13 +104,13 @@ class ExactEmbedding:
 
     kernel: Kernel
     mean: BaseKernelMean | None
-    bags: Bags
-    weights: Array
+    training: tuple[Bags, Array]
     approximation_error: float = 0.0
 
     def inner(self, bags: Bags, recalled: Callable[[Any], Any]) -> tuple[Array, Array]:
         """Squared norms of the mean elements of bags, and their inner products with those of the training bags."""
-        return recalled(cross_sums)(self.kernel, self.mean, bags, self.bags, self.weights)
+        _, norms, inner = recalled(mean_sums)(self.kernel, self.mean, bags, self.training)
+        return norms, inner
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,15 +132,6 @@ class FeatureEmbedding:
         means = recalled(feature_means)(self.features, self.mean, bags)
         vectors = means if self.metric is None else self.metric(means, bags.sizes)
         return np.square(vectors).sum(axis=1), vectors @ self.vectors.T
-
-
-def cross_sums(
-    kernel: Kernel, mean: BaseKernelMean | None, bags: Bags, training: Bags, training_weights: Array
-) -> tuple[Array, Array]:
-    """Squared norms of the mean elements of bags, and their inner products with those of the training bags."""
-    weights = bag_weights(mean, kernel, bags.rows, bags.offsets)
-    inner = bag_sums(kernel, bags, weights, training, training_weights)
-    return squared_norms(kernel, bags, weights), inner
 
 
 def feature_moments(
@@ -254,8 +251,8 @@ class EmbedsBags(ValueParametersMixin, TakesBagsMixin, BaseEstimator):
             vectors = moments.means if metric is None else metric(moments.means, data.sizes)
             self._embedding, inner = FeatureEmbedding(fitted, self.mean, metric, vectors), vectors @ vectors.T
         else:
-            weights, inner = self._recalled(training_sums)(kernel, self.mean, data)
-            self._embedding = ExactEmbedding(kernel, self.mean, data, weights)
+            weights, _, inner = self._recalled(mean_sums)(kernel, self.mean, data)
+            self._embedding = ExactEmbedding(kernel, self.mean, (data, weights))
         self.kernel_, self.level2_ = kernel, self.level2
         if isinstance(self.level2, Kernel):  # "median" is that of the distances over the pairs i < j
             self.level2_ = resolve_between_elements(self.level2, inner)
