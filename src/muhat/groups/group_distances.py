@@ -149,22 +149,39 @@ def group_distances(
     if correction not in ("bh", "holm"):
         raise ValueError(f'correction={correction!r} must be "bh" or "holm"')
     if isinstance(X, GroupSums):
-        given = {"groups": groups, "strata": strata, "clusters": clusters}
-        for name, value in given.items():
+        for name, value in (("groups", groups), ("strata", strata), ("clusters", clusters)):
             if value is not None:
                 raise ValueError(f"{name} is part of sums of groups already; leave it out")
         if kernel not in (Gaussian(), X.kernel):
             raise ValueError(f"kernel={kernel!r}, and the sums have {X.kernel!r}; leave kernel out")
-        c = _check_groups(X, control)
-        return _result(X, GroupEstimates.of(X), c, _Tests(), None, level, correction)
-    check_kernel("kernel", kernel)
-    units = _units(X, groups, strata, clusters, scale)
-    sums = _sums(units, kernel)
-    c = _check_groups(sums, control)
-    tests = _tests(units, sums, c, n_resamples, rng) if n_resamples else _Tests()
+        units, sums = None, X
+    else:
+        check_kernel("kernel", kernel)
+        units = _units(X, groups, strata, clusters, scale)
+        sums = _sums(units, kernel)
+    labels, c = sums.labels, _check_groups(sums, control)
     estimates = GroupEstimates.of(sums)
-    own = None if c is None else _witness_squares(units, sums.features, estimates, c)
-    return _result(sums, estimates, c, tests, own, level, correction)
+    tests = _Tests() if units is None or n_resamples == 0 else _tests(units, sums, c, n_resamples, rng)
+    if c is None:
+        return GroupDistances(labels, sums.sizes, None, None, tests.together, sums.kernel, labels, estimates)
+    others = np.delete(np.arange(len(labels)), c)
+    distance = estimates.to_one(c, others)
+    own = None if units is None else _witness_squares(units, sums.features, estimates, c)
+    low, high = estimates.interval(c, others, level, own)
+    against = AgainstControl(
+        distance,
+        np.minimum(low, distance),  # rarely, an estimate is shrunk beyond its interval, which then reaches to it
+        np.maximum(high, distance),
+        estimates.unbiased(np.array([c]), others)[0],
+        tests.each,
+        None if tests.each is None else adjusted_pvalues(tests.each, correction),
+        level,
+        correction,
+    )
+    name = labels.tolist()[c]
+    return GroupDistances(
+        labels[others], sums.sizes[others], name, against, tests.together, sums.kernel, labels, estimates
+    )
 
 
 def _units(X: Any, groups: Any, strata: Any, clusters: Any, scale: Any) -> _Units:
@@ -277,34 +294,3 @@ def _tests(units: _Units, sums: GroupSums, c: int | None, n_resamples: int, rng:
     if apart:
         warn_caller(f"{len(apart):,} groups share no stratum with the control, such as {apart[0]}; their p-value is 1")
     return _Tests(together, screen.two_stages(n_resamples, rng))
-
-
-def _result(
-    sums: GroupSums,
-    estimates: GroupEstimates,
-    c: int | None,
-    tests: _Tests,
-    own: tuple[Array, Array] | None,
-    level: float,
-    correction: str,
-) -> GroupDistances:
-    labels = sums.labels
-    if c is None:
-        return GroupDistances(labels, sums.sizes, None, None, tests.together, sums.kernel, labels, estimates)
-    others = np.delete(np.arange(len(labels)), c)
-    distance = estimates.to_one(c, others)
-    low, high = estimates.interval(c, others, level, own)
-    against = AgainstControl(
-        distance,
-        np.minimum(low, distance),  # rarely, an estimate is shrunk beyond its interval, which then reaches to it
-        np.maximum(high, distance),
-        estimates.unbiased(np.array([c]), others)[0],
-        tests.each,
-        None if tests.each is None else adjusted_pvalues(tests.each, correction),
-        level,
-        correction,
-    )
-    control = labels.tolist()[c]
-    return GroupDistances(
-        labels[others], sums.sizes[others], control, against, tests.together, sums.kernel, labels, estimates
-    )
