@@ -261,7 +261,7 @@ class GroupEstimates:
             mine = _few_known(own[1], m, traces[control] * pooled) / m
             along = theirs + mine
             # Few rows: Welch's degrees of freedom, and Student's quantile in place of the normal one.
-            parts = np.square(theirs) / (n - 1.0 + OWN_ROWS) + np.square(mine) / (m - 1.0 + OWN_ROWS)
+            parts = np.square(theirs) / (n - 1.0) + np.square(mine) / (m - 1.0)
             degrees = np.square(along) / np.maximum(parts, np.finfo(float).tiny)
             along *= np.square(t.ppf(0.5 + 0.5 * level, np.maximum(degrees, 1.0)) / norm.ppf(0.5 + 0.5 * level))
             # δᵀWδ/θ is known where θ is large beside the noise; elsewhere it stays near the κ of all pairs.
