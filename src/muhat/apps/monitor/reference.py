@@ -151,8 +151,8 @@ def kernel_values(kernels: Sequence[Kernel], rows: Array, points: Array) -> Arra
     if None in widths:
         with np.errstate(over="ignore", invalid="ignore"):  # refused with a word
             return np.stack([[kernel.evaluate(row[None], points)[0] for row in rows] for kernel in kernels])
-    rates = np.array([-0.5 / width**2 for width in widths])
-    return np.exp(rates[:, None, None] * cdist(rows, points, "sqeuclidean"))
+    rates = -0.5 / np.array(widths, dtype=float) ** 2
+    return np.asarray(np.exp(rates[:, None, None] * cdist(rows, points, "sqeuclidean")))
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,7 +181,7 @@ class Reference:
         rank_metric = Metric.of(scores)
         views = Views(metric.rows, metric.rows @ metric.factor, scores @ rank_metric.factor)
         median = positive_median_distance(views.scaled, _MEDIAN_ROWS)
-        plain = tuple(Gaussian(factor * median) for factor in BANDWIDTHS)
+        plain: tuple[Kernel, ...] = tuple(Gaussian(factor * median) for factor in BANDWIDTHS)
         if kernel is not None:
             plain = (kernel.resolve(views.scaled),)
         whitened = (Gaussian(positive_median_distance(views.whitened, _MEDIAN_ROWS)),)

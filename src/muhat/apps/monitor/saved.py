@@ -53,7 +53,7 @@ def save_monitor(
         "rows": stream.rows,
         "alarmed": stream.alarm is not None,
     }
-    arrays = {"quantiles": scale.quantiles, "scores": scale.scores, "handicaps": scale.handicaps}
+    arrays: dict[str, Any] = {"quantiles": scale.quantiles, "scores": scale.scores, "handicaps": scale.handicaps}
     arrays |= {"windows": model.windows, "reference": model.reference.rows}
     if (fitted := model.autoregression) is not None:
         arrays |= {"coefficients": fitted.coefficients, "spread": fitted.spread}
