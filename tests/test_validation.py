@@ -74,3 +74,30 @@ def test_other_shapes_are_refused(shape):
 def test_overflow_is_refused():
     with pytest.raises(ValueError, match="whose sums overflow"):
         check_gram(1e308 * np.eye(3))
+
+
+ROWS = sample(24, 2, seed=0)
+BAGS = np.split(ROWS, 12)
+
+
+def masked(values):
+    return np.ma.masked_array(values, mask=np.arange(len(values)) == 1)
+
+
+MASKED = {
+    "weights": lambda: mh.KernelMean().fit(ROWS, sample_weight=masked(np.ones(24))),
+    "targets of rows": lambda: mh.ConditionalKernelMean().fit(ROWS, masked(ROWS[:, 0])),
+    "targets of bags": lambda: mh.DistributionRidge().fit(BAGS, masked(np.arange(12.0))),
+    "classes of bags": lambda: mh.DistributionRidgeClassifier().fit(BAGS, masked(np.arange(12) % 2)),
+    "classes of a machine": lambda: mh.SupportMeasureClassifier().fit(BAGS, masked(np.arange(12) % 2)),
+    "groups of bags": lambda: mh.DistributionRidge().fit(BAGS, np.arange(12.0), groups=masked(np.arange(12) % 6)),
+    "groups of rows": lambda: mh.group_distances(ROWS, masked(np.arange(24) % 3)),
+    "strata": lambda: mh.mmd_test(ROWS[:12], ROWS[12:], strata=masked(np.arange(24) % 2)),
+    "clusters": lambda: mh.mmd_test(ROWS[:12], ROWS[12:], clusters=masked(np.arange(24))),
+}
+
+
+@pytest.mark.parametrize("name", MASKED)
+def test_what_a_mask_hides_is_not_read(name):
+    with pytest.raises(ValueError, match=r"has masked entries; drop such rows first|\[1\] is missing"):
+        MASKED[name]()

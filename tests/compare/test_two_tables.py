@@ -176,6 +176,16 @@ def test_strata_take_out_what_they_explain():
     assert 0.1 < moved.columns[0].effect < 0.4
 
 
+def test_categories_that_strata_determine_are_no_difference():
+    rng = np.random.default_rng(0)
+    a, b = ({"x": rng.normal(size=60), "country": ["a"] * n + ["b"] * (60 - n)} for n in (20, 40))
+    for table in (a, b):
+        table["money"] = np.where(np.array(table["country"]) == "a", "euro", "pound")
+    found = mh.compare(a, b, strata="country", random_state=0, n_resamples=99)
+    assert found.pvalue > 0.05
+    assert {each.name: each.effect for each in found.columns}["money"] == 0
+
+
 @pytest.mark.slow
 def test_strata_keep_the_level():
     """Of 60 pairs at level 0.1, more than 14 findings have a chance below 0.1 %."""

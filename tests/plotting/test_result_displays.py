@@ -19,6 +19,7 @@ def test_components_are_bars():
     assert len(display.ax_.patches) == len(result.components)
     assert display.names[0].startswith(result.components[0].group)
     assert result.summary in display.ax_.get_title()
+    assert len(repr(display)) < 100  # which notebooks print above the picture
 
 
 def test_a_test_of_one_kernel_has_no_components():

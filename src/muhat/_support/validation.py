@@ -11,7 +11,6 @@ from collections.abc import Callable
 from functools import wraps
 from os import PathLike
 from pathlib import Path
-from textwrap import shorten
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -153,7 +152,9 @@ def in_column_order(X: Any, names: Any) -> Any:
 
 
 def first_missing(labels: Any) -> int | None:
-    """The number of the first label that is None, NaN, NaT or NA; None where no label is missing."""
+    """The number of the first label that is masked, None, NaN, NaT or NA; None where no label is missing."""
+    if np.ma.is_masked(labels):
+        return int(np.ma.getmaskarray(labels).argmax())
     values = np.asarray(labels)
     if values.dtype.kind in "mM":
         absent = np.isnat(values)
@@ -204,12 +205,17 @@ _QUERIES = {"LazyFrame": ".collect()", "DuckDBPyRelation": ".df()"}
 """Types of queries, of polars and DuckDB, and what runs them."""
 
 
+def check_not_masked(name: str, values: Any, remedy: str = "") -> None:
+    """Raise a ValueError where entries are masked, which numpy would read as they stand below the mask."""
+    if np.ma.is_masked(values):
+        raise ValueError(f"{name} has masked entries; drop such rows first{remedy}")
+
+
 def _check_kind(name: str, X: Any) -> None:
     """Refuse what numpy would take for numbers, or for a table: dates, masked entries, the name of a file."""
     check_not_path(name, X)
     check_not_query(name, X)
-    if np.ma.is_masked(X):
-        raise ValueError(f"{name} has masked entries; drop such rows first, np.ma.compress_rows({name})")
+    check_not_masked(name, X, f", np.ma.compress_rows({name})")
     columns = getattr(X, "columns", [""])
     types = [X.dtype] if hasattr(X, "dtype") else getattr(X, "dtypes", [])
     dates = [f"{column} {kind}".strip() for column, kind in zip(columns, types, strict=False) if _is_temporal(kind)]
@@ -248,6 +254,7 @@ _MESSAGES = {
 
 def check_weights(name: str, weights: Any, n: int, of: str = "row") -> Array:
     """Return ``n`` finite weights of any sign, one ``of`` each thing."""
+    check_not_masked(name, weights)
     try:
         weights = np.array(weights, dtype=np.float64)
     except (TypeError, ValueError) as error:

@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from muhat._support.types import Array
 from muhat._support.validation import (
+    check_not_masked,
     check_not_path,
     check_not_query,
     check_rows,
@@ -169,7 +170,7 @@ def check_row_labels(name: str, given: Any, n: int, of: str = "row") -> tuple[ND
     if np.ndim(given) > 1 and np.shape(given)[1:] != (1,):
         raise ValueError(f"{name} has shape {np.shape(given)}; pass one label per {of}, several joined into a text")
     values = column_or_1d(given)
-    missing = first_missing(values)
+    missing = first_missing(given if np.ma.is_masked(given) else values)
     if missing is not None:
         raise ValueError(f"{name}[{missing}] is missing; leave {of}s without a label out, or give them one")
     if len(values) != n:
@@ -198,6 +199,7 @@ def check_labels(estimator: Any, bags: Any, y: Any) -> NDArray[Any]:
     """The class of each bag, of two classes or more, or a ValueError."""
     if y is None:
         raise ValueError(f"{type(estimator).__name__} requires y to be passed, but the target y is None")
+    check_not_masked("y", y)
     labels = column_or_1d(y, warn=True)
     assert_all_finite(labels, input_name="y")
     if hasattr(bags, "__len__") and len(bags) != len(labels):

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from muhat._support.parameters import ValueParametersMixin
 from muhat._support.types import Array, RandomState
-from muhat._support.validation import check_flag, check_number, check_rng, unchanged_on_error, warn_caller
+from muhat._support.validation import check_flag, check_not_masked, check_number, check_rng, unchanged_on_error, warn_caller
 from muhat.bags.data import Bags, TakesBagsMixin, check_bag_weights, check_bags, check_labels, check_row_labels
 from muhat.bags.distribution_kernel import Level2, check_level2
 from muhat.bags.efron_morris import Pool, fit_pools
@@ -322,6 +322,7 @@ class DistributionRidge(RegressorMixin, _RidgeOnBags):
     def _targets(self, y: Any, weights: Array) -> tuple[Array, None]:
         if y is None:
             raise ValueError("DistributionRidge requires y to be passed, but the target y is None")
+        check_not_masked("y", y)
         try:
             targets = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
         except ValueError as error:

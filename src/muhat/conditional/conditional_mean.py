@@ -17,6 +17,7 @@ from muhat._support.validation import (
     check_count,
     check_counts,
     check_gram,
+    check_not_masked,
     check_number,
     check_overflow,
     check_precomputed,
@@ -447,6 +448,7 @@ class ConditionalKernelMean(ValueParametersMixin, RegressorMixin, BaseEstimator)
 
     def _targets(self, y: Any, n: int) -> Array:
         if self._vector:
+            check_not_masked("y", y)
             y = np.asarray(y)
             if y.ndim > 1:
                 raise ValueError(f"y has shape {y.shape} and was a vector in fit; pass one number per row")

@@ -29,7 +29,7 @@ def line_over(values: Array, count: int = POINTS) -> Array:
     return np.linspace(low - margin, high + margin, count)
 
 
-@dataclass
+@dataclass(repr=False)
 class Display:
     """Base of the displays: ``ax_`` and ``figure_`` after ``plot``."""
 

@@ -22,7 +22,7 @@ _LEVELS = 12  # of a contour plot
 _MOST_ROWS = 200  # of the reference, over which a witness is averaged
 
 
-@dataclass
+@dataclass(repr=False)
 class FunctionDisplay(Display):
     """A function of one or two variables over samples: a kernel mean, a density or a witness function.
 

@@ -16,7 +16,7 @@ _MAX_BARS = 15  # as many as a picture can name
 _MOST_GROUPS = 40  # that are drawn with their names: the largest distances
 
 
-@dataclass
+@dataclass(repr=False)
 class ComponentsDisplay(Display):
     """The components of a combined test: the evidence of each by itself, and its share of the combined statistic.
 
@@ -72,7 +72,7 @@ class ComponentsDisplay(Display):
         ax.set(xlabel="evidence of the component alone, −log₁₀ p (not corrected)", title=self.title)
 
 
-@dataclass
+@dataclass(repr=False)
 class DriftDisplay(Display):
     """Score and threshold of a monitor over its last rows, with the alarm.
 
@@ -129,7 +129,7 @@ class DriftDisplay(Display):
         ax.legend(edgecolor="none", framealpha=0.85)
 
 
-@dataclass
+@dataclass(repr=False)
 class GroupDistancesDisplay(Display):
     """Distances of groups to a control as dots with intervals, significant ones in red; or all pairs as a heat map.
 
