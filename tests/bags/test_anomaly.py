@@ -236,13 +236,16 @@ def test_relations_of_correlated_columns_are_seen():
     assert np.mean([each.views["moments"] > each.views["kernel"] for each in found]) > 0.9
 
 
-def test_no_decision_depends_on_the_order_of_bags_or_of_their_rows():
+def test_no_decision_depends_on_the_order_of_bags_of_their_rows_or_columns():
     rng = np.random.default_rng(0)
     bags, new, order = normal_bags(60, 0, high=60), normal_bags(60, 1, high=60), rng.permutation(60)
     one = mh.GroupAnomalyDetector(random_state=0).fit(bags)
-    other = mh.GroupAnomalyDetector(random_state=0).fit([rng.permutation(bags[i]) for i in order])
-    assert_array_equal(other.p_values_, one.p_values_[order])
-    assert_allclose(other.p_values(new), one.p_values(new))
+    for columns in ([0, 1], [1, 0]):
+        turned = [rng.permutation(bags[i])[:, columns] for i in order]
+        other = mh.GroupAnomalyDetector(random_state=0).fit(turned)
+        assert_array_equal(other.p_values_, one.p_values_[order])
+        assert_allclose(other.p_values([bag[:, columns] for bag in new]), one.p_values(new))
+        assert_array_equal([each.p_value for each in other.explain(turned)], other.p_values_)
 
 
 def test_explanations_say_the_p_value_of_the_bags_of_fit(detector):

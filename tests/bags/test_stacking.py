@@ -24,12 +24,13 @@ def extremes(n, seed):
 
 def test_summaries_of_a_bag():
     bags = Bags(np.arange(10.0).reshape(5, 2), np.array([0, 1, 5]))
-    found = bag_summaries(bags)
+    found = bag_summaries(bags, np.array([0, 1]))
     assert found.shape == (2, 2 * 7 + 1)
     assert_allclose(found[1, :4], [5.0, 6.0, np.std([2, 4, 6, 8]), np.std([3, 5, 7, 9])])
     assert_allclose(found[:, -1], np.log([1, 4]))
     scaled = standardised(found, ColumnScales.of(found))
     assert np.isfinite(scaled).all()
+    assert_allclose(bag_summaries(bags, np.array([1, 0]))[1, :4], found[1, [1, 0, 3, 2]])
     assert np.abs(standardised(1e9 * found, ColumnScales.of(found))).max() == 5.0
 
 
@@ -97,3 +98,15 @@ def test_groups_of_related_bags():
         mh.DistributionRidge().fit(train, y, groups=[1, 2, 3])
     with pytest.raises(ValueError, match=r"groups\[1\] is missing"):
         mh.DistributionRidge().fit(train, y, groups=["a", None] * 30)
+
+
+def test_the_order_of_columns_changes_no_stack():
+    """Trees and folds depend on the order of summaries: probabilities of 40 bags changed by up to .37 with it."""
+    rng = np.random.default_rng(3)
+    bags = [rng.normal(size=(10, 3)) * [1.0, 2.0, 0.5] + 0.5 * rng.normal(size=3) for _ in range(40)]
+    y = np.array([bag.mean() for bag in bags]) > 0
+    given, turned = (
+        mh.DistributionRidgeClassifier(random_state=0).fit(some, y).predict_proba(some)
+        for some in (bags, [bag[:, [2, 0, 1]] for bag in bags])
+    )
+    assert_allclose(turned, given, atol=1e-6)

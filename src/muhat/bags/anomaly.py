@@ -39,7 +39,7 @@ from muhat.features.base import BaseFeatures
 from muhat.kernels.base import Kernel, check_kernel, with_widths
 from muhat.kernels.dot import Linear
 from muhat.kernels.radial import Gaussian
-from muhat.linalg.blocks import random_rows
+from muhat.linalg.blocks import columns_by_value, random_rows
 from muhat.linalg.resources import one_blas_thread
 from muhat.linalg.whitening import Whitening, inverse_root
 
@@ -473,12 +473,14 @@ def check_enough(n: int, alpha: float) -> int:
 def ordered_by_value(data: Bags) -> tuple[Bags, NDArray[np.intp], list[bytes]]:
     """The bags in an order that their values fix, rows within them too; their numbers in ``data``, and their keys.
 
-    Landmarks, folds and cuts are drawn by number, so no decision depends on the order in which bags and rows came.
+    Landmarks, folds and cuts are drawn by number, so no decision depends on the order in which bags, rows and columns
+    came.
     """
-    parts = [rows[np.lexsort(rows.T[::-1])] for rows in data.parts(data.rows)]
-    keys = [bag_key(part) for part in parts]
+    columns = columns_by_value(data.rows)
+    parts = [rows[np.lexsort(rows.T[columns[::-1]])] for rows in data.parts(data.rows)]
+    keys = [bag_key(part[:, columns]) for part in parts]
     order = sorted(range(len(keys)), key=keys.__getitem__)
-    return Bags.of([parts[i] for i in order]), np.array(order), [keys[i] for i in order]
+    return Bags.of([parts[i] for i in order]), np.array(order), [bag_key(parts[i]) for i in order]
 
 
 def bag_key(rows: Array) -> bytes:

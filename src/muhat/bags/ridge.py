@@ -47,7 +47,7 @@ from muhat.features.base import BaseFeatures
 from muhat.features.nystroem import Nystroem
 from muhat.kernels.base import Kernel, check_kernel, with_widths
 from muhat.kernels.radial import Gaussian
-from muhat.linalg.blocks import random_folds
+from muhat.linalg.blocks import columns_by_value, random_folds
 from muhat.linalg.distances import power_of_two_near
 from muhat.linalg.resources import one_blas_thread
 from muhat.linalg.spectrum import thin_svd
@@ -80,6 +80,7 @@ class RidgeVectors(NamedTuple):
     level2: Level2
     level2_features: Nystroem | None
     axes: Array  # principal axes of the pooled means
+    columns: NDArray[np.intp]  # by value, in whose order summaries are, so that trees and folds do not depend on it
 
     def of(self, bags: Bags, Z: Array | None = None) -> BagVectors:
         """Vectors of bags, without summaries; ``Z`` are their means about the centre of the prior, if these are known.
@@ -147,7 +148,7 @@ class _RidgeOnBags(ValueParametersMixin, TakesBagsMixin, BaseEstimator, ABC):
         self._n_bags, self._inflation = len(present), self._missed(data, present, targets, weights)
         stack = None
         if self.stack and len(present) >= FEWEST_TO_STACK:
-            seen = seen._replace(summaries=bag_summaries(data)[present])
+            seen = seen._replace(summaries=bag_summaries(data, chosen.columns)[present])
             folds = stacking_folds(seen.summaries, None if related is None else related[present])
             seed = int(rng.integers(2**31))
             stack = fit_stack(fitted, seen, targets, None if labels is None else labels[present], weights, folds, seed)
@@ -195,12 +196,14 @@ class _RidgeOnBags(ValueParametersMixin, TakesBagsMixin, BaseEstimator, ABC):
         data, stacked = check_bags(bags, self, reset=False), None
         seen = self._vectors.of(data)
         if self._stack is not None:
-            stacked = self._stack.combined(self._ridge, seen._replace(summaries=bag_summaries(data)))
+            summaries = bag_summaries(data, self._vectors.columns)
+            stacked = self._stack.combined(self._ridge, seen._replace(summaries=summaries))
         return self._ridge.predict(seen.means), self._ridge.variances(seen.means, seen.sizes, seen.outside), stacked
 
     def _candidates(self, data: Bags, rng: np.random.Generator) -> Iterator[tuple[RidgeVectors, Array]]:
         """Every choice of the two kernels, with the centred means of the bags in its features."""
         rows = data.rows[rng.permutation(len(data.rows))[:LIGHT_ROWS]]
+        columns = columns_by_value(data.rows)
         for kernel in with_widths(self.kernel, rows, WIDTHS):
             features = fit_features(self.features, kernel, rows, landmarks=rows[:LIGHT_LANDMARKS])
             moments = check_noise(light_moments(features, data))
@@ -218,7 +221,7 @@ class _RidgeOnBags(ValueParametersMixin, TakesBagsMixin, BaseEstimator, ABC):
                 if isinstance(level2, Kernel):
                     second = Nystroem(level2, min(len(Z), LEVEL2_LANDMARKS), random_state=0).fit(Z)
                     level2 = second.kernel_
-                yield RidgeVectors(features, pool, self.pool, level2, second, axes), Z
+                yield RidgeVectors(features, pool, self.pool, level2, second, axes, columns), Z
 
 
 def stacking_folds(keys: Array, groups: NDArray[Any] | None) -> NDArray[np.intp]:

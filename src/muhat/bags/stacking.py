@@ -52,10 +52,10 @@ SMALLEST_PROBABILITY = 1e-4
 EM_ROUNDS = 200  # of three weights, which settle long before
 
 
-def bag_summaries(bags: Bags) -> Array:
-    """Mean, standard deviation and five quantiles of each column, and log n: one row per bag."""
+def bag_summaries(bags: Bags, columns: NDArray[np.intp]) -> Array:
+    """Mean, standard deviation and five quantiles of each column, in this order, and log n: one row per bag."""
     rows = []
-    for bag in bags.parts(bags.rows):
+    for bag in bags.parts(bags.rows[:, columns]):
         quantiles = np.quantile(bag, QUANTILES, axis=0).ravel()
         rows.append(np.concatenate([bag.mean(axis=0), bag.std(axis=0), quantiles, [np.log(len(bag))]]))
     return np.array(rows)

@@ -10,7 +10,7 @@ from scipy.spatial.distance import cdist, pdist
 
 from muhat._support.types import Array
 from muhat._support.validation import warn_caller
-from muhat.linalg.blocks import lexicographic_order, random_rows
+from muhat.linalg.blocks import columns_by_value, lexicographic_order, random_rows
 
 Metric = Literal["euclidean", "cityblock"]
 
@@ -213,9 +213,7 @@ def _thinned(X: Array, weights: Array | None) -> tuple[Array, Array | None]:
     total = len(X) if weights is None else float(weights.sum())
     if total <= MEDIAN_ROWS:
         return (X, None) if weights is None else (X[weights > 0], weights[weights > 0])
-    counted = X if weights is None else X[weights > 0]
-    sums = X.sum(axis=0) if weights is None else weights @ X
-    order = lexicographic_order(X[:, np.lexsort((sums, counted.max(axis=0), counted.min(axis=0)))])
+    order = lexicographic_order(X[:, columns_by_value(X, weights)])
     places = (np.arange(MEDIAN_ROWS) + np.random.default_rng(0).random(MEDIAN_ROWS)) * (total / MEDIAN_ROWS)
     ends = np.arange(1.0, len(X) + 1) if weights is None else np.cumsum(weights[order])
     return X[order[np.searchsorted(ends, places, side="right").clip(max=len(X) - 1)]], None
