@@ -14,6 +14,8 @@ HERE = Path(__file__).parents[1] / "tools" / "attacks"
 def test_awkward_data_gives_numbers_or_a_word():
     tool = runpy.run_path(str(HERE / "awkward.py"))
     subjects = tool["subjects"]()
+    for name, subject in subjects.items():
+        assert tool["judged"](subject.call, np.random.default_rng(0).normal(size=(20, 3))).kind == "answered", name
     for name, data, X in tool["attacks"](list(subjects), 300, np.random.default_rng(0)):
         assert tool["judged"](subjects[name].call, X).fault is None, f"{name} on {data}"
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 from bag_samples import random_bags
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 
 import muhat as mh
 from muhat.bags import outside_span
@@ -26,6 +26,14 @@ def test_what_landmarks_miss_against_loops():
     assert np.mean(shared) > 0
     assert_allclose(missed, np.mean(shared), rtol=1e-10)
     assert_allclose(noise, np.mean(own) - np.mean(shared), rtol=1e-10)
+    sizes, part = np.array([7.0, 50.0, 9.0, 30.0]), OutsidePart(missed, noise)
+    free = [1.0 - np.mean([(row == features.landmarks_).all(axis=1).any() for row in bag]) for bag in bags]
+    for gain in np.linspace(-1.0, 1.0, 201):  # what an estimate in the span gains, against what it loses outside
+        lost = [missed + noise * (1 / len(bag) - 1 / n) for bag, n in zip(bags, sizes, strict=True)]
+        plain = [missed * (1 - p) ** 2 + noise * p / n + gain for p, n in zip(free, sizes, strict=True)]
+        assert_array_equal(part.better_plain(features, data, sizes, np.full(4, gain)), np.greater(lost, plain))
+    alone = Bags(features.landmarks_, np.arange(5))
+    assert OutsidePart.of(features, alone) == (0.0, 0.0)
 
 
 def test_a_period_in_the_rows_does_not_hide_what_landmarks_miss(monkeypatch):

@@ -54,8 +54,12 @@ def test_several_outputs_and_weights():
     y[:10] = 1e6  # of no weight
     weighted = mh.DistributionRidge().fit(bags, y, sample_weight=weights).predict(bags[10:])
     assert np.corrcoef(weighted, y[10:])[0, 1] > 0.9
-    again = mh.DistributionRidge().fit(bags, y, sample_weight=7 * weights).predict(bags[10:])
+    again = mh.DistributionRidge().fit(bags, y, sample_weight=0.3 * weights).predict(bags[10:])
     assert_allclose(again, weighted, rtol=1e-6)
+    other = mh.DistributionRidge().fit(bags, np.where(weights > 0, y, -3.0), sample_weight=weights).predict(bags[10:])
+    assert_allclose(other, weighted, rtol=1e-10)
+    with pytest.raises(ValueError, match="y is 2 for every bag"):
+        mh.DistributionRidge().fit(bags, np.where(weights > 0, 2.0, y), sample_weight=weights)
 
 
 @pytest.mark.parametrize("scale", [1e-300, 1e-200, 1e-3, 1e6, 1e200, 1e300])

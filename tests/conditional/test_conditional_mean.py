@@ -236,6 +236,28 @@ def test_intervals_cover_left_out_and_new_rows():
     assert 0.77 < np.mean(inside) < 0.92
 
 
+WORLDS = {
+    "discrete": lambda rng, x: rng.poisson(np.exp(x[:, 0])).astype(float),
+    "sparse": lambda rng, x: np.where(rng.random(len(x)) < 0.2, np.exp(x[:, 0] + rng.normal(size=len(x))), 0.0),
+    "growing noise": lambda rng, x: x[:, 0] + np.exp(x[:, 1]) * rng.normal(size=len(x)),
+    "heavy tails": lambda rng, x: x[:, 0] + rng.standard_t(2, size=len(x)),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("world", WORLDS)
+def test_intervals_cover_targets_of_every_kind(world):
+    """90 % intervals of 40 rows, with a discrete column of x."""
+    covered = []
+    for seed in range(25):
+        rng = np.random.default_rng(seed)
+        X = np.column_stack([rng.normal(size=240), rng.integers(0, 3, 240) / 2])
+        y = WORLDS[world](rng, X)
+        low, high = mh.ConditionalKernelMean().fit(X[:40], y[:40]).interval(X[40:], coverage=0.9).T
+        covered.append(np.mean((low <= y[40:]) & (y[40:] <= high)))
+    assert np.mean(covered) > 0.87
+
+
 def test_too_few_rows_for_intervals_are_named():
     model = mh.ConditionalKernelMean().fit(*pairs(8))
     with pytest.warns(UserWarning, match="8 rows are too few for 90% intervals: at least 9"):

@@ -86,6 +86,22 @@ def test_intervals_hold_where_groups_differ_in_their_noise():
         assert 0.83 < covered[part].mean() < 0.97
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("spread", [0.0, 0.7])
+def test_intervals_hold_for_sparse_counts_of_unequal_groups(spread):
+    """90 % intervals of counts with four fifths of zeros, in groups of 8 to 150 rows, whose distances are known."""
+    inside = []
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        labels = np.repeat(np.arange(12), [150, 8, 8, 10, 12, 15, 20, 25, 30, 50, 80, 120])
+        rates = 0.2 * np.exp(spread * rng.normal(size=(12, 3)))
+        X = rng.poisson(rates[labels]).astype(float)
+        result = mh.group_distances(X, labels, control=0, kernel=mh.Linear(), scale=None, n_resamples=0)
+        truth = np.square(rates[1:] - rates[0]).sum(axis=1)
+        inside.append((result.low <= truth) & (truth <= result.high))
+    assert 0.87 < np.mean(inside) < 0.98
+
+
 def test_shrinkage_at_its_limits():
     rng = np.random.default_rng(0)
     noise, h = Noise(0.1, 0.1), np.full(200, 0.2)

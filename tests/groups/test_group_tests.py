@@ -131,6 +131,23 @@ def test_the_level_is_exact_by_group_with_a_fixed_seed_and_rows_in_their_order()
     assert rejected.mean() > 0.04
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("strata", [False, True])
+def test_levels_of_groups_and_of_all_of_them_with_sparse_values(strata):
+    """Unequal sizes, four fifths of zeros, and donors that differ where they are the strata."""
+    labels, found = np.repeat([0, 1, 2, 3], [60, 5, 12, 40]), []
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        donors = rng.permutation(np.arange(len(labels)) % 3)
+        X = np.where(rng.random((len(labels), 3)) < 0.2, rng.exponential(size=(len(labels), 3)), 0.0)
+        X[:, 0] += 2.0 * strata * donors
+        given = {"strata": donors} if strata else {}
+        result = mh.group_distances(X, labels, control=0, n_resamples=29, random_state=seed, **given)
+        found.append([result.global_pvalue, *result.pvalue])
+    rejected = np.mean(np.array(found) <= 0.1, axis=0)
+    assert (rejected <= stats.binom.ppf(0.9999, 200, 0.1) / 200).all()
+
+
 def test_a_wide_table_uses_some_rows_for_its_metric(monkeypatch):
     monkeypatch.setattr(group_tests, "WIDE", 10)
     monkeypatch.setattr(group_tests, "WIDE_ROWS", 20)

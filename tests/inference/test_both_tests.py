@@ -328,6 +328,29 @@ def of_pairs(draw=gaussian, n=8, kernel=KERNEL, **settings):
     return lambda rng: hsic_test(draw(rng, n), draw(rng, n), kernel, kernel, 19, rng, **settings).pvalue
 
 
+def rare(rng, n):
+    """A value in a row of fifty, and a flag of one row in twenty."""
+    return np.column_stack([np.where(rng.random(n) < 0.02, rng.normal(9.0, size=n), 0.0), rng.random(n) < 0.05])
+
+
+def of_strata(kernel=None, draw=gaussian, pairs=False):
+    """Strata that differ in location, and in the shares of the two samples."""
+
+    def pvalue(rng):
+        strata = rng.permutation(np.repeat([0, 1, 2], [12, 10, 18]))
+        rows = draw(rng, 40) + 5.0 * strata[:, None]
+        if pairs:
+            return hsic_test(
+                rows, rng.permutation(draw(rng, 40)) - strata[:, None], None, None, 19, rng, strata=strata
+            ).pvalue
+        first = rng.random(40) < np.array([0.3, 0.5, 0.7])[strata]
+        first[[np.argmax(strata == 1), np.argmax(strata == 2)]] = True, False
+        order = np.argsort(~first, kind="stable")
+        return mmd_test(*np.split(rows[order], [first.sum()]), kernel, 19, rng, strata=strata[order]).pvalue
+
+    return pvalue
+
+
 LEVELS = {  # whether p-values are uniform, or above because of ties
     "a kernel": (of_samples(), True),
     "unbiased": (of_samples(unbiased=True), True),
@@ -342,6 +365,12 @@ LEVELS = {  # whether p-values are uniform, or above because of ties
     "default, ties": (of_samples(tied, 8, 30, None), False),
     "default, few rows with heavy tails": (of_samples(heavy, 4, 4, None), False),
     "default, a constant column": (of_samples(half_constant, 8, 30, None), False),
+    "default, mostly zeros": (of_samples(mostly_zero, 8, 60, None), False),
+    "default, rare values": (of_samples(rare, 12, 90, None), False),
+    "strata": (of_strata(mh.Gaussian(), tied), False),
+    "default, strata": (of_strata(None, mostly_zero), False),
+    "default of pairs, strata": (of_strata(None, mostly_zero, pairs=True), False),
+    "default of pairs, rare values": (of_pairs(rare, 40, None), False),
     "default of pairs": (of_pairs(gaussian, 20, None), True),
     "default of pairs, few with ties": (of_pairs(tied, 4, None), False),
     "default of pairs, ties": (of_pairs(tied, 20, None), False),

@@ -200,3 +200,14 @@ def test_landmarks_of_gaussians_do_not_know_the_order_of_rows():
         for each in (rows, rows[order])
     )
     assert_allclose(other @ other.T, (one @ one.T)[np.ix_(order, order)], atol=1e-4)
+
+
+def test_columns_are_rounded_to_quantiles_only_where_they_are_long():
+    rng = np.random.default_rng(0)
+    short, long = rng.normal(size=difference_statistics.LEVELS), rng.normal(size=5 * difference_statistics.LEVELS)
+    values, levels = difference_statistics._rounded_to_quantiles(short)
+    np.testing.assert_array_equal(values[levels], short)
+    values, levels = difference_statistics._rounded_to_quantiles(long)
+    assert len(values) == difference_statistics.LEVELS
+    assert np.corrcoef(values[levels], long)[0, 1] > 0.99
+    assert (np.bincount(levels) >= 2).all()  # about five rows each

@@ -66,6 +66,21 @@ def test_balls_hold_the_mean(level, method):
         assert abs(share - level) <= 0.03 + 3 * np.sqrt(level * (1 - level) / 200)  # n = 60 falls short by a little
 
 
+@pytest.mark.parametrize("method", ["bernstein", "bootstrap"])
+@pytest.mark.parametrize("n", [10, 40])
+def test_balls_hold_means_of_discrete_and_rare_values(method, n):
+    """Values with the shares .9, .08 and .02, of which most samples of ten have one."""
+    values, shares, rng = np.arange(3.0)[:, None], np.array([0.9, 0.08, 0.02]), np.random.default_rng(0)
+    truth = mh.embed(KERNEL, values, weights=shares)
+    held = [
+        confidence_ball(
+            mh.embed(KERNEL, values[rng.choice(3, n, p=shares)]), 0.95, method, n_resamples=99, random_state=0
+        ).contains(truth)
+        for _ in range(200)
+    ]
+    assert np.mean(held) >= 0.95 - 0.02 - 3 * np.sqrt(0.95 * 0.05 / 200)
+
+
 def test_scaled_kernels_scale_the_ball():
     for method in ("bernstein", "bootstrap"):
         one = confidence_ball(mh.embed(KERNEL, X), method=method, random_state=0)
@@ -228,6 +243,7 @@ def test_equal_rows_leave_room_for_others():
     found = mmd_interval(rows, rows, KERNEL)
     assert_allclose([found.estimate, found.low], 0.0, atol=1e-12)
     assert 0.005 < found.high < 0.02
+    assert_allclose(mmd_interval(rows, rows, 9.0 * KERNEL).high, 9.0 * found.high)
     assert 0 < mmd_difference_interval(rows, rows, rows + 1, KERNEL).pvalue < 1
     for ball in ("bernstein", "bootstrap"):
         assert confidence_ball(mh.embed(KERNEL, rows), method=ball).radius > 0.05

@@ -300,5 +300,6 @@ def test_options_that_need_rows(name):
 
 
 def test_memory_is_guarded():
-    with pytest.raises(MemoryError, match="999 splits of 108 bins"):
-        mh.mmd_test(sketch(FIRST), sketch(SECOND), memory_limit=1e5)
+    for limit in (1e5, 2.5e6):  # 24 bytes for each of 1,000 splits of each bin
+        with pytest.raises(MemoryError, match="999 splits of 108 bins"):
+            mh.mmd_test(sketch(FIRST), sketch(SECOND), memory_limit=limit)

@@ -15,6 +15,7 @@ from tables import MEANS
 
 import muhat as mh
 from muhat.inference import confidence_ball, mean_bands, mmd_interval
+from muhat.kernels.base import with_widths
 
 
 @dataclass(frozen=True)
@@ -307,3 +308,11 @@ class OneNumber(mh.kernels.Kernel):
 def test_a_diagonal_has_one_entry_per_row():
     with pytest.raises(ValueError, match=r"diagonal gives the shape \(1,\); return \(12,\)"):
         OneNumber().check(np.zeros((12, 2)))
+
+
+def test_widths_are_multiples_of_the_median():
+    rows = 3.0 * np.random.default_rng(0).normal(size=(20, 2))
+    median = mh.Gaussian().resolve(rows).bandwidth
+    found = [kernel.bandwidth for kernel in with_widths(mh.Gaussian(), rows, (0.5, 4.0))]
+    assert_allclose(found, [0.5 * median, 4.0 * median])
+    assert with_widths(mh.Gaussian(7.0), rows, (0.5, 4.0)) == [mh.Gaussian(7.0)]

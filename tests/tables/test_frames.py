@@ -184,6 +184,8 @@ def test_other_forms():
     mixed = as_table([[1, "x"], [2, "y"]])
     assert [column.kind for column in mixed.columns] == ["number", "category"]
     assert as_table(np.array([b"x", b"y"])).columns[0].levels == ("x", "y")
+    gaps = as_table(np.array([[1.0, np.nan, np.nan], [2.0, 3.0, np.nan]]))
+    assert [column.kind for column in gaps.columns] == ["number", "number", "missing"]
     assert as_table(np.array([[True], [False]])).columns[0].kind == "boolean"
     assert as_table(np.array(["2026-01-01", "NaT"], dtype="M8[D]")).columns[0].kind == "date"
     assert as_table([1, "x", None]).columns[0].levels == ("1", "x")

@@ -36,6 +36,12 @@ def test_an_argument_in_the_place_of_the_kernel_is_not_printed():
         mh.mmd_test(np.ones((9, 1)), np.ones((9, 1)), pd.Series(np.arange(30)))
 
 
+def test_parts_are_the_samples():
+    rows = np.random.default_rng(0).normal(size=(12, 2))
+    samples = encode_samples({"X": rows[:3], "Y": rows[3:8], "Z": rows[8:]}, min_rows=2)
+    assert [len(part) for part in samples.parts] == [3, 5, 4]
+
+
 def test_a_change_of_shares_is_found_and_named():
     result = mh.mmd_test(wines(0.25), wines(0.75, seed=1), random_state=0)
     assert result.pvalue == 0.001

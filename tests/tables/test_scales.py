@@ -60,3 +60,4 @@ def test_a_dominant_column_is_named():
     assert dominant_column(ROWS[:, :1]) is None
     assert dominant_column(np.ones((3, 2))) is None
     assert dominant_column(ROWS / ROWS.std(axis=0)) is None
+    assert dominant_column(np.column_stack([np.ones(50), ROWS]))[0] == 2

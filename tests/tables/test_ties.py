@@ -97,10 +97,22 @@ def test_missing_values_and_crowds():
 
 @pytest.mark.parametrize("storage", STORED)
 def test_storage_changes_no_decision_of_a_test(storage):
-    rng = np.random.default_rng(0)
+    """Of one of two tables, of one side of pairs, and of the rows of one group."""
+    rng, options, store = np.random.default_rng(0), {"n_resamples": 99, "random_state": 0}, STORED[storage]
     X = np.column_stack([rng.integers(1, 8, 300) / 10, rng.integers(1, 8, 300) / 3])
     Y, Z = (np.column_stack([rng.integers(1, 8, 250) / 10, rng.integers(low, 8, 250) / 3]) for low in (1, 3))
-    for other in (Y, Z):
-        plain = mh.mmd_test(X, other, n_resamples=99, random_state=0)
-        stored = mh.mmd_test(X, STORED[storage](other), n_resamples=99, random_state=0)
-        assert abs(plain.pvalue - stored.pvalue) <= 0.01
+    groups = np.repeat(["a", "b", "c"], [100, 80, 120])
+    tests = [
+        lambda change: mh.mmd_test(X, change(Y), **options).pvalue,
+        lambda change: mh.mmd_test(X, change(Z), **options).pvalue,
+        lambda change: mh.hsic_test(X[:80], change(X[80:160]), **options).pvalue,
+        lambda change: mh.hsic_test(X[:80], change(X[:80, :1] + X[80:160]), **options).pvalue,
+        lambda change: mh.group_distances(
+            np.where((groups == "b")[:, None], change(X), X), groups, control="a", **options
+        ).pvalue[0],
+        lambda change: mh.group_distances(
+            np.where((groups == "b")[:, None], change(X + 0.3), X), groups, control="a", **options
+        ).pvalue[0],
+    ]
+    for test in tests:
+        assert abs(test(np.copy) - test(store)) <= 0.01

@@ -59,6 +59,8 @@ KINDS: dict[str, Callable[[Rows], Rows]] = {
     "mixed ranges": lambda X: X * np.resize([1e-320, 1e-200, 1.0, 1e200, 1e307], X.shape[1]) / 4,
     "mostly zeros": lambda X: np.where(X > 0.7, X, 0.0),
     "counts": lambda X: np.floor(np.abs(X)),
+    "half in single precision": lambda X: np.concatenate([_single(X[: len(X) // 2]), X[len(X) // 2 :]]),
+    "half by thirds": lambda X: np.concatenate([X[: len(X) // 2] / 3 * 3, X[len(X) // 2 :]]),
     "decimals by thirds": lambda X: np.rint(5 * X.clip(-1e9, 1e9)) / 10 * 3 / 3,
     "six digits": lambda X: np.vectorize(lambda x: float(f"{x:.6g}"))(X),
     "Fortran order": np.asfortranarray,
@@ -68,6 +70,11 @@ KINDS: dict[str, Callable[[Rows], Rows]] = {
 
 TYPES = {"float32", "integers", "Fortran order", "not writable"}
 """Kinds that change the array and not its values; they come last."""
+
+
+def _single(X: Rows) -> Rows:
+    most = float(np.finfo(np.float32).max)
+    return X.clip(-most, most).astype(np.float32).astype(float)
 
 
 def _frozen(X: Rows) -> Rows:
@@ -116,6 +123,14 @@ def of_test(
         return numbers if witness is None else [*numbers, witness(X)]
 
     return call
+
+
+def in_clusters(X: Rows) -> list[Any]:
+    """Each row is observed twice, so that clusters are rows."""
+    first, second = (np.repeat(part, 2, axis=0) for part in halves(X))
+    clusters = np.arange(len(first) + len(second)) // 2
+    result = mh.mmd_test(first, second, clusters=clusters, n_resamples=19, random_state=0)
+    return [result.statistic, share(result.pvalue), result.null_distribution, result.witness(X)]
 
 
 def as_frame(X: Rows) -> Any:
@@ -309,6 +324,7 @@ def subjects() -> dict[str, Subject]:
         "mmd_test(frames)": Subject(on_frames(mh.mmd_test), wide=False),
         "hsic_test(frames)": Subject(on_frames(mh.hsic_test, pairs=True), wide=False),
         "mmd_test(unbiased)": Subject(of_test(mh.mmd_test, unbiased=True)),
+        "mmd_test(clusters)": Subject(in_clusters, wide=False),
         "hsic_test": Subject(of_test(mh.hsic_test, pairs=True), wide=False),
         "hsic_test(Gaussian)": Subject(of_test(mh.hsic_test, mh.Gaussian(), pairs=True)),
         "compare": Subject(tables, wide=False),

@@ -53,8 +53,8 @@ class Feature(NamedTuple):
     kind: Kind  # the kind of that column
     # None for the values of a column; "(missing)" for the indicator of its missing values; "(others)" for its rare
     # categories; else the category that the feature is 1 for
-    level: str | None = None
-    named: bool = True  # whether the column has a name of its own, and not a number only
+    level: str | None
+    named: bool  # whether the column has a name of its own, and not a number only
 
     @property
     def label(self) -> str:
