@@ -66,7 +66,7 @@ def test_intervals_cover_the_mmd(level):
 @pytest.mark.slow
 @pytest.mark.parametrize("sizes", [(60, 50, 40), (200, 15, 30)])
 def test_intervals_cover_mmds_of_discrete_values(sizes):
-    """And differences of two such; .85 at the level .95, because errors grow with the MMD, and a small one is skewed."""
+    """And differences of two such; .85 at the level .95: errors grow with the MMD, and a small one is skewed."""
     values, rng = np.arange(3.0)[:, None], np.random.default_rng(0)
     shares = [np.array(p) for p in ([0.7, 0.2, 0.1], [0.4, 0.3, 0.3], [0.8, 0.1, 0.1])]
     squared = [(shares[0] - q) @ KERNEL(values, values) @ (shares[0] - q) for q in shares[1:]]

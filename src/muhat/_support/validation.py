@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import wraps
 from os import PathLike
 from pathlib import Path
+from textwrap import shorten
 from typing import Any, TypeVar, cast
 
 import numpy as np

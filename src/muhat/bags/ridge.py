@@ -19,7 +19,14 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from muhat._support.parameters import ValueParametersMixin
 from muhat._support.types import Array, RandomState
-from muhat._support.validation import check_flag, check_not_masked, check_number, check_rng, unchanged_on_error, warn_caller
+from muhat._support.validation import (
+    check_flag,
+    check_not_masked,
+    check_number,
+    check_rng,
+    unchanged_on_error,
+    warn_caller,
+)
 from muhat.bags.data import Bags, TakesBagsMixin, check_bag_weights, check_bags, check_labels, check_row_labels
 from muhat.bags.distribution_kernel import Level2, check_level2
 from muhat.bags.efron_morris import Pool, fit_pools
