@@ -248,7 +248,7 @@ def monitor(X: Rows) -> list[Any]:
 
 def error_bars(X: Rows) -> list[Any]:
     fitted = mh.KernelMean().fit(X)
-    bands = mh.mean_bands(fitted, X, n_resamples=20, random_state=0)
+    bands = mh.mean_bands(fitted, X)
     ball = mh.confidence_ball(fitted, method="bootstrap", n_resamples=20, random_state=0)
     return [mh.mean_error(fitted), ball.radius, bands.low, bands.high]
 
