@@ -257,11 +257,6 @@ DESIGN: Series = {
     "San Francisco, every sixth hour: temperature": (partial(vega, "sf_temps", ["temp"], 6), 80),
     "Mauna Loa, weekly CO2": (partial(statsmodels, "co2"), 52),
     "El Niño, monthly temperature": (partial(statsmodels, "elnino"), 24),
-}
-"""Real series and the rows of a block of about twenty days, of a year of weeks, or of two years of months. The share of
-alarms that a backtest may raise was chosen on these, and on none of the others."""
-
-REPORT: Series = {
     "LGA, daily weather and flights": (partial(nyc_days, "LGA"), 20),
     "LGA, every third hour: flights": (partial(nyc_hours, "LGA", TRAFFIC, 3), 160),
     "JFK, every second hour: flights": (partial(nyc_hours, "JFK", TRAFFIC, 2), 240),
@@ -270,6 +265,11 @@ REPORT: Series = {
         80,
     ),
     "Melbourne, daily temperature": (partial(columns_of_r, "quantreg", "MelTemp", ["value"]), 30),
+}
+"""Real series and the rows of a block of about twenty days, of a year of weeks, or of two years of months. The share of
+alarms that a backtest may raise was chosen on these, and on none of the others."""
+
+REPORT: Series = {
     "Zurich, every third hour: NOx": (
         partial(columns_of_r, "robustbase", "NOxEmissions", ["LNOx", "LNOxEm", "sqrtWS"], 3),
         160,
