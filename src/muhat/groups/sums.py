@@ -92,7 +92,8 @@ class GroupSums:
         np.add.at(means, group, n[:, None] * x)
         means /= sizes[:, None]
         apart = np.sqrt(n)[:, None] * (x - means[group])
-        spreads = np.bincount(group, np.concatenate([self.spreads, other.spreads]) + np.square(apart).sum(axis=1))
+        spreads = np.zeros(len(labels))
+        np.add.at(spreads, group, np.concatenate([self.spreads, other.spreads]) + np.square(apart).sum(axis=1))
         scatter = self.scatter + other.scatter + apart.T @ apart
         return GroupSums(self.features, labels, sizes, means, spreads, scatter)
 
