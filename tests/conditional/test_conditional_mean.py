@@ -18,7 +18,7 @@ from muhat.conditional.centred_ridge import (
     fit_embedding,
     output_directions,
 )
-from muhat.conditional.target import fit_location_scale
+from muhat.conditional.target import _log_sizes, fit_location_scale
 
 
 def pairs(n=40, d=2, seed=0, q=None):
@@ -168,6 +168,14 @@ def test_the_share_of_quantiles_minimises_the_energy_score(q):
     assert score(share) <= min(score(s) for s in np.linspace(0, 1, 101)) + 1e-12
 
 
+def test_logarithms_of_residuals_are_raised_by_a_share_of_the_median():
+    errors = np.array([0.0, -1.0, 2.0, 3.0, 100.0])
+    assert_allclose(_log_sizes(errors), 0.5 * np.log(errors**2 + 0.05 * 4.0))
+    mostly_exact = np.array([0.0, 0.0, 0.0, 2.0])
+    assert_allclose(_log_sizes(mostly_exact), 0.5 * np.log(mostly_exact**2 + 0.05 * 1e-6))
+    assert_array_equal(_log_sizes(np.zeros(3)), 0.0)
+
+
 def test_directions_do_not_depend_on_the_basis():
     """Equal variances, as of many categories of equal size, are never cut apart."""
     L = np.kron(np.eye(DIRECTIONS + 20), np.ones((2, 2)))
@@ -196,6 +204,7 @@ def test_means_weights_and_score_agree(target, q):
     assert_allclose(model.weights(new).sum(axis=1), a, atol=1e-8)
     if target is None:
         assert (a, b, model.quantile_share_) == (1.0, 0.0, 0.0)
+        assert_allclose(model.loo_score_, model._embedding.score, atol=1e-10)
         points = np.reshape(Y, (len(X), -1))
         assert_allclose([f(points) for f in means], model.weights(new) @ model.kernel_y_(points), atol=1e-10)
     rows = np.reshape(wanted, (10, -1))
@@ -414,7 +423,7 @@ def test_wrong_parameters(params, match):
 def test_wrong_calls():
     X, y = pairs(20)
     model = mh.ConditionalKernelMean().fit(X, y)
-    for q in (0, 1.2, [0.5, np.nan], [], [[0.5]]):
+    for q in (0, 1, 1.2, [0.5, np.nan], [], [[0.5]]):
         with pytest.raises(ValueError, match="q="):
             model.quantile(X, q)
     for coverage in (0, 1, 1.5, "0.9"):

@@ -13,6 +13,8 @@ from workers import processes
 
 import muhat as mh
 from muhat.groups import GroupSums
+from muhat.groups.estimates import GroupEstimates
+from muhat.groups.group_distances import _sums, _units, _witness_squares
 
 
 def screen(seed, sizes=(60, 2, 5, 9, 14, 20, 30), d=3, shift=0.0):
@@ -226,6 +228,24 @@ def test_equal_constant_groups_do_not_differ_though_others_vary():
     result = mh.group_distances(X, labels, control="control", n_resamples=99, random_state=0)
     assert result.pvalue[result.groups.tolist().index("same")] == 1.0
     assert abs(result.unbiased[result.groups.tolist().index("same")]) < 1e-12
+
+
+@pytest.mark.parametrize("each", [1, 3])
+def test_the_noise_along_a_difference_is_that_of_loops(each):
+    """For every group, the last ones too; units are rows, or clusters of three rows."""
+    X, labels = screen(12, shift=1.0)
+    rows = np.repeat(X, each, axis=0) + np.random.default_rng(0).normal(size=(each * len(X), 3)) * (each > 1)
+    units = _units(rows, np.repeat(labels, each), None, None if each == 1 else np.repeat(np.arange(len(X)), each), None)
+    sums = _sums(units, mh.Gaussian(1.5))
+    estimates = GroupEstimates.of(sums)
+    theirs, mine = (estimates.unit**2 * part for part in _witness_squares(units, sums.features, estimates, 0))
+    Z = sums.features.transform(rows).reshape(len(X), each, -1).mean(axis=1)
+    groups = [Z[labels == f"g{g}"] for g in range(7)]
+    centres = [z.mean(axis=0) for z in groups]
+    for g in range(1, 7):
+        apart = centres[g] - centres[0]
+        assert_allclose(theirs[g - 1], np.square((groups[g] - centres[g]) @ apart).sum(), rtol=1e-8, atol=1e-12)
+        assert_allclose(mine[g - 1], np.square((groups[0] - centres[0]) @ apart).sum(), rtol=1e-8, atol=1e-12)
 
 
 _X, _LABELS = screen(11)
