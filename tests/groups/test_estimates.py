@@ -143,6 +143,12 @@ def test_shrunk_distances_are_better_than_unbiased_ones():
     assert better < 0.75 * plain
 
 
+def test_three_alike_groups_have_one_scale():
+    """Their raw squared distances from the centre differ by noise: their roots by about 1.3 from each other."""
+    found = [np.ptp(GroupEstimates.of(sums(seed, 3, 0.0, (14, 40))[0]).scales) for seed in range(4)]
+    assert np.mean(found) < 0.3
+
+
 def test_two_groups_have_nothing_to_borrow():
     found = sums(2, 2, 1.0, (10, 20))[0]
     fit = GroupEstimates.of(found)

@@ -166,3 +166,4 @@ def test_notebooks_show_a_sentence_a_table_and_a_picture(shift, kernel):
     assert page.count("<rect") > 1
     assert ("<table>" in page) == (kernel is None and shift > 0)
     ElementTree.fromstring(page)  # well formed
+    assert ("<table>" in replace(found, pvalue=0.05)._repr_html_()) == (kernel is None)
