@@ -144,7 +144,7 @@ def many(draws):
 def conditional(draws):
     """Conditional means of a mixture."""
     for n, p, q in ((30, 2, 1), (100, 2, 1), (100, 5, 1)):
-        losses = [mixture_losses(seed, n, p, q, tested=40) for seed in range(draws)]
+        losses = [mixture_losses(seed, n, p, q, tested=40) for seed in range(4 * draws)]
         logs = [np.log(each["ConditionalKernelMean"] / each["λ by leave-one-out"]) for each in losses]
         plain = [np.log(each["target=None"] / each["λ by leave-one-out"]) for each in losses]
         system = f"conditional means, {n} rows, {p} columns"

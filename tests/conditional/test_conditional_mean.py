@@ -92,6 +92,15 @@ def test_new_rows_are_predicted_as_by_the_normal_equations():
     assert_allclose(ridge.predicted(K[-1:, :-1], y[:-1, None], RIDGES[[12]])[0], want, atol=1e-10)
 
 
+def test_weights_at_new_rows_are_those_of_the_normal_equations():
+    X, y = pairs()
+    K = mh.Gaussian(1.0)(X)
+    fit = fit_embedding([CentredRidge(K[:-1, :-1])], mh.Gaussian(0.7)(y[:-1, None]))
+    Z, back, _ = fit.directions
+    want = refitted(K, np.append(Z, np.zeros((1, Z.shape[1])), axis=0), len(Z), fit.ridges, fit.ridge.unit)
+    assert_allclose(fit.weights(K[-1:, :-1])[0], 1 / len(Z) + want @ back, atol=1e-10)
+
+
 @pytest.mark.parametrize("number", [3, 12, -1])
 def test_variances_are_those_of_the_normal_equations(number):
     """Of a row given the others, by leave-one-out and as a new row; the intercept is estimated."""

@@ -62,6 +62,7 @@ def test_frame_matrix_and_displays():
     assert len(repr(result).splitlines()) <= 6
     assert "<svg" in result._repr_html_()
     assert "GroupEstimates" not in result._repr_html_()
+    assert f"<td>30</td><td>{result.distance.max():.3g}</td>" in result._repr_html_()
     pairs = mh.group_distances(X, labels, n_resamples=99, random_state=0)
     assert_array_equal(pairs.to_frame().to_numpy(), pairs.matrix)
     assert "<svg" in pairs._repr_html_()
