@@ -1,4 +1,4 @@
-"""Does the order of groups or rows change an answer? Periodic and sorted orders must do as well as random ones.
+"""Does the order of groups, rows or columns change an answer? Periodic and sorted orders must do as random ones do.
 
 python tools/attacks/orders.py                   # every subject on every order, and what fails
 python tools/attacks/orders.py --only BagPrior   # subjects whose names contain this
@@ -171,6 +171,34 @@ def row_answers() -> dict[str, Callable[[Any], Any]]:
     }
 
 
+Turn = Callable[[Any], Any]
+"""Puts the columns of rows in another order."""
+
+
+def column_answers() -> dict[str, Callable[[Turn], Any]]:
+    """Numbers that do not depend on the order of columns, but for rounding, by name."""
+    rng = np.random.default_rng(2)
+    rows, new = rng.normal(size=(2, 240, 3)) * [1.0, 2.0, 0.5]
+    many, labels, options = rng.normal(size=(2500, 3)), np.arange(240) % 4, {"n_resamples": 99, "random_state": 0}
+    bags = [rng.normal(size=(10, 3)) + 0.5 * rng.normal(size=3) for _ in range(40)]
+    y = np.array([bag.mean() for bag in bags])
+    regression, classifier = mh.DistributionRidge(), mh.DistributionRidgeClassifier()
+
+    def of_bags(fit: Callable[[Any], Any]) -> Callable[[Turn], Any]:
+        return lambda turn: fit([turn(bag) for bag in bags])
+
+    return {
+        "mmd_test": lambda turn: [mh.mmd_test(turn(rows), turn(new + 0.1), **options).pvalue],
+        "hsic_test": lambda turn: [mh.hsic_test(turn(rows[:99]), turn(new[:99]), **options).pvalue],
+        "group_distances": lambda turn: mh.group_distances(turn(rows), labels, control=0, **options).pvalue,
+        "ConditionalKernelMean": lambda turn: mh.ConditionalKernelMean().fit(turn(rows), rows[:, 0]).predict(turn(new)),
+        "KernelMean of many rows": lambda turn: mh.KernelMean().fit(turn(many)).mean_(turn(new)),
+        "stack of DistributionRidge": of_bags(lambda turned: regression.fit(turned, y).predict(turned)),
+        "stack of its classifier": of_bags(lambda turned: classifier.fit(turned, y > 0).predict_proba(turned)),
+        "GroupAnomalyDetector: p-values": of_bags(lambda turned: mh.GroupAnomalyDetector().fit(turned).p_values_),
+    }
+
+
 # ---------------------------------------------------------------- measuring
 
 
@@ -202,6 +230,13 @@ def of_rows(measure: Any, call: Any, period: int) -> dict[str, float]:
     return measure(lambda order: call(X[order]), X[:, 0])
 
 
+def of_columns(answer: Callable[[Turn], Any], period: int) -> dict[str, float]:
+    """Largest distance of the answer from that with the columns as they were; there is no period."""
+    base = np.asarray(answer(lambda rows: rows))
+    turned = {"reversed": answer(lambda rows: rows[:, ::-1]), "moved": answer(lambda rows: rows[:, [2, 0, 1]])}
+    return {name: float(np.abs(np.asarray(found) - base).max() / np.abs(base).max()) for name, found in turned.items()}
+
+
 def subjects() -> dict[str, tuple[Measured, float]]:
     """What is measured at a period, and the most that it may be, by name."""
     tables: list[tuple[dict[str, Any], Any, float]] = [
@@ -209,6 +244,7 @@ def subjects() -> dict[str, tuple[Measured, float]]:
         (row_losses(), partial(of_rows, ratios), MOST_RATIO),
         (group_answers(), answer_of_groups, MOST_DISTANCE),
         (row_answers(), partial(of_rows, distances), MOST_DISTANCE),
+        (column_answers(), of_columns, MOST_DISTANCE),
     ]
     return {name: (partial(measure, call), most) for table, measure, most in tables for name, call in table.items()}
 
