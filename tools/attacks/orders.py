@@ -123,7 +123,6 @@ def group_losses() -> dict[str, Loss]:
         "DistributionRidgeClassifier: probabilities": probabilities(mh.DistributionRidgeClassifier()),
         "SupportMeasureClassifier": classification(classifier(C=10.0)),
         "SupportMeasureClassifier(whiten=True, pool=True)": classification(classifier(C=10.0, whiten=True, pool=True)),
-        "SupportMeasureClassifier: probabilities": probabilities(classifier(C=10.0, probability=True)),
         "OneClassSupportMeasureMachine": detection(mh.OneClassSupportMeasureMachine(), rows=5),
         "GroupAnomalyDetector": detection(mh.GroupAnomalyDetector()),
         "BagPrior": likeness,
