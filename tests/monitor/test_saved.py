@@ -105,7 +105,7 @@ def test_a_dictionary_needs_names():
 
 REFERENCES = {
     "rows": (mh.DriftMonitor(**SMALL), X),
-    "frame": (mh.DriftMonitor(**SMALL | {"run_length": 20, "block_length": "auto"}, windows=[1, 5]), FRAME),
+    "frame": (mh.DriftMonitor(**SMALL | {"run_length": 20, "block_length": "auto"}, windows=[1, 2, 5]), FRAME),
     "a kernel": (mh.DriftMonitor(**SMALL, kernel=mh.Laplace() + 2.0 * mh.Gaussian(3.0)), X),
 }
 
@@ -176,6 +176,7 @@ FORGED = {
         lambda header, held: held.update(reference=X.astype(np.float32)),
         "reference holds float32 and must hold float64",
     ),
+    "a window of no row": (lambda header, held: held["windows"].__setitem__(0, 0), "windows .* are not growing"),
     "windows": (lambda header, held: held["windows"].__setitem__(0, 9), "windows .* are not growing"),
     "a longer window": (lambda header, held: held["windows"].__setitem__(-1, 101), "windows .* are not growing"),
     "rows": (lambda header, held: header.update(rows=-1), "rows=-1"),
