@@ -33,10 +33,14 @@ import pandas as pd
 from scipy import stats
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris, load_wine
 from sklearn.ensemble import RandomForestClassifier
+from tables_level import NULLS
 
 import muhat as mh
 
 LEVEL = 0.05
+
+FORMS = 40
+"""Tables in which nothing differs that rivals are shown, of the forms of ``tables_level.py``."""
 
 
 def holm(pvalues):
@@ -311,6 +315,9 @@ def rivals(repetitions, pythons):
         a, b, c = (mixed(rng, 3000) for _ in "abc")
         c["y"] = rng.permutation(c["y"].to_numpy())
         drawn |= {f"null {seed}": (a, b), f"shuffled {seed}": (a, c)}
+    plain = [make for make, options in NULLS.values() if not options]  # neither strata nor clusters
+    for k, make in enumerate([*plain, *plain][:FORMS]):
+        drawn[f"form {k}"] = make(np.random.default_rng([11, k]))
     verdicts = [own_verdict(name, *tables) for name, tables in drawn.items()]
     with tempfile.TemporaryDirectory() as folder:
         write_pairs(drawn, Path(folder))
@@ -349,16 +356,17 @@ def print_verdicts(verdicts, truth):
         missed = [name for name in truth if truth[name] and differs.get(name) is False]
         alarms = [name for name in truth if not truth[name] and differs.get(name) is True]
         counts = [
-            [differs[name] is True for name in differs if name.startswith(start)] for start in ("null ", "shuffled ")
+            [differs[name] is True for name in differs if name.startswith(start)]
+            for start in ("null ", "shuffled ", "form ")
         ]
         seconds = said[said["pair"].str.startswith("null ")]["seconds"].mean()
         answered = sum(name in differs for name in truth)
         print(f"{tool}: {answered} of 20 pairs answered, missed {missed}, false alarms {alarms}")
         print(
             f"  mixed tables of 3,000 rows: {sum(counts[0])} false alarms of {len(counts[0])}, shuffled column found "
-            f"in {sum(counts[1])} of {len(counts[1])}, {seconds:.2f} s of CPU each",
-            flush=True,
+            f"in {sum(counts[1])} of {len(counts[1])}, {seconds:.2f} s of CPU each"
         )
+        print(f"  sparse, unequal and other nulls: {sum(counts[2])} false alarms of {len(counts[2])}", flush=True)
 
 
 def memory(sizes):

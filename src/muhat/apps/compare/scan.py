@@ -65,8 +65,10 @@ class _Parts:
         first = NEIGHBOURS if sum(self.sizes) > LONG else None
         columns = [prepare(source.column(name, slice(0, first))) for source in sources]
         numbers = all(column.kind == "number" for column in columns)
-        self.is_single = numbers and any(Precision.of(column.values).single == 0.0 for column in columns)
-        if first is None:
+        self.is_single = False
+        if first is not None:
+            self.is_single = numbers and any(Precision.of(column.values).single == 0.0 for column in columns)
+        else:
             merged = merge_ties(*(column.values for column in columns)) if numbers else [c.values for c in columns]
             self.held = [column._replace(values=values) for column, values in zip(columns, merged, strict=True)]
 
