@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import muhat as mh
+from muhat.apps.compare.text_report import table
 
 
 def halves_of_a_ring(seed=0, n=400):
@@ -75,3 +76,43 @@ def test_ranges_of_dates_are_shown_whole():
     text = str(mh.compare({"time": times[0]}, {"time": times[1]}, random_state=0))
     for moments in times:
         assert f"{moments.min()} to {moments.max()}" in text
+
+
+def test_tables_of_the_terminal_are_cut_and_say_so():
+    rows = [[f"name {k}", "x" * 60, str(k)] for k in range(15)]
+    lines = table("Title", ("name", "word", "count"), rows, [k == 1 for k in range(15)]).splitlines()
+    assert (lines[0], lines[-1], len(lines)) == ("Title", "  … and 3 more (JSON has all)", 15)
+    assert lines[2].split() == ["name", "0", "x" * 47 + "…", "0"]
+    assert [line.startswith("  * ") for line in lines[1:-1]] == [False, False, True, *[False] * 10]
+    assert "more" not in table("Title", ("name", "word", "count"), rows[:12])
+    assert table("Title", ("name", "count"), [("y" * 30, "1")]).splitlines()[2].split()[0] == "y" * 23 + "…"
+
+
+def test_durations_and_truth_values_are_told_with_their_units():
+    rng = np.random.default_rng(3)
+    a, b = (
+        pd.DataFrame({"wait": pd.to_timedelta(rng.normal(6, 1, 80), unit="h"), "paid": rng.random(80) < share})
+        for share in (0.2, 0.9)
+    )
+    text = " ".join(str(mh.compare(a, b, random_state=0)).split())
+    assert "hours ±" in text
+    assert "minutes" in text or "hours" in text
+    assert "paid (total variation" in text
+    assert "shares: False" in text or "shares: True" in text
+
+
+def test_a_page_of_many_columns_shows_sixty_and_counts_the_others():
+    a, b = (pd.DataFrame(np.random.default_rng(k).normal(size=(30, 63))).add_prefix("x") for k in (0, 1))
+    html = mh.compare(a, b, random_state=0, n_resamples=19)._repr_html_()
+    assert html.count('class="spark"') == 60
+    assert "… and 3 more." in html
+
+
+def test_sentences_count_what_was_left_out_and_what_was_sampled():
+    rng = np.random.default_rng(4)
+    a, b = (pd.DataFrame({"x": rng.normal(size=4000), **{f"{k}{j}": 1.0 for j in range(7)}}) for k in "uv")
+    text = " ".join(str(mh.compare(a, b, random_state=0, n_resamples=19)).split())
+    assert "'u4' could not be compared: only a has it." in text
+    assert "9 more columns could not be compared." in text
+    assert "All 4,000 and 4,000 rows were used for single columns, 3,0" in text
+    assert "of the 4,000 rows of b, drawn at random" in text
