@@ -13,6 +13,7 @@ from workers import processes
 
 import muhat as mh
 from muhat.groups import GroupSums
+from muhat.groups import sums as sums_of_groups
 from muhat.groups.estimates import GroupEstimates
 from muhat.groups.group_distances import _sums, _units, _witness_squares
 
@@ -229,6 +230,14 @@ def test_equal_constant_groups_do_not_differ_though_others_vary():
     result = mh.group_distances(X, labels, control="control", n_resamples=99, random_state=0)
     assert result.pvalue[result.groups.tolist().index("same")] == 1.0
     assert abs(result.unbiased[result.groups.tolist().index("same")]) < 1e-12
+
+
+def test_averages_over_units_do_not_depend_on_blocks(monkeypatch):
+    rows, firsts = np.arange(22.0).reshape(11, 2), np.array([0, 1, 4, 9])
+    expected = [np.square(rows[a:b]).mean(axis=0) for a, b in [(0, 1), (1, 4), (4, 9), (9, 11)]]
+    for block in (3, 4096):
+        monkeypatch.setattr(sums_of_groups, "_ROWS", block)
+        assert_allclose(sums_of_groups.unit_means(np.square, rows, firsts), expected)
 
 
 @pytest.mark.parametrize("each", [1, 3])

@@ -130,14 +130,14 @@ def sums_of_units(Z: Array, offsets: NDArray[np.intp], labels: NDArray[Any], fea
     return GroupSums(features, labels, sizes, means, spreads, apart.T @ apart)
 
 
-def unit_means(evaluate: Callable[[Array], Array], rows: Array, units: NDArray[np.intp], dtype: Any = float) -> Array:
+def unit_means(evaluate: Callable[[Array], Array], rows: Array, units: NDArray[np.intp]) -> Array:
     """Averages of a function of rows over units, whose rows are contiguous; ``units`` has where each begins."""
     counts = np.diff(np.append(units, len(rows)))
     owners = np.repeat(np.arange(len(units)), counts)
     found: Array | None = None
     for block in blocks(len(rows), _ROWS):
         values = evaluate(rows[block])
-        found = np.zeros((len(units), values.shape[1]), dtype=dtype) if found is None else found
+        found = np.zeros((len(units), values.shape[1])) if found is None else found
         met, firsts = np.unique(owners[block], return_index=True)
         sums = values if len(met) == len(values) else np.add.reduceat(values, firsts)
         found[met] += sums / counts[met][:, None]
