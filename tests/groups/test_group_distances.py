@@ -129,6 +129,7 @@ def test_sums_of_parts_give_the_estimates_of_the_table():
         mh.group_distances(whole, labels)
 
 
+@pytest.mark.slow
 def test_parts_on_workers_give_the_estimates_of_the_table():
     X, labels = screen(6, shift=1.0)
     features = mh.Nystroem(mh.Gaussian(1.5), 40, random_state=0).fit(X[::2])
