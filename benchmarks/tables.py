@@ -316,7 +316,7 @@ def rivals(repetitions, pythons):
         c["y"] = rng.permutation(c["y"].to_numpy())
         drawn |= {f"null {seed}": (a, b), f"shuffled {seed}": (a, c)}
     plain = [make for make, options in NULLS.values() if not options]  # neither strata nor clusters
-    for k, make in enumerate([*plain, *plain][:FORMS]):
+    for k, make in enumerate((3 * plain)[:FORMS]):
         drawn[f"form {k}"] = make(np.random.default_rng([11, k]))
     verdicts = [own_verdict(name, *tables) for name, tables in drawn.items()]
     with tempfile.TemporaryDirectory() as folder:
