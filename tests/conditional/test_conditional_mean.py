@@ -16,6 +16,7 @@ from muhat.conditional.centred_ridge import (
     CentredRidge,
     NewRows,
     fit_embedding,
+    last_lowest,
     output_directions,
 )
 from muhat.conditional.target import _log_sizes, fit_location_scale
@@ -183,6 +184,24 @@ def test_logarithms_of_residuals_are_raised_by_a_share_of_the_median():
     mostly_exact = np.array([0.0, 0.0, 0.0, 2.0])
     assert_allclose(_log_sizes(mostly_exact), 0.5 * np.log(mostly_exact**2 + 0.05 * 1e-6))
     assert_array_equal(_log_sizes(np.zeros(3)), 0.0)
+
+
+@pytest.mark.parametrize("q", [1, 2])
+def test_the_shape_is_that_of_residuals(q):
+    """As many left-out rows lie below each atom as its level says; of several columns the atoms are residuals."""
+    X, Y = pairs(60, q=q)
+    target = fit_location_scale([CentredRidge(mh.Gaussian(1.0)(X))], Y)
+    residuals = (Y - target.centres) / target.spreads
+    if q == 2:
+        assert all(np.isclose(residuals, each).all(axis=1).any() for each in target.shape)
+    else:
+        below = (target.left_out_atoms(slice(None))[:, :, 0] >= Y).mean(axis=0)
+        assert_allclose(below, (np.arange(40) + 0.5) / 40, atol=1.1 / 60)
+
+
+def test_the_last_of_the_lowest_scores_wins_ties():
+    assert last_lowest(np.array([1.0, 0.0, 0.0, 2.0]), 0.0) == 2
+    assert last_lowest(np.array([1.0, 0.0, 0.5, 2.0]), 0.5) == 2
 
 
 def test_directions_do_not_depend_on_the_basis():

@@ -60,7 +60,10 @@ def test_frame_matrix_and_displays():
     assert result.matrix.shape == (7, 7)
     assert_array_equal(result.matrix, result.matrix.T)
     assert re.search(r"^GroupDistances\(6 groups against g0: 1 differ", repr(result))
-    assert len(repr(result).splitlines()) <= 6
+    assert len(repr(result).splitlines()) == 5
+    assert repr(result).endswith("and 3 more: to_frame()")
+    three = mh.group_distances(*(part[labels < "g4"] for part in (X, labels)), control="g0", n_resamples=0)
+    assert [line.split(":")[0].strip() for line in repr(three).splitlines()[1:]] == three.groups[three.order].tolist()
     assert "<svg" in result._repr_html_()
     assert "GroupEstimates" not in result._repr_html_()
     assert f"<td>30</td><td>{result.distance.max():.3g}</td>" in result._repr_html_()

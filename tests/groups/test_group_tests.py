@@ -72,6 +72,16 @@ def test_the_global_statistic_is_that_of_loops():
     assert p == found.pvalue(np.array(everything).T, np.zeros(5), 0.0)
 
 
+def test_each_of_three_distances_has_its_coordinates():
+    """Mean squares of single rows are 1 in each; the third has weights by the variances, with a ridge."""
+    rng = np.random.default_rng(0)
+    features, columns, variances = rng.normal(size=(50, 3)), rng.normal(size=(50, 2)), np.array([3.0, 2.0, 1.0])
+    found = group_tests.join(features, group_tests.Map(np.zeros(3), np.eye(3), variances, 2.0), columns)
+    assert_array_equal(found.weights > 0, [[1, 1, 1, 0, 0], [0, 0, 0, 1, 1], [1, 1, 1, 0, 0]])
+    assert_allclose((found.weights @ found.values.T**2).mean(axis=1), 1.0)
+    assert_allclose(found.weights[2, :3] / found.weights[2, 0], 5.0 / (variances + 2.0))
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_ties_count_and_no_pvalue_is_below_its_floor(dtype):
     values = np.zeros((60, 5), dtype=dtype)
