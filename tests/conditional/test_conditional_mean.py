@@ -194,6 +194,7 @@ def test_the_shape_is_that_of_residuals(q):
     residuals = (Y - target.centres) / target.spreads
     if q == 2:
         assert all(np.isclose(residuals, each).all(axis=1).any() for each in target.shape)
+        assert {residuals[:, 0].min(), residuals[:, 0].max()} <= set(target.shape[:, 0])
     else:
         below = (target.left_out_atoms(slice(None))[:, :, 0] >= Y).mean(axis=0)
         assert_allclose(below, (np.arange(40) + 0.5) / 40, atol=1.1 / 60)
