@@ -158,6 +158,13 @@ def test_levels_of_groups_and_of_all_of_them_with_sparse_values(strata):
     assert (rejected <= stats.binom.ppf(0.9999, 200, 0.1) / 200).all()
 
 
+def test_columns_have_as_many_coordinates():
+    X = np.random.default_rng(0).normal(size=(50, 4)) @ np.diag([1.0, 10.0, 0.1, 3.0])
+    found = group_tests.column_coordinates(X)
+    assert found.shape == (50, 4)
+    assert np.linalg.cond(found) < 1.5  # whitened
+
+
 def test_a_wide_table_uses_some_rows_for_its_metric(monkeypatch):
     monkeypatch.setattr(group_tests, "WIDE", 10)
     monkeypatch.setattr(group_tests, "WIDE_ROWS", 20)
