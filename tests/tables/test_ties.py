@@ -39,6 +39,11 @@ def test_stored_values_are_ties(column, storage, first):
     assert len(np.unique(merged[0])) == len(np.unique(stored))
 
 
+def test_the_least_value_has_ties_too():
+    x = np.array([0.1, 0.5, 0.7])
+    np.testing.assert_array_equal(*merge_ties(x, np.nextafter(x, 1)))
+
+
 def test_values_of_the_coarser_column_stay_distinct():
     single = np.float32(1) + np.finfo(np.float32).eps * np.arange(50, dtype=np.float32)
     digits = np.array([1.00001, 1.00002, 9.99998, 9.99999, 10.0, 123.456, 123.457])
