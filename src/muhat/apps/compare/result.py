@@ -16,8 +16,9 @@ from muhat._support.archives import whole_file
 from muhat._support.extras import load_extra
 from muhat.apps.compare.bounds import Interval
 from muhat.apps.compare.column_counts import ColumnCounts, histogram
-from muhat.apps.compare.text_report import Report, percent, readable, report, shown
+from muhat.apps.compare.text_report import Report, readable, report, shown
 from muhat.apps.compare.unusual_rows import Sample, UnusualRow, unusual_rows
+from muhat.inference.results import percent
 from muhat.inference.two_sample import MMDResult
 from muhat.tables.frames import LeftOut
 
@@ -371,7 +372,7 @@ class Comparison:
 
     def to_frame(self, backend: Literal["pandas", "polars", "pyarrow"] | None = None) -> Any:
         """Return a data frame of pandas, polars or pyarrow (the first that is installed) with one row per column."""
-        backend = backend or next((name for name in ("pandas", "polars", "pyarrow") if find_spec(name)), None)  # type: ignore[assignment]
+        backend = backend or next((name for name in ("pandas", "polars", "pyarrow") if find_spec(name)), None)
         if backend is None:
             load_extra("pandas", "data", "to_frame()")
         rows = []

@@ -209,10 +209,10 @@ def prepared(column: Column, missing: Sequence[Any], categorical: bool) -> Colum
 
 def _without_marks(column: Column, marks: set[str]) -> Column:
     if column.kind != "category":
-        numbers = [found for mark in marks if (found := number(mark, False)) is not None]
-        if column.kind != "number" or not numbers:
+        marked = [found for mark in marks if (found := number(mark, False)) is not None]
+        if column.kind != "number" or not marked:
             return column
-        return column._replace(values=np.where(np.isin(column.values, numbers), np.nan, column.values))
+        return column._replace(values=np.where(np.isin(column.values, marked), np.nan, column.values))
     levels = [None if level.strip() in marks else level for level in column.levels]
     if None not in levels:
         return column

@@ -251,11 +251,20 @@ def _pair_results(
     found = []
     for pair, pvalue, corrected in zip(pairs, pvalues, adjusted, strict=True):
         i, j = pair.features
-        numbers = {"pvalue": pvalue, "adjusted_pvalue": corrected, "exceeds_pvalue": corrected}
         columns = pooled[features.columns[i]].name, pooled[features.columns[j]].name
         parts, correlations = (features.parts[i], features.parts[j]), (float(r[i, j]), float(s[i, j]))
         effect = abs(correlations[0] - correlations[1])
-        found.append(PairResult(effect=effect, **numbers, columns=columns, parts=parts, correlations=correlations))
+        found.append(
+            PairResult(
+                effect=effect,
+                pvalue=pvalue,
+                adjusted_pvalue=corrected,
+                exceeds_pvalue=corrected,
+                columns=columns,
+                parts=parts,
+                correlations=correlations,
+            )
+        )
     return tuple(sorted(found, key=lambda pair: (pair.adjusted_pvalue, -pair.effect)))
 
 

@@ -129,7 +129,7 @@ class Fetcher:
             for column in wanted:
                 found = arrays[column.key]
                 if column.kind == "category":
-                    texts = np.where(np.ma.getmaskarray(found), None, np.ma.getdata(found)).tolist()
+                    texts = np.ma.filled(found.astype(object), None).tolist()
                     self.fetched[column.name] = text_column(column.name, texts)
                 else:
                     self.fetched[column.name] = _numbers(column, found)
