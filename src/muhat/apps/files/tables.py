@@ -129,8 +129,7 @@ class Fetcher:
             for column in wanted:
                 found = arrays[column.key]
                 if column.kind == "category":
-                    texts = np.ma.filled(found.astype(object), None).tolist()
-                    self.fetched[column.name] = text_column(column.name, texts)
+                    self.fetched[column.name] = text_column(column.name, found.tolist())  # None where masked
                 else:
                     self.fetched[column.name] = _numbers(column, found)
         return self.fetched[name]
