@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
+from scipy.stats import t as student
 from tables import sample
 
 import muhat as mh
@@ -66,7 +67,7 @@ def test_intervals_cover_the_mmd(level):
 @pytest.mark.slow
 @pytest.mark.parametrize("sizes", [(60, 50, 40), (200, 15, 30)])
 def test_intervals_cover_mmds_of_discrete_values(sizes):
-    """And differences of two such; .85 at the level .95: errors grow with the MMD, and a small one is skewed."""
+    """And differences of two such, but these at .85: errors grow with the MMD, and the jackknife is at the estimate."""
     values, rng = np.arange(3.0)[:, None], np.random.default_rng(0)
     shares = [np.array(p) for p in ([0.7, 0.2, 0.1], [0.4, 0.3, 0.3], [0.8, 0.1, 0.1])]
     squared = [(shares[0] - q) @ KERNEL(values, values) @ (shares[0] - q) for q in shares[1:]]
@@ -76,7 +77,34 @@ def test_intervals_cover_mmds_of_discrete_values(sizes):
         one = mmd_interval(*samples[:2], KERNEL, 0.95)
         both = mmd_difference_interval(*samples, KERNEL, 0.95)
         covered.append((one.low <= squared[0] <= one.high, both.low <= squared[0] - squared[1] <= both.high))
-    assert np.mean(covered, axis=0).min() >= 0.85 - 3 * np.sqrt(0.85 * 0.15 / 200)
+    squared, difference = np.mean(covered, axis=0)
+    assert squared >= 0.95 - 3 * np.sqrt(0.95 * 0.05 / 200)
+    assert difference >= 0.85 - 3 * np.sqrt(0.85 * 0.15 / 200)
+
+
+def covariance(features):
+    return np.cov(features, rowvar=False)
+
+
+def test_the_ends_are_those_values_that_their_own_error_does_not_exclude():
+    """Under the linear kernel covariance operators are matrices."""
+    found = mmd_interval(X, Y, mh.Linear(), 0.9)
+    q, (n, m) = student.ppf(0.95, 10), (len(X), len(Y))
+    S = covariance(X) / n + covariance(Y) / m
+    delta = X.mean(axis=0) - Y.mean(axis=0)
+
+    def excluded(theta):
+        variance = 2 * trace_of_square() + 4 * theta * delta @ S @ delta / (delta @ delta)
+        return (max(found.estimate, 0) - theta) ** 2 - q**2 * variance
+
+    def trace_of_square():
+        Kx, Ky = (np.square((A - A.mean(axis=0)) @ (A - A.mean(axis=0)).T) for A in (X, Y))
+        own = [(K.sum() - np.trace(K)) / ((k - 1) * (k - 2) * k**2) for K, k in ((Kx, n), (Ky, m))]
+        return sum(own) + 2 * np.trace(covariance(X) @ covariance(Y)) / (n * m)
+
+    for end in (found.low, found.high):
+        assert end == 0.0 or abs(excluded(end)) <= 1e-9 * found.high**2
+    assert excluded(1.01 * found.high) > 0 > excluded(0.99 * found.high)
 
 
 def test_the_relative_test_keeps_its_level():

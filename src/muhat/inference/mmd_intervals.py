@@ -1,4 +1,4 @@
-"""Intervals for squared MMDs and for their differences, by the jackknife on one Gram matrix."""
+"""Intervals for squared MMDs, by scores, and for their differences, by the jackknife, on one Gram matrix."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from muhat.kernels import tiles
 from muhat.kernels.base import Kernel, check_kernel
 from muhat.kernels.capabilities import upper_bound
 from muhat.kernels.radial import Gaussian
+from muhat.linalg.centered_gram import center_gram, mean_off_diagonal, subtract_means
 from muhat.linalg.resources import one_blas_thread
 from muhat.tables.encoder import encode_samples
 
@@ -31,7 +32,7 @@ class MMDInterval:
     low, high : float
         The ends of the interval.
     standard_error : float
-        That of the estimate.
+        That of the estimate, by the jackknife.
     level : float
         The probability with which the truth is inside.
     kernel : Kernel
@@ -58,11 +59,12 @@ class MMDInterval:
 def mmd_interval(X: Any, Y: Any, kernel: Kernel = Gaussian(), level: float = 0.95) -> MMDInterval:
     """An interval for the squared MMD of two distributions.
 
-    The estimate is unbiased: means of k over pairs of different rows. Where the distributions are equal it is not
-    normal, and the level only what simulations show; whether they are equal, :func:`muhat.mmd_test` asks. Where fewer
-    than four rows of a sample carry the error, the interval is wider by what rows that the sample lacks could change,
-    as in :func:`mean_bands`; with an unbounded kernel there is a warning instead. The interval is that of the
-    jackknife, which leaves out each row in turn, with Student's t of the rows of the smallest sample.
+    The estimate is unbiased: means of k over pairs of different rows. The interval holds the values whose own standard
+    deviation of the estimate does not exclude it (a score interval), because the estimate varies more where the MMD is
+    larger; with Student's t of the rows of the smaller sample. Whether the distributions are equal,
+    :func:`muhat.mmd_test` asks. Where fewer than four rows of a sample carry the error, the interval is wider by what
+    rows that the sample lacks could change, as in :func:`mean_bands`; with an unbounded kernel there is a warning
+    instead.
 
     Parameters
     ----------
@@ -76,7 +78,7 @@ def mmd_interval(X: Any, Y: Any, kernel: Kernel = Gaussian(), level: float = 0.9
     Returns
     -------
     MMDInterval
-        The ends may be negative, as the estimate may.
+        The estimate may be negative, the ends are not.
 
     See Also
     --------
@@ -89,7 +91,7 @@ def mmd_interval(X: Any, Y: Any, kernel: Kernel = Gaussian(), level: float = 0.9
     >>> import muhat as mh
     >>> rng = np.random.default_rng(0)
     >>> mh.mmd_interval(rng.normal(size=(80, 2)), rng.normal(size=(60, 2)) + 1.0)
-    MMDInterval(estimate=0.15..., low=0.054..., high=0.24..., level=0.95)
+    MMDInterval(estimate=0.15..., low=0.081..., high=0.27..., level=0.95)
     """
     between = np.array([[0.0, -2.0], [-2.0, 0.0]])
     return replace(_interval({"X": X, "Y": Y}, kernel, (1.0, 1.0), between, level), pvalue=None)
@@ -147,7 +149,10 @@ def _interval(
     estimate, error, left_out = contrast.jackknife()
     freedom = min(encoded.sizes) - 1
     quantile = float(student.ppf(0.5 + 0.5 * level, freedom))
-    low, high = estimate - quantile * error, estimate + quantile * error
+    if min(within) > 0:
+        low, high = contrast.score_ends(estimate, quantile)
+    else:
+        low, high = estimate - quantile * error, estimate + quantile * error
     below, above = contrast.reach_of_unseen_rows(left_out, kernel, level)
     if below or above:
         bound = 2.0 * upper_bound(kernel)
@@ -184,6 +189,31 @@ class _Contrast(NamedTuple):
             variance += (n - 1) / n * ((left_out - left_out.mean()) ** 2).sum()
             without.append(left_out)
         return estimate, float(np.sqrt(variance)), without
+
+    def score_ends(self, estimate: float, quantile: float) -> tuple[float, float]:
+        """The ends of the score interval of one squared MMD: all θ ≥ 0 with (U − θ)² ≤ q² Var(U | θ).
+
+        With S = Σ_X/n + Σ_Y/m, the covariance of the difference of the two means, the variance at θ is c₀ + c₁θ:
+        c₀ = 2 tr S² that of equal distributions, and c₁θ = 4⟨δ, Sδ⟩ that of the witness δ, with the ratio
+        c₁ = 4⟨δ, Sδ⟩/‖δ‖² of the estimated one. The ends are the roots of a quadratic.
+        """
+        unit = max(float(np.abs(self.K).max()), 1e-300)  # squares of K stay finite
+        (x, y), K = self.groups, self.K / unit
+        n, m = x.stop - x.start, y.stop - y.start
+        witness = K[:, x].mean(axis=1) - K[:, y].mean(axis=1)
+        squared = float(witness[x].mean() - witness[y].mean())  # ‖δ‖²
+        along = float(np.var(witness[x], ddof=1)) / n + float(np.var(witness[y], ddof=1)) / m
+        within_x, within_y = center_gram(K[x, x].copy()), center_gram(K[y, y].copy())
+        rows, columns = K[x, y].mean(axis=1), K[x, y].mean(axis=0)
+        between = subtract_means(K[x, y].copy(), rows, columns, float(rows.mean()))
+        # Pairs of different rows: those of a row and itself are the fourth moment.
+        own = [mean_off_diagonal(np.square(C)) * k / (k - 2.0) / k**2 for C, k in ((within_x, n), (within_y, m))]
+        both = float(np.square(between).sum()) / ((n - 1.0) * (m - 1.0)) / (n * m)
+        fixed = 2.0 * quantile**2 * (sum(own) + 2.0 * both)
+        slope = 4.0 * quantile**2 * along / squared if squared > 0 else 0.0
+        start = max(estimate / unit, 0.0)
+        half = float(np.sqrt(fixed + slope * start + slope**2 / 4.0))
+        return unit * max(start + slope / 2.0 - half, 0.0), unit * (start + slope / 2.0 + half)
 
     def reach_of_unseen_rows(self, left_out: list[Array], kernel: Kernel, level: float) -> tuple[float, float]:
         """How far an interval reaches below and above for rows that a sample lacks, where few rows carry the error.
