@@ -40,6 +40,15 @@ class AgainstControl(NamedTuple):
     correction: str
 
 
+def _of_control(name: str) -> property:
+    def get(result: GroupDistances) -> Any:
+        if result.against is None:
+            raise AttributeError(f"{name} needs a control: group_distances(..., control=...); without one see matrix")
+        return getattr(result.against, name)
+
+    return property(get, doc=f"{name.capitalize()} of the distances to the control.")
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class GroupDistances:
     """Result of :func:`muhat.group_distances`: squared distances (MMD²) of many groups.
@@ -82,13 +91,7 @@ class GroupDistances:
     all_groups: NDArray[Any]
     estimates: GroupEstimates
 
-    def __getattr__(self, name: str) -> Any:
-        """What is known of the distances to the control."""
-        if name not in AgainstControl._fields:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        if self.against is None:
-            raise AttributeError(f"{name} needs a control: group_distances(..., control=...); without one see matrix")
-        return getattr(self.against, name)
+    distance, low, high, unbiased, pvalue, adjusted, level, correction = map(_of_control, AgainstControl._fields)
 
     @cached_property
     def matrix(self) -> Array:
