@@ -22,7 +22,7 @@ from muhat.apps.files.told import told
 from muhat.tables.frames import KIND_IN_WORDS, Column, Kind, LeftOut, Table
 from muhat.tables.ties import Precision, merge_ties
 
-LONG, BATCH = 2**22, 2**20
+LONG, BATCH = 2**22, 2**18
 """Tables with more rows together are read in parts of so many."""
 
 PROBES = 2**16
