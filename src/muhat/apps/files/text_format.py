@@ -283,16 +283,23 @@ def _judged(database: Database, texts: str, form: _Form) -> list[_Judged]:
         plain = [lambda key: f"count(*) FILTER (contains({key}, '.') AND NOT {matching(key, GROUPED)})"]
         grouped = [count == 0 for (count,) in _of_columns(database, texts, keys, plain)]
     numbers = {key: _number(key, form.delimiter, each) for key, each in zip(keys, grouped, strict=True)}
-    wanted = [
+    of_numbers = [
         lambda key: f"count({key})",
         lambda key: f"count({numbers[key]})",
+        lambda key: f"count(*) FILTER (length({key}) > 15 AND {matching(key, _LONG_WHOLE)})",
+    ]
+    of_texts = [
         lambda key: f"count(try_cast({key} AS TIMESTAMPTZ))",
         lambda key: f"count(*) FILTER ({matching(key, '(?i:true|false)')})",
-        lambda key: f"count(*) FILTER ({matching(key, _LONG_WHOLE)})",
     ]
+    counts = dict(zip(keys, _of_columns(database, texts, keys, of_numbers), strict=True))
+    others = [key for key in keys if 2 * counts[key][1] < counts[key][0]]
+    found = dict(zip(others, _of_columns(database, texts, others, of_texts), strict=True))
     return [
-        _judged_column(database, texts, key, numbers[key], *counts)
-        for key, counts in zip(keys, _of_columns(database, texts, keys, wanted), strict=True)
+        _text_column(key, counts[key][0], *found[key])
+        if key in found
+        else _number_column(database, texts, key, numbers[key], *counts[key])
+        for key in keys
     ]
 
 
@@ -314,13 +321,15 @@ def _number(cell: str, delimiter: str, grouped: bool) -> str:
     return f"CASE WHEN regexp_full_match({plain}, '{NUMBER}') THEN try_cast({plain} AS DOUBLE) END"
 
 
-def _judged_column(
-    database: Database, texts: str, key: str, number: str, count: int, numbers: int, dates: int, truths: int, longs: int
+def _text_column(key: str, count: int, dates: int, truths: int) -> _Judged:
+    if truths == count:
+        return _Judged("boolean", f"(lower({key}) = 'true')::DOUBLE")
+    return _Judged("date", days(f"{key}::TIMESTAMPTZ")) if dates == count else _Judged("category", key)
+
+
+def _number_column(
+    database: Database, texts: str, key: str, number: str, count: int, numbers: int, longs: int
 ) -> _Judged:
-    if 2 * numbers < count:
-        if truths == count:
-            return _Judged("boolean", f"(lower({key}) = 'true')::DOUBLE")
-        return _Judged("date", days(f"{key}::TIMESTAMPTZ")) if dates == count else _Judged("category", key)
     if numbers < count:
         odd = f"SELECT rowid, {key} FROM {texts} WHERE {key} IS NOT NULL AND {number} IS NULL ORDER BY rowid LIMIT 1"
         return _Judged("number", number, database.rows(odd)[0])
