@@ -77,20 +77,22 @@ def read_archive(path: str | Path, kind: str, what: str, restore: Callable[[Head
 
     ``what`` is for the message: "a sketch that MeanSketch.save wrote".
     """
-    size = Path(path).stat().st_size
-    check_memory(2.0 * size, None, f"reading {path}", "read it where there is more memory")
-    try:
-        with Path(path).open("rb") as file:
+    with Path(path).open("rb") as file:
+        size = os.fstat(file.fileno()).st_size  # of the file that is read: another may take its place at any time
+        check_memory(2.0 * size, None, f"reading {path}", "read it where there is more memory")
+        try:
             arrays = npz_arrays(file, size)  # no more bytes than the file has, since nothing in it is compressed
-        header = json.loads(str(arrays.pop("header")))
-        if header["format"] != kind:
-            raise ValueError(f"its format is {header['format']!r}, and this version reads {kind!r}")
-        if header.pop("checksum") != _checksum(header, arrays):
-            raise ValueError("its contents do not match their checksum")
-        return restore(header, arrays)
-    except Exception as error:  # a damaged file can fail in any way, and all of them mean the same
-        reason = str(error) or type(error).__name__
-        raise ValueError(f"{path} is not {what}, or it is damaged ({reason}); make it again, and save it") from error
+            header = json.loads(str(arrays.pop("header")))
+            if header["format"] != kind:
+                raise ValueError(f"its format is {header['format']!r}, and this version reads {kind!r}")
+            if header.pop("checksum") != _checksum(header, arrays):
+                raise ValueError("its contents do not match their checksum")
+            return restore(header, arrays)
+        except Exception as error:  # a damaged file can fail in any way, and all of them mean the same
+            reason = str(error) or type(error).__name__
+            raise ValueError(
+                f"{path} is not {what}, or it is damaged ({reason}); make it again, and save it"
+            ) from error
 
 
 def finite_array(arrays: Arrays, name: str, *shape: int | None, dtype: str = "f8") -> Any:
