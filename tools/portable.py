@@ -46,7 +46,7 @@ CASES = "3"
 
 def settings() -> dict[str, dict[str, str]]:
     """Name of each setting that this machine can run, and the variables that make it."""
-    from numpy._core._multiarray_umath import __cpu_dispatch__, __cpu_features__  # type: ignore[attr-defined]
+    from numpy._core._multiarray_umath import __cpu_dispatch__, __cpu_features__  # type: ignore[attr-defined]  # no stub
 
     # numpy refuses names that it does not know or that the machine lacks, and they differ between its versions.
     known = " ".join(name for name in __cpu_dispatch__ if __cpu_features__[name])

@@ -203,12 +203,12 @@ class MatrixGram(PairGram):
         self.matrix, self.counts, self.names = matrix, counts, names
 
     @cached_property
-    def kernel(self) -> Kernel:  # type: ignore[override]
+    def kernel(self) -> Kernel:  # type: ignore[override]  # a field above
         """The space of the matrix."""
         return Precomputed(self.matrix)
 
     @cached_property
-    def points(self) -> Any:  # type: ignore[override]
+    def points(self) -> Any:  # type: ignore[override]  # a field above
         """The rows, by number."""
         return np.arange(len(self.matrix))[:, None]
 

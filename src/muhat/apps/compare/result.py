@@ -115,7 +115,7 @@ class ColumnResult(Finding):
         return self.counts.kind
 
     @property
-    def effect_name(self) -> str:  # type: ignore[override]
+    def effect_name(self) -> str:  # type: ignore[override]  # a constant above
         """ "KS distance" of numbers, dates and durations, else "total variation"."""
         return "KS distance" if self.counts.is_ordered else "total variation"
 
